@@ -1,0 +1,119 @@
+//! Progress: a bar on a terminal, a line every ten seconds elsewhere. Never part of a result.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
+use pasta_opt::walk::Walk;
+
+/// How often a terminal is redrawn, and how often a log gets a line.
+const REDRAW: Duration = Duration::from_millis(100);
+const LINE: Duration = Duration::from_secs(10);
+
+/// Watches a run.
+pub(super) struct Progress {
+    bar: Option<ProgressBar>,
+    budget: Option<u128>,
+    started: Instant,
+    from: (u64, u128),
+    shown: Instant,
+    saved: Instant,
+    save_every: Duration,
+    /// Steps between looks at the clock, adapted so that a look comes every few milliseconds.
+    stride: u64,
+    looked: (u64, Instant),
+}
+
+impl Progress {
+    pub(super) fn start(walk: &impl Walk, budget: Option<u128>, save_every: f64) -> Self {
+        let now = Instant::now();
+        let state = walk.state();
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}");
+            ProgressBar::new(1000).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        });
+        Self {
+            bar,
+            budget,
+            started: now,
+            from: (state.step, state.ledger.samples),
+            shown: now,
+            saved: now,
+            save_every: Duration::try_from_secs_f64(save_every).unwrap_or(Duration::MAX),
+            stride: 1,
+            looked: (state.step, now),
+        }
+    }
+
+    /// Called after every step; true when it is time for a checkpoint.
+    #[inline]
+    pub(super) fn tick(&mut self, walk: &impl Walk) -> bool {
+        walk.state().step >= self.looked.0.saturating_add(self.stride) && self.look(walk)
+    }
+
+    fn look(&mut self, walk: &impl Walk) -> bool {
+        let now = Instant::now();
+        let since = now - self.looked.1;
+        if since < Duration::from_millis(2) {
+            self.stride = self.stride.saturating_mul(2);
+        } else if since > Duration::from_millis(20) {
+            self.stride = (self.stride / 2).max(1);
+        }
+        self.looked = (walk.state().step, now);
+        let pause = if self.bar.is_some() { REDRAW } else { LINE };
+        if now - self.shown >= pause {
+            self.shown = now;
+            self.show(walk, now);
+        }
+        let due = now - self.saved >= self.save_every;
+        if due {
+            self.saved = now;
+        }
+        due
+    }
+
+    fn show(&self, walk: &impl Walk, now: Instant) {
+        let state = walk.state();
+        let seconds = (now - self.started).as_secs_f64().max(1e-9);
+        let rate = (state.ledger.samples - self.from.1) as f64 / seconds;
+        let fraction = self.fraction(walk);
+        let begun = self.from.0 as f64 / walk.planned_steps().max(1) as f64;
+        let left = seconds * (1.0 - fraction) / (fraction - begun).max(1e-12);
+        // Beyond a century a duration is no information (and would not fit one).
+        let left = HumanDuration(Duration::from_secs_f64(left.clamp(0.0, 3e9)));
+        let text =
+            format!("{} samples, {rate:.3e}/s, {left} left", HumanCount(saturated(state.ledger.samples)));
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position((1000.0 * fraction) as u64);
+                bar.set_message(text);
+            }
+            None => say(&format!("step {} of {}: {text}", state.step, walk.planned_steps())),
+        }
+    }
+
+    /// How much of the run is behind us, by steps or by budget, whichever ends it first.
+    fn fraction(&self, walk: &impl Walk) -> f64 {
+        let state = walk.state();
+        let by_steps = state.step as f64 / walk.planned_steps().max(1) as f64;
+        let by_budget = self.budget.map_or(0.0, |b| state.ledger.samples as f64 / b.max(1) as f64);
+        by_steps.max(by_budget).min(1.0)
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn saturated(count: u128) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+/// A line on stderr. A closed stderr is no reason to stop a run.
+pub(super) fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}

@@ -1,0 +1,163 @@
+//! What a run did, as a table for people and an object for machines.
+
+use std::io::{self, Write};
+
+use comfy_table::{ContentArrangement, Table, presets};
+use pasta_opt::objective::Measure;
+use pasta_opt::recipe::Plan;
+use pasta_opt::state::State;
+use pasta_opt::walk::Stop;
+use serde_json::{Value, json};
+
+use crate::error::Failure;
+use crate::spec::{Method, Spec};
+
+/// The end of a run.
+pub(super) struct Summary<'s> {
+    spec: &'s Spec,
+    state: &'s State,
+    stop: Stop,
+}
+
+/// How many coordinates of the point a table shows.
+const SHOWN: usize = 6;
+
+impl<'s> Summary<'s> {
+    pub(super) fn new(spec: &'s Spec, state: &'s State, stop: Stop) -> Self {
+        Self { spec, state, stop }
+    }
+
+    fn plan(&self) -> Option<(&Plan, &[String])> {
+        match &self.spec.method {
+            Method::Recipe { plan, doubts } => Some((plan, doubts)),
+            Method::Named { .. } | Method::Baseline { .. } => None,
+        }
+    }
+
+    /// The measures that the problem has a formula for, at the output point.
+    fn measured(&self) -> Vec<(Measure, f64)> {
+        let mut measures = vec![Measure::Gap, Measure::GradientSquared];
+        if let Some((plan, _)) = self.plan()
+            && !measures.contains(&plan.guarantee.measure)
+        {
+            measures.push(plan.guarantee.measure);
+        }
+        let objective = self.spec.oracle.objective();
+        measures.into_iter().filter_map(|m| Some((m, m.at(objective, self.state.output())?))).collect()
+    }
+
+    /// What is promised, or why nothing is.
+    fn promise(&self) -> String {
+        let Some((plan, doubts)) = self.plan() else { return "none: this method has none".into() };
+        let g = plan.guarantee;
+        // Twelve digits hide the rounding of eps^2 and nothing else.
+        let bound = format!("{:.12}", g.bound);
+        let bound = bound.trim_end_matches('0').trim_end_matches('.');
+        let bound = if g.bound < 1e-6 { format!("{:e}", g.bound) } else { bound.to_owned() };
+        let statement = format!("E {} <= {bound} for {}", g.measure.formula(), g.point.description());
+        match (self.stop, doubts.is_empty()) {
+            (Stop::PlannedEnd, true) => statement,
+            (Stop::PlannedEnd, false) => format!("none for this problem: {}", doubts.join("; ")),
+            _ => format!("none: the run did not reach its planned end ({statement})"),
+        }
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let state = self.state;
+        let mut object = json!({
+            "method": self.spec.method.name(),
+            "problem": self.spec.oracle.objective().identity(),
+            "seed": self.spec.seed,
+            "stop": self.stop,
+            "meaning": self.stop.meaning(),
+            "promise": self.promise(),
+            "steps": state.step,
+            "samples": count(state.ledger.samples),
+            "evaluations": count(state.ledger.evaluations),
+            "distance": state.distance2.sqrt(),
+            "point": state.output(),
+            "last": state.x,
+        });
+        for (measure, value) in self.measured() {
+            object[measure_key(measure)] = json!(value);
+        }
+        if let Some((plan, doubts)) = self.plan() {
+            object["predicted_samples"] = match plan.cost.exact {
+                Some(exact) => count(exact),
+                None => json!(plan.cost.samples),
+            };
+            object["predicted_evaluations"] = json!(plan.cost.evaluations);
+            object["guarantee"] = json!(plan.guarantee);
+            object["promise_holds"] = json!(self.stop == Stop::PlannedEnd && doubts.is_empty());
+            object["doubts"] = json!(doubts);
+        }
+        object
+    }
+
+    pub(super) fn print(&self, as_json: bool) -> Result<(), Failure> {
+        let text = if as_json { self.json().to_string() } else { self.table().trim_fmt() };
+        match writeln!(io::stdout().lock(), "{text}") {
+            // Nobody listens any more: not our failure.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            other => other.map_err(|error| Failure::system(format!("stdout: {error}"))),
+        }
+    }
+
+    fn table(&self) -> Table {
+        let state = self.state;
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        let mut row = |name: &str, value: String| {
+            table.add_row([name.to_owned(), value]);
+        };
+        row("method", self.spec.method.name().to_owned());
+        row("problem", self.spec.oracle.objective().identity());
+        row("stopped", self.stop.meaning());
+        row("promise", self.promise());
+        for (measure, value) in self.measured() {
+            row(&format!("{} here", measure.formula()), format!("{value:.6e}"));
+        }
+        row("samples", with_prediction(state.ledger.samples, self.plan().map(|(plan, _)| plan)));
+        row("evaluations", grouped(state.ledger.evaluations));
+        row("steps", grouped(u128::from(state.step)));
+        row("distance from start", format!("{:.6e}", state.distance2.sqrt()));
+        row("point", point(state.output()));
+        row("seed", self.spec.seed.to_string());
+        table
+    }
+}
+
+fn with_prediction(samples: u128, plan: Option<&Plan>) -> String {
+    let used = grouped(samples);
+    match plan.map(|plan| plan.cost) {
+        Some(cost) if cost.exact == Some(samples) => format!("{used} (exactly as predicted)"),
+        Some(cost) if cost.exact.is_some() => format!("{used} (predicted {:.4e})", cost.samples),
+        Some(cost) => format!("{used} (predicted: at most {:.4e} in expectation)", cost.samples),
+        None => used,
+    }
+}
+
+fn measure_key(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Gap => "gap",
+        Measure::GradientSquared => "gradient_squared",
+        Measure::MoreauSquared { .. } => "moreau_squared",
+    }
+}
+
+/// A count as a JSON number; as text if it does not fit 64 bits.
+fn count(n: u128) -> Value {
+    u64::try_from(n).map_or_else(|_| json!(n.to_string()), |n| json!(n))
+}
+
+fn grouped(n: u128) -> String {
+    let digits = n.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
+}
+
+fn point(x: &[f64]) -> String {
+    let shown: Vec<_> = x.iter().take(SHOWN).map(|x| format!("{x:.6}")).collect();
+    let rest = if x.len() > SHOWN { format!(", .. ({} coordinates)", x.len()) } else { String::new() };
+    format!("({}{rest})", shown.join(", "))
+}

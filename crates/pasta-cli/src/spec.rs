@@ -1,0 +1,435 @@
+//! Problem files: TOML in, a ready oracle and method out. Every complaint has a file, a line and what was expected.
+
+use std::path::{Path, PathBuf};
+
+use pasta_opt::baseline::{Rule, Settings};
+use pasta_opt::oracle::{Noise, NoiseError, Noisy, Tail};
+use pasta_opt::problems::{self, Parameters};
+use pasta_opt::recipe::{self, Constant, Constants, Plan};
+use pasta_opt::schedule::{Schedule, Sequence};
+use toml_edit::{Document, Item, TableLike};
+
+use crate::error::Failure;
+
+/// What a problem file says, with the flags that override it.
+#[derive(Debug)]
+pub(crate) struct Spec {
+    pub(crate) seed: u64,
+    pub(crate) threads: Option<usize>,
+    pub(crate) budget: Option<u128>,
+    pub(crate) output: Option<PathBuf>,
+    pub(crate) oracle: Noisy,
+    pub(crate) method: Method,
+    /// The file with the overrides written into it: what `resume` reads.
+    pub(crate) effective: String,
+}
+
+/// What to run.
+#[derive(Debug)]
+pub(crate) enum Method {
+    /// A recipe, with its plan. `doubts` are reasons why its promise may not hold for this problem.
+    Recipe { plan: Plan, doubts: Vec<String> },
+    /// A named special case of Algorithm 1, without a promise.
+    Named { name: &'static str, schedule: Schedule },
+    /// A baseline, without a promise.
+    Baseline { name: &'static str, settings: Settings },
+}
+
+impl Method {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Recipe { plan, .. } => plan.recipe,
+            Self::Named { name, .. } | Self::Baseline { name, .. } => name,
+        }
+    }
+}
+
+/// The largest whole number that a TOML file can hold.
+const LARGEST: u64 = i64::MAX as u64;
+
+/// Flags that override a file.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Overrides {
+    /// Seed of all randomness (overrides the file; default 1).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=LARGEST))]
+    pub(crate) seed: Option<u64>,
+    /// Threads for batches that are drawn sample by sample; does not change a bit of the result.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
+    /// Stop before drawing more samples than this.
+    #[arg(long, value_name = "SAMPLES", value_parser = clap::value_parser!(u64).range(..=LARGEST))]
+    pub(crate) budget: Option<u64>,
+    /// Target accuracy of the recipe.
+    #[arg(long, value_name = "EPS")]
+    pub(crate) target: Option<f64>,
+    /// Folder for trace, checkpoint and result.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Reads a problem file.
+pub(crate) fn read(path: &Path, overrides: &Overrides) -> Result<Spec, Failure> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::input(format!("{name}: {error}")))?;
+    parse(&name, &text, overrides)
+}
+
+fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure> {
+    let document = Document::parse(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| line_at(text, span.start));
+        Failure::input(format!("{file}:{line}: {}", error.message()))
+    })?;
+    let source = Source { file, text };
+    let root = Section { source, name: "", table: document.as_table(), line: 1 };
+    root.only(&["seed", "threads", "budget", "output", "problem", "noise", "recipe"])?;
+
+    let seed = overrides.seed.or(root.count("seed")?).unwrap_or(1);
+    let budget = overrides.budget.or(root.count("budget")?).map(u128::from);
+    let threads = match (overrides.threads, root.count("threads")?) {
+        (Some(flag), _) => Some(usize::from(flag)),
+        (None, Some(0)) => return Err(root.complain("threads", "must be at least 1")),
+        (None, file) => file.map(|n| n.min(1024) as usize),
+    };
+    let output = overrides.output.clone().or(root.text("output")?.map(PathBuf::from));
+
+    let problem = root.section("problem")?;
+    let noise = root.section("noise")?;
+    let oracle = read_oracle(&problem, &noise)?;
+    let method = read_method(&root.section("recipe")?, &oracle, overrides.target)?;
+    let effective = write_overrides(document, overrides);
+    Ok(Spec { seed, threads, budget, output, oracle, method, effective })
+}
+
+/// Writes the flags into the file's text, so that resuming needs no flags.
+fn write_overrides(document: Document<&str>, overrides: &Overrides) -> String {
+    let mut document = document.into_mut();
+    let mut set = |key: &str, value: Option<toml_edit::Value>| {
+        if let Some(value) = value {
+            document.insert(key, Item::Value(value));
+        }
+    };
+    set("seed", overrides.seed.map(|n| (n as i64).into()));
+    set("threads", overrides.threads.map(|n| i64::from(n).into()));
+    set("budget", overrides.budget.map(|n| (n as i64).into()));
+    if let (Some(target), Some(recipe)) =
+        (overrides.target, document.get_mut("recipe").and_then(Item::as_table_like_mut))
+    {
+        recipe.insert("target", Item::Value(target.into()));
+    }
+    document.to_string()
+}
+
+fn read_oracle(problem: &Section<'_>, noise: &Section<'_>) -> Result<Noisy, Failure> {
+    let name = problem.required_text("name", "the name of a problem")?;
+    let parameters: Parameters = problem
+        .keys()
+        .filter(|key| !["name", "start"].contains(key))
+        .map(|key| Ok((key.to_owned(), problem.parameter(key)?)))
+        .collect::<Result<_, Failure>>()?;
+    let objective = problems::build(name, &parameters).map_err(|error| {
+        let key = error.parameter().unwrap_or("name").to_owned();
+        problem.complain(&key, &error.to_string())
+    })?;
+    let start = problem.start(objective.dim())?;
+
+    let tail_name = noise.required_text("tail", "gaussian, student-t, lognormal or two-point")?;
+    let (tail, own) = match tail_name {
+        "gaussian" => (Tail::Gaussian, None),
+        "student-t" => (Tail::StudentT { dof: noise.required("dof")? }, Some("dof")),
+        "lognormal" => (Tail::Lognormal { sigma: noise.required("sigma")? }, Some("sigma")),
+        "two-point" => (Tail::TwoPoint { probability: noise.required("probability")? }, Some("probability")),
+        other => {
+            let expected = format!("expected gaussian, student-t, lognormal or two-point, got {other:?}");
+            return Err(noise.complain("tail", &expected));
+        }
+    };
+    let known: Vec<_> = ["tail", "growth", "floor"].into_iter().chain(own).collect();
+    noise.only(&known)?;
+    let law = Noise { growth: noise.required("growth")?, floor: noise.required("floor")?, tail };
+    Noisy::new(objective, law, start).map_err(|error| match error {
+        NoiseError::Constant { name, needs, got } => {
+            noise.complain(name, &format!("expected {needs}, got {got}"))
+        }
+        NoiseError::Dimension { .. } => problem.complain("start", &error.to_string()),
+    })
+}
+
+/// The methods that are not recipes, with their keys.
+const OTHERS: &[(&str, &[&str])] = &[
+    ("sgd", &["eta", "steps", "batch"]),
+    ("sgd-decaying", &["eta", "steps", "batch"]),
+    ("clipped-sgd", &["eta", "steps", "batch", "threshold"]),
+    ("halpern", &["eta", "steps", "batch"]),
+    ("krasnoselskii-mann", &["eta", "steps", "batch", "beta"]),
+    ("storm", &["eta", "steps", "batch", "momentum"]),
+];
+
+fn read_method(section: &Section<'_>, oracle: &Noisy, target: Option<f64>) -> Result<Method, Failure> {
+    let name = section.required_text("name", "the name of a recipe")?;
+    if let Some(row) = recipe::find(name) {
+        return read_recipe(section, row, oracle, target);
+    }
+    let Some(&(name, keys)) = OTHERS.iter().find(|(other, _)| *other == name) else {
+        let recipes = recipe::TABLE.iter().map(|row| row.name);
+        let all: Vec<_> = recipes.chain(OTHERS.iter().map(|(name, _)| *name)).collect();
+        let expected = format!("unknown recipe {name:?}; expected one of {}", all.join(", "));
+        return Err(section.complain("name", &expected));
+    };
+    if target.is_some() {
+        return Err(Failure::input(format!("--target: {name} has no target")));
+    }
+    let known: Vec<_> = ["name"].into_iter().chain(keys.iter().copied()).collect();
+    section.only(&known)?;
+    let eta = section.required("eta")?;
+    let steps = section.count("steps")?.ok_or_else(|| section.missing("steps", "a whole number"))?;
+    let batch = section.count("batch")?.unwrap_or(1);
+    let rule = |eta| Rule::Sgd { eta };
+    let named = |schedule| Method::Named { name, schedule };
+    let baseline = |rule| Method::Baseline { name, settings: Settings { rule, steps, batch } };
+    Ok(match name {
+        "sgd" => baseline(rule(Sequence::Constant(eta))),
+        "sgd-decaying" => baseline(rule(Sequence::InverseRoot { scale: eta, shift: 1.0 })),
+        "clipped-sgd" => {
+            let threshold = section.required("threshold")?;
+            baseline(Rule::ClippedSgd { eta: Sequence::Constant(eta), threshold })
+        }
+        "halpern" => named(Schedule::halpern(eta, steps, batch)),
+        "krasnoselskii-mann" => {
+            named(Schedule::krasnoselskii_mann(eta, section.required("beta")?, steps, batch))
+        }
+        _ => named(Schedule::storm(eta, section.required("momentum")?, steps, batch)),
+    })
+}
+
+/// What the user chooses, as against what is true of the problem.
+const CHOICES: [Constant; 3] = [Constant::Target, Constant::Variance, Constant::Lambda];
+
+fn read_recipe(
+    section: &Section<'_>,
+    row: &recipe::Row,
+    oracle: &Noisy,
+    target: Option<f64>,
+) -> Result<Method, Failure> {
+    section.only(&["name", "constants", "target", "variance", "lambda"])?;
+    let proved = proved_constants(row, oracle);
+    let item = section
+        .item("constants")
+        .ok_or_else(|| section.missing("constants", "\"problem\", or a table of constants"))?;
+    let (mut constants, given) = if let Some(table) = item.as_table_like() {
+        let table = section.subsection("constants", table);
+        (read_constants(&table)?, Some(table))
+    } else if item.as_str() == Some("problem") {
+        let facts = oracle.objective().facts();
+        if !(row.applies)(&facts) {
+            let message = format!(
+                "{} is for problems that are {}, which {} is not proved to be",
+                row.name,
+                row.for_problems,
+                oracle.objective().identity()
+            );
+            return Err(section.complain("constants", &message));
+        }
+        (row.relevant(&proved), None)
+    } else {
+        return Err(section.wrong_type("constants", "\"problem\" or a table", item));
+    };
+    for choice in CHOICES {
+        if let Some(value) = section.number(choice.name())? {
+            constants.set(choice, value);
+        }
+    }
+    if let Some(target) = target {
+        constants.set(Constant::Target, target);
+    }
+    let plan = row.plan(&constants).map_err(|error| {
+        let key = error.constant().unwrap_or("name");
+        match &given {
+            Some(table) if table.item(key).is_some() => table.complain(key, &error.to_string()),
+            Some(table) if !CHOICES.iter().any(|choice| choice.name() == key) && key != "name" => {
+                table.complain("", &error.to_string())
+            }
+            _ => section.complain(key, &error.to_string()),
+        }
+    })?;
+    let doubts = if given.is_some() { doubts(row, oracle, &constants, &proved) } else { Vec::new() };
+    Ok(Method::Recipe { plan, doubts })
+}
+
+fn read_constants(table: &Section<'_>) -> Result<Constants, Failure> {
+    let natural: Vec<_> = Constant::ALL.iter().copied().filter(|c| !CHOICES.contains(c)).collect();
+    table.only(&natural.iter().map(|c| c.name()).collect::<Vec<_>>())?;
+    let mut constants = Constants::default();
+    for constant in natural {
+        if let Some(value) = table.number(constant.name())? {
+            constants.set(constant, value);
+        }
+    }
+    Ok(constants)
+}
+
+fn proved_constants(row: &recipe::Row, oracle: &Noisy) -> Constants {
+    let mut proved = Constants::of(oracle.objective(), &oracle.noise(), oracle.start());
+    if let Some(mu) = (row.mu)(&oracle.objective().facts()) {
+        proved.set(Constant::Mu, mu);
+    }
+    proved
+}
+
+/// Why the promise may fail although the constants as given admit it.
+fn doubts(row: &recipe::Row, oracle: &Noisy, given: &Constants, proved: &Constants) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if !(row.applies)(&oracle.objective().facts()) {
+        let what = oracle.objective().identity();
+        doubts.push(format!("{what} is not proved to be {}", row.for_problems));
+    }
+    for (constant, value) in given.known().filter(|(c, _)| !CHOICES.contains(c)) {
+        if let Some(truth) = proved.get(constant) {
+            // mu is a bound from below, all the others are bounds from above.
+            let too_bold = if constant == Constant::Mu { value > truth } else { value < truth };
+            if too_bold {
+                doubts.push(format!("{} = {value} is declared, but {truth} is true", constant.name()));
+            }
+        }
+    }
+    doubts
+}
+
+/// The file at hand.
+#[derive(Clone, Copy)]
+struct Source<'d> {
+    file: &'d str,
+    text: &'d str,
+}
+
+/// A table of the file, with its name and line for complaints.
+struct Section<'d> {
+    source: Source<'d>,
+    name: &'d str,
+    table: &'d dyn TableLike,
+    line: usize,
+}
+
+impl<'d> Section<'d> {
+    fn item(&self, key: &str) -> Option<&'d Item> {
+        self.table.get(key)
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &'d str> {
+        self.table.iter().map(|(key, _)| key)
+    }
+
+    fn section(&self, key: &'d str) -> Result<Section<'d>, Failure> {
+        match self.item(key) {
+            None => Err(self.missing(&format!("[{key}]"), "a table")),
+            Some(item) => match item.as_table_like() {
+                Some(table) => Ok(self.subsection(key, table)),
+                None => Err(self.wrong_type(key, "a table", item)),
+            },
+        }
+    }
+
+    fn subsection(&self, key: &'d str, table: &'d dyn TableLike) -> Section<'d> {
+        Section { source: self.source, name: key, table, line: self.line_of(key) }
+    }
+
+    fn number(&self, key: &str) -> Result<Option<f64>, Failure> {
+        let Some(item) = self.item(key) else { return Ok(None) };
+        let number = item.as_float().or_else(|| item.as_integer().map(|n| n as f64));
+        number.map(Some).ok_or_else(|| self.wrong_type(key, "a number", item))
+    }
+
+    fn required(&self, key: &str) -> Result<f64, Failure> {
+        self.number(key)?.ok_or_else(|| self.missing(key, "a number"))
+    }
+
+    fn count(&self, key: &str) -> Result<Option<u64>, Failure> {
+        let Some(item) = self.item(key) else { return Ok(None) };
+        let whole = item.as_float().filter(|x| x.fract() == 0.0 && (0.0..=LARGEST as f64).contains(x));
+        let count = match item.as_integer() {
+            Some(n) => u64::try_from(n).ok(),
+            None => whole.map(|x| x as u64),
+        };
+        count.map(Some).ok_or_else(|| self.wrong_type(key, "a whole number, not negative", item))
+    }
+
+    fn text(&self, key: &str) -> Result<Option<&'d str>, Failure> {
+        let Some(item) = self.item(key) else { return Ok(None) };
+        item.as_str().map(Some).ok_or_else(|| self.wrong_type(key, "a string", item))
+    }
+
+    fn required_text(&self, key: &str, expected: &str) -> Result<&'d str, Failure> {
+        self.text(key)?.ok_or_else(|| self.missing(key, expected))
+    }
+
+    fn numbers(&self, key: &str) -> Result<Option<Vec<f64>>, Failure> {
+        let Some(item) = self.item(key) else { return Ok(None) };
+        let numbers = item.as_array().map(|array| {
+            let number = |v: &toml_edit::Value| v.as_float().or_else(|| v.as_integer().map(|n| n as f64));
+            array.iter().map(number).collect::<Option<Vec<_>>>()
+        });
+        numbers.flatten().map(Some).ok_or_else(|| self.wrong_type(key, "a list of numbers", item))
+    }
+
+    fn parameter(&self, key: &str) -> Result<problems::Value, Failure> {
+        match self.item(key) {
+            Some(item) if item.is_array() => {
+                Ok(problems::Value::List(self.numbers(key)?.unwrap_or_default()))
+            }
+            _ => Ok(problems::Value::Number(self.required(key)?)),
+        }
+    }
+
+    /// The start: a list, or one number for all coordinates.
+    fn start(&self, dimension: usize) -> Result<Vec<f64>, Failure> {
+        let expected = "a list of numbers, or one number for all coordinates";
+        let start = match self.item("start") {
+            None => return Err(self.missing("start", expected)),
+            Some(item) if item.is_array() => self.numbers("start")?.unwrap_or_default(),
+            Some(_) => vec![self.required("start")?; dimension],
+        };
+        if start.len() != dimension {
+            let message = format!("expected {dimension} coordinates, got {}", start.len());
+            return Err(self.complain("start", &message));
+        }
+        match start.iter().find(|x| !x.is_finite()) {
+            Some(x) => Err(self.complain("start", &format!("expected finite numbers, got {x}"))),
+            None => Ok(start),
+        }
+    }
+
+    /// Refuses keys that are not among these.
+    fn only(&self, known: &[&str]) -> Result<(), Failure> {
+        match self.keys().find(|key| !known.contains(key)) {
+            None => Ok(()),
+            Some(key) => {
+                Err(self.complain(key, &format!("unknown key; expected one of {}", known.join(", "))))
+            }
+        }
+    }
+
+    fn missing(&self, key: &str, expected: &str) -> Failure {
+        self.complain("", &format!("{key} is missing; expected {expected}"))
+    }
+
+    fn wrong_type(&self, key: &str, expected: &str, got: &Item) -> Failure {
+        let value = got.as_value().map_or(String::new(), |v| format!(" {}", v.to_string().trim()));
+        self.complain(key, &format!("expected {expected}, got {}{value}", got.type_name()))
+    }
+
+    /// `file:line: [section] key: message`; an empty key speaks of the whole section.
+    fn complain(&self, key: &str, message: &str) -> Failure {
+        let line = if key.is_empty() { self.line } else { self.line_of(key) };
+        let section = if self.name.is_empty() { String::new() } else { format!("[{}] ", self.name) };
+        let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
+        Failure::input(format!("{}:{line}: {section}{key}{message}", self.source.file))
+    }
+
+    fn line_of(&self, key: &str) -> usize {
+        let span = self.table.get_key_value(key).and_then(|(key, item)| key.span().or(item.span()));
+        span.map_or(self.line, |span| line_at(self.source.text, span.start))
+    }
+}
+
+fn line_at(text: &str, offset: usize) -> usize {
+    text.bytes().take(offset).filter(|b| *b == b'\n').count() + 1
+}

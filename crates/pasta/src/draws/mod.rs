@@ -1,0 +1,162 @@
+//! Randomness by address: (seed, role, step, sample) names a stream, and nothing else in the library draws.
+//!
+//! A stream is a pure function of its address. There is no generator state to save in a checkpoint or to
+//! split between threads: whoever needs sample 17 of step 5 recomputes it and gets the same bits.
+//!
+//! ```
+//! use pasta_opt::draws::{Address, Role};
+//!
+//! let address = Address { seed: 1, role: Role::Large, step: 5, sample: 17 };
+//! assert_eq!(address.stream().normal().to_bits(), address.stream().normal().to_bits());
+//! ```
+
+mod counts;
+mod philox;
+
+pub use philox::philox4x64;
+
+use rand_core::{Infallible, TryRng, utils};
+use rand_distr::{Distribution, StandardNormal};
+
+/// What a draw is for. Draws of different roles never share a stream. The numbers are part of the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Role {
+    /// Samples of a large (fresh) batch.
+    Large = 1,
+    /// Samples of a small batch, evaluated at two points.
+    Small = 2,
+    /// The coin that decides between the two.
+    Coin = 3,
+    /// Which iterate or anchor is handed out.
+    Output = 4,
+    /// Random choices of tests, figures and start points.
+    Setup = 5,
+}
+
+/// The name of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Address {
+    /// The seed of the whole run.
+    pub seed: u64,
+    /// What the draw is for.
+    pub role: Role,
+    /// The step of the run, counted over all epochs.
+    pub step: u64,
+    /// The sample within the batch; [`Address::WHOLE_BATCH`] for a draw that stands for all of it.
+    pub sample: u64,
+}
+
+impl Address {
+    /// The sample number of a draw that stands for a whole batch at once. No batch has that many samples.
+    pub const WHOLE_BATCH: u64 = u64::MAX;
+
+    /// The stream with this name, from its beginning.
+    #[inline]
+    pub fn stream(self) -> Stream {
+        Stream {
+            key: [self.seed, self.role as u64],
+            counter: [0, self.sample, self.step, 0],
+            block: [0; 4],
+            used: 4,
+        }
+    }
+}
+
+/// The random words of one address: 2^64 blocks of four. Implements `rand_core::Rng`, so every
+/// distribution of `rand_distr` can be drawn from it.
+#[derive(Debug, Clone)]
+pub struct Stream {
+    key: [u64; 2],
+    counter: [u64; 4],
+    block: [u64; 4],
+    used: usize,
+}
+
+impl Stream {
+    #[inline]
+    fn word(&mut self) -> u64 {
+        if self.used == 4 {
+            self.block = philox4x64(self.counter, self.key);
+            self.counter[0] = self.counter[0].wrapping_add(1);
+            self.used = 0;
+        }
+        let word = self.block[self.used];
+        self.used += 1;
+        word
+    }
+
+    /// Uniform on [0, 1), a multiple of 2^-53.
+    #[inline]
+    pub fn uniform(&mut self) -> f64 {
+        (self.word() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+
+    /// Uniform on the open interval (0, 1): safe to take the logarithm of.
+    #[inline]
+    pub fn open_uniform(&mut self) -> f64 {
+        ((self.word() >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64)
+    }
+
+    /// Uniform on 0..n, without bias.
+    ///
+    /// Lemire's multiply-and-reject; `n` must be positive.
+    pub fn below(&mut self, n: u64) -> u64 {
+        assert!(n > 0, "there is no number below zero to draw");
+        let threshold = n.wrapping_neg() % n;
+        loop {
+            let product = u128::from(self.word()) * u128::from(n);
+            if product as u64 >= threshold {
+                return (product >> 64) as u64;
+            }
+        }
+    }
+
+    /// Standard normal.
+    #[inline]
+    pub fn normal(&mut self) -> f64 {
+        StandardNormal.sample(self)
+    }
+
+    /// True with probability `p`, resolved to 2^-64; `p` outside [0, 1] acts like the nearer end.
+    #[inline]
+    pub fn bernoulli(&mut self, p: f64) -> bool {
+        // Two to the power 64 as a double; the cast saturates, so p = 1 needs its own branch.
+        p >= 1.0 || self.word() < (p * 18_446_744_073_709_551_616.0) as u64
+    }
+
+    /// The number of successes in `n` independent trials that succeed with probability `p`.
+    ///
+    /// Right for every `n`: the cost does not depend on it and no rounding grows with it.
+    pub fn binomial(&mut self, n: u64, p: f64) -> u64 {
+        counts::binomial(self, n, p)
+    }
+
+    /// Poisson with the given mean, which must be below 2^63.
+    pub fn poisson(&mut self, mean: f64) -> u64 {
+        counts::poisson(self, mean)
+    }
+
+    /// Draw from any distribution of `rand_distr`.
+    pub fn sample<T>(&mut self, distribution: &impl Distribution<T>) -> T {
+        distribution.sample(self)
+    }
+}
+
+impl TryRng for Stream {
+    type Error = Infallible;
+
+    #[inline]
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok((self.word() >> 32) as u32)
+    }
+
+    #[inline]
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(self.word())
+    }
+
+    fn try_fill_bytes(&mut self, dst: &mut [u8]) -> Result<(), Infallible> {
+        utils::fill_bytes_via_next_word(dst, || self.try_next_u64())
+    }
+}

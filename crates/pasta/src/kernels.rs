@@ -1,0 +1,95 @@
+//! The vector loops. Fixed order of additions, no fused multiply-add: the same bits on every x86-64 and aarch64.
+
+/// Independent accumulators of a long sum: enough to keep the adders busy, and a fixed order.
+const LANES: usize = 8;
+
+/// |x - y|^2.
+#[inline]
+pub(crate) fn squared_distance(x: &[f64], y: &[f64]) -> f64 {
+    debug_assert_eq!(x.len(), y.len());
+    let mut lanes = [0.0; LANES];
+    let (x_blocks, x_rest) = x.as_chunks::<LANES>();
+    let (y_blocks, y_rest) = y.as_chunks::<LANES>();
+    for (a, b) in x_blocks.iter().zip(y_blocks) {
+        for i in 0..LANES {
+            let difference = a[i] - b[i];
+            lanes[i] += difference * difference;
+        }
+    }
+    let rest = x_rest.iter().zip(y_rest).fold(0.0, |sum, (a, b)| sum + (a - b) * (a - b));
+    lanes.iter().sum::<f64>() + rest
+}
+
+/// |x|^2.
+#[inline]
+pub(crate) fn squared_norm(x: &[f64]) -> f64 {
+    let mut lanes = [0.0; LANES];
+    let (blocks, rest) = x.as_chunks::<LANES>();
+    for a in blocks {
+        for i in 0..LANES {
+            lanes[i] += a[i] * a[i];
+        }
+    }
+    lanes.iter().sum::<f64>() + rest.iter().fold(0.0, |sum, a| sum + a * a)
+}
+
+/// How the estimator's answer becomes g_t.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Blend<'s> {
+    /// g holds a sum over n samples: divide it.
+    Divide(f64),
+    /// g holds g_{t-1}: add the mean difference.
+    AddMean { sum: &'s [f64], n: f64 },
+    /// g holds g_t.
+    Ready,
+}
+
+/// Coordinates handled together: small enough for the first-level cache, so that the simple loops below
+/// read memory once.
+const BLOCK: usize = 512;
+
+/// Algorithm 1's vector work in one pass: completes g_t, writes x_{t+1} = beta a + (1 - beta) x_t - eta g_t
+/// to `next`, and returns |x_{t+1} - x0|^2, which sizes the next batch and shows a runaway.
+#[inline]
+pub(crate) fn anchored_step(
+    beta: f64,
+    eta: f64,
+    blend: Blend<'_>,
+    g: &mut [f64],
+    [x, anchor, start]: [&[f64]; 3],
+    next: &mut [f64],
+) -> f64 {
+    let mut distance2 = 0.0;
+    let mut from = 0;
+    while from < x.len() {
+        let block = from..(from + BLOCK).min(x.len());
+        from = block.end;
+        let g = &mut g[block.clone()];
+        match blend {
+            Blend::Divide(n) if n != 1.0 => g.iter_mut().for_each(|g| *g /= n),
+            Blend::AddMean { sum, n } => {
+                g.iter_mut().zip(&sum[block.clone()]).for_each(|(g, sum)| *g += sum / n);
+            }
+            Blend::Divide(_) | Blend::Ready => {}
+        }
+        let (x, next) = (&x[block.clone()], &mut next[block.clone()]);
+        if beta == 0.0 {
+            for ((next, x), g) in next.iter_mut().zip(x).zip(&*g) {
+                *next = x - eta * g;
+            }
+        } else {
+            let anchor = &anchor[block.clone()];
+            for (((next, x), g), a) in next.iter_mut().zip(x).zip(&*g).zip(anchor) {
+                *next = beta * a + (1.0 - beta) * x - eta * g; // x_{t+1}
+            }
+        }
+        distance2 += squared_distance(next, &start[block]);
+    }
+    distance2
+}
+
+/// mean += (x - mean)/count: the running mean of `count` points, the newest of which is x.
+pub(crate) fn update_mean(mean: &mut [f64], x: &[f64], count: u64) {
+    let count = count as f64;
+    mean.iter_mut().zip(x).for_each(|(mean, x)| *mean += (x - *mean) / count);
+}

@@ -1,0 +1,266 @@
+//! BG-0 noise around an exact objective: g(x, xi) = grad f(x) + s(x) u, s(x)^2 = B^2 |x - x0|^2 + b^2.
+//!
+//! u has mean zero and E|u|^2 = 1, so the variance meets BG-0 with equality. u does not depend on x, so with
+//! the same sample at two points E|g(x) - g(y)|^2 <= (L^2 + B^2) |x - y|^2: mean-square smooth.
+
+use rand_distr::StudentT;
+use serde::{Deserialize, Serialize};
+
+use super::{Batch, Oracle, OracleError, tree};
+use crate::draws::Stream;
+use crate::kernels::squared_distance;
+use crate::objective::Objective;
+
+/// The law of u. All have finite variance; all but the first are there for honest tests.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tail {
+    /// Independent normal coordinates. The sum of n is one normal: an exact batch at the cost of one sample.
+    Gaussian,
+    /// Independent Student t coordinates; `dof` above 2.
+    StudentT {
+        /// Degrees of freedom.
+        dof: f64,
+    },
+    /// Independent centred lognormal coordinates: skewed.
+    Lognormal {
+        /// Standard deviation of the logarithm.
+        sigma: f64,
+    },
+    /// One event of this probability carries all the noise, in the direction (1, .., 1). The sum of n needs
+    /// only the number of events, a Binomial: an exact batch.
+    TwoPoint {
+        /// Probability of the event, in (0, 1).
+        probability: f64,
+    },
+}
+
+/// Noise whose variance grows with the distance from the start.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Noise {
+    /// B: how fast the standard deviation grows with the distance.
+    pub growth: f64,
+    /// b: the standard deviation at the start.
+    pub floor: f64,
+    /// The law of the unit noise.
+    pub tail: Tail,
+}
+
+/// How a batch is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BatchMode {
+    /// The whole sum from its own law where there is one (Gaussian, two-point), sample by sample elsewhere.
+    Exact,
+    /// Sample by sample always: what the exact batches are checked against.
+    OneByOne,
+}
+
+/// An exact objective behind BG-0 noise.
+///
+/// ```
+/// use pasta_opt::draws::Role;
+/// use pasta_opt::oracle::{Batch, Noise, Noisy, Oracle, Tail};
+/// use pasta_opt::problems::SineBowl;
+///
+/// let noise = Noise { growth: 9.0, floor: 1.0, tail: Tail::Gaussian };
+/// let oracle = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2])?;
+/// let mut sum = [0.0];
+/// let n = 1_000_000_000_000;
+/// oracle.sum(&[1.2], &Batch { seed: 7, role: Role::Large, step: 0, n }, &mut sum)?;
+/// // The true gradient is 1.2 + sin 2.4, and the mean of 10^12 samples has standard deviation 10^-6.
+/// assert!((sum[0] / n as f64 - (1.2 + 2.4f64.sin())).abs() < 5e-6);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Noisy {
+    objective: Box<dyn Objective>,
+    noise: Noise,
+    start: Vec<f64>,
+    /// How batches are drawn; [`BatchMode::Exact`] unless changed.
+    pub mode: BatchMode,
+}
+
+/// Samples added one after another where a batch is drawn sample by sample.
+const BLOCK: u64 = 64;
+
+impl Noisy {
+    /// The objective behind noise that grows with the distance from `start`.
+    pub fn new(objective: Box<dyn Objective>, noise: Noise, start: Vec<f64>) -> Result<Self, NoiseError> {
+        if start.len() != objective.dim() {
+            return Err(NoiseError::Dimension { start: start.len(), objective: objective.dim() });
+        }
+        noise.check()?;
+        Ok(Self { objective, noise, start, mode: BatchMode::Exact })
+    }
+
+    /// The objective without its noise.
+    pub fn objective(&self) -> &dyn Objective {
+        &*self.objective
+    }
+
+    /// The noise.
+    pub fn noise(&self) -> Noise {
+        self.noise
+    }
+
+    /// x0, where the noise is smallest.
+    pub fn start(&self) -> &[f64] {
+        &self.start
+    }
+
+    /// s(x), the standard deviation of a sample at x.
+    #[inline]
+    fn deviation(&self, x: &[f64]) -> f64 {
+        let Noise { growth, floor, .. } = self.noise;
+        (growth * growth * squared_distance(x, &self.start) + floor * floor).sqrt()
+    }
+
+    /// Adds `scale` times the sum of the batch's u to `out`.
+    #[inline]
+    fn add_noise(&self, scale: f64, batch: &Batch, out: &mut [f64]) {
+        let per_coordinate = scale / (out.len() as f64).sqrt();
+        match (self.mode, self.noise.tail) {
+            _ if scale == 0.0 => {}
+            (BatchMode::Exact, Tail::Gaussian) => {
+                // A sum of n independent normals is sqrt(n) times one.
+                let spread = per_coordinate * (batch.n as f64).sqrt();
+                let mut xi = batch.whole();
+                out.iter_mut().for_each(|o| *o += spread * xi.normal());
+            }
+            (BatchMode::Exact, Tail::TwoPoint { probability }) => {
+                let events = batch.whole().binomial(batch.n, probability);
+                let term = per_coordinate * two_point_sum(events, batch.n, probability);
+                out.iter_mut().for_each(|o| *o += term);
+            }
+            (_, tail) => {
+                let mut units = vec![0.0; out.len()];
+                tree::sum_over(0..batch.n, BLOCK, &mut units, &|samples, units: &mut [f64]| {
+                    for i in samples {
+                        tail.add_unit(&mut batch.sample(i), units);
+                    }
+                });
+                out.iter_mut().zip(&units).for_each(|(o, u)| *o += per_coordinate * u);
+            }
+        }
+    }
+}
+
+impl Oracle for Noisy {
+    fn dim(&self) -> usize {
+        self.start.len()
+    }
+
+    fn sum(&self, x: &[f64], batch: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
+        let n = batch.n as f64;
+        self.objective.gradient(x, out);
+        out.iter_mut().for_each(|o| *o *= n);
+        self.add_noise(self.deviation(x), batch, out);
+        Ok(())
+    }
+
+    fn sum_difference(
+        &self,
+        x: &[f64],
+        y: &[f64],
+        batch: &Batch,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
+        let n = batch.n as f64;
+        let mut at_y = vec![0.0; y.len()];
+        self.objective.gradient(x, out);
+        self.objective.gradient(y, &mut at_y);
+        out.iter_mut().zip(&at_y).for_each(|(o, y)| *o = n * (*o - y));
+        self.add_noise(self.deviation(x) - self.deviation(y), batch, out);
+        Ok(())
+    }
+
+    fn identity(&self) -> String {
+        let Noise { growth, floor, tail } = self.noise;
+        let mut checksum = crc32fast::Hasher::new();
+        self.start.iter().for_each(|x| checksum.update(&x.to_le_bytes()));
+        format!(
+            "{} with {tail:?} noise of growth {growth} and floor {floor} around start {:08x}",
+            self.objective.identity(),
+            checksum.finalize()
+        )
+    }
+}
+
+impl Noise {
+    fn check(&self) -> Result<(), NoiseError> {
+        let positive = |name, value: f64| {
+            if value.is_finite() && value >= 0.0 {
+                Ok(())
+            } else {
+                Err(NoiseError::Constant { name, needs: "a finite number, at least 0", got: value })
+            }
+        };
+        positive("growth", self.growth)?;
+        positive("floor", self.floor)?;
+        let (name, needs, got, met) = match self.tail {
+            Tail::Gaussian => return Ok(()),
+            Tail::StudentT { dof } => ("dof", "more than 2 (finite variance)", dof, dof > 2.0),
+            Tail::Lognormal { sigma } => {
+                ("sigma", "in (0, 5] (beyond, doubles lose the law)", sigma, sigma > 0.0 && sigma <= 5.0)
+            }
+            Tail::TwoPoint { probability: p } => {
+                ("probability", "strictly between 0 and 1", p, p > 0.0 && p < 1.0)
+            }
+        };
+        if met { Ok(()) } else { Err(NoiseError::Constant { name, needs, got }) }
+    }
+}
+
+impl Tail {
+    /// Adds one draw of u, times the square root of the dimension, to `out`.
+    fn add_unit(self, xi: &mut Stream, out: &mut [f64]) {
+        match self {
+            Self::Gaussian => out.iter_mut().for_each(|o| *o += xi.normal()),
+            Self::StudentT { dof } => {
+                let law = StudentT::new(dof).expect("dof is checked when the oracle is made");
+                let scale = ((dof - 2.0) / dof).sqrt();
+                out.iter_mut().for_each(|o| *o += scale * xi.sample(&law));
+            }
+            Self::Lognormal { sigma } => {
+                // E e^{sigma Z} = e^{sigma^2/2}, Var = e^{sigma^2} (e^{sigma^2} - 1).
+                let s2 = sigma * sigma;
+                let mean = libm::exp(0.5 * s2);
+                let scale = 1.0 / (libm::exp(s2) * libm::expm1(s2)).sqrt();
+                out.iter_mut().for_each(|o| *o += scale * (libm::exp(sigma * xi.normal()) - mean));
+            }
+            Self::TwoPoint { probability } => {
+                let events = u64::from(xi.bernoulli(probability));
+                let term = two_point_sum(events, 1, probability);
+                out.iter_mut().for_each(|o| *o += term);
+            }
+        }
+    }
+}
+
+/// The sum over n samples of (z/p - 1) sqrt(p/(1-p)), z the indicator of the event.
+fn two_point_sum(events: u64, n: u64, p: f64) -> f64 {
+    (events as f64 / p - n as f64) * (p / (1.0 - p)).sqrt()
+}
+
+/// Why a noise was refused.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum NoiseError {
+    /// A constant out of its range.
+    #[error("noise: {name} must be {needs}, but is {got}")]
+    Constant {
+        /// The constant.
+        name: &'static str,
+        /// Its range.
+        needs: &'static str,
+        /// What it is.
+        got: f64,
+    },
+    /// The start has another dimension than the objective.
+    #[error("the start has {start} coordinates, but the objective has {objective}")]
+    Dimension {
+        /// Coordinates of the start.
+        start: usize,
+        /// Coordinates of the objective.
+        objective: usize,
+    },
+}

@@ -1,0 +1,137 @@
+//! The state of a run: everything that changes from step to step, and nothing else. It is a checkpoint.
+
+use serde::{Deserialize, Serialize};
+
+use crate::draws::{Address, Role};
+use crate::kernels::update_mean;
+use crate::oracle::Ledger;
+use crate::schedule::Output;
+use crate::walk::{Divergence, Stop};
+
+/// An iterate this far from the start (squared) is a runaway: no problem in doubles is that large.
+const RUNAWAY_SQUARED: f64 = 1e100;
+
+/// Where a run stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// s: the epoch, from 1.
+    pub epoch: u64,
+    /// t: the step of the epoch, from 0.
+    pub t: u64,
+    /// The step of the run, from 0: the address of its draws.
+    pub step: u64,
+    /// What has been asked so far.
+    pub ledger: Ledger,
+    /// |x_t - x0|^2.
+    pub distance2: f64,
+    /// How the run ended by itself, if it did.
+    pub ended: Option<Stop>,
+    /// Candidates for the output seen so far.
+    pub(crate) seen: u64,
+    /// The candidate that will be picked next, counted from 1.
+    pub(crate) next_pick: u64,
+    /// x_t.
+    #[serde(skip)]
+    pub x: Vec<f64>,
+    /// x_{t-1}.
+    #[serde(skip)]
+    pub x_prev: Vec<f64>,
+    /// x_{s-1}: where the epoch started.
+    #[serde(skip)]
+    pub anchor: Vec<f64>,
+    /// x0: where the run started.
+    #[serde(skip)]
+    pub start: Vec<f64>,
+    /// g_{t-1}: the estimate of the last step. Never a measure of the true gradient.
+    #[serde(skip)]
+    pub g: Vec<f64>,
+    /// What the output rule carries: the point picked so far, or the running mean. Empty where it is x itself.
+    #[serde(skip)]
+    pub carried: Vec<f64>,
+}
+
+impl State {
+    pub(crate) fn new(start: &[f64], output: Output) -> Self {
+        Self {
+            epoch: 1,
+            t: 0,
+            step: 0,
+            ledger: Ledger::default(),
+            distance2: 0.0,
+            ended: None,
+            seen: 0,
+            next_pick: 1,
+            x: start.to_vec(),
+            x_prev: start.to_vec(),
+            anchor: start.to_vec(),
+            start: start.to_vec(),
+            g: vec![0.0; start.len()],
+            carried: if output == Output::Last { Vec::new() } else { start.to_vec() },
+        }
+    }
+
+    /// The vectors, in the order in which a checkpoint stores them.
+    pub(crate) fn vectors(&self) -> [&Vec<f64>; 6] {
+        [&self.x, &self.x_prev, &self.anchor, &self.start, &self.g, &self.carried]
+    }
+
+    pub(crate) fn vectors_mut(&mut self) -> [&mut Vec<f64>; 6] {
+        [&mut self.x, &mut self.x_prev, &mut self.anchor, &mut self.start, &mut self.g, &mut self.carried]
+    }
+
+    /// The point that carries the guarantee, had the run ended here.
+    pub fn output(&self) -> &[f64] {
+        if self.carried.is_empty() { &self.x } else { &self.carried }
+    }
+
+    /// Lets the output rule look at x_t before the step.
+    #[inline]
+    pub(crate) fn carry(&mut self, output: Output, seed: u64) {
+        match output {
+            Output::Average => update_mean(&mut self.carried, &self.x, self.t + 1),
+            Output::Uniform => self.consider(seed),
+            Output::RandomAnchor if self.t == 0 => self.consider(seed),
+            Output::RandomAnchor | Output::Last => {}
+        }
+    }
+
+    /// Reservoir sampling of one candidate: the c-th is picked with probability 1/c, so that whenever the run
+    /// stops, each candidate seen is the picked one with the same probability. From a pick at c the next is
+    /// beyond k with probability c/k, so it is floor(c/u) + 1: a draw per pick, not per candidate.
+    fn consider(&mut self, seed: u64) {
+        self.seen += 1;
+        if self.seen == self.next_pick {
+            self.carried.copy_from_slice(&self.x);
+            let u = Address { seed, role: Role::Output, step: self.seen, sample: 0 }.stream().open_uniform();
+            self.next_pick = ((self.seen as f64 / u) as u64).saturating_add(1);
+        }
+    }
+
+    /// Accepts x_{t+1}, which stands in `x_prev`, and counts the step; refuses it if it is no point to go on from.
+    #[inline]
+    pub(crate) fn settle(&mut self, distance2: f64) -> Result<(), Divergence> {
+        if distance2.is_nan() || distance2 > RUNAWAY_SQUARED {
+            return Err(self.divergence());
+        }
+        std::mem::swap(&mut self.x, &mut self.x_prev);
+        self.distance2 = distance2;
+        self.t += 1;
+        self.step += 1;
+        Ok(())
+    }
+
+    /// Says what went wrong and keeps x_t as the state.
+    #[cold]
+    fn divergence(&mut self) -> Divergence {
+        let cause = if !self.g.iter().all(|g| g.is_finite()) {
+            Divergence::Gradient { step: self.step }
+        } else if !self.x_prev.iter().all(|x| x.is_finite()) {
+            Divergence::NotFinite { step: self.step }
+        } else {
+            Divergence::Runaway { step: self.step }
+        };
+        self.x_prev.copy_from_slice(&self.x);
+        self.g.fill(0.0);
+        cause
+    }
+}

@@ -1,0 +1,397 @@
+//! Reference values, computed elsewhere in 60-digit arithmetic and rounded once (`tests/data/golden.json`).
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use pasta_opt::bounds::{LowerBound, LowerMeanSquareSmooth, LowerSmooth};
+use pasta_opt::estimator::Estimator;
+use pasta_opt::oracle::{Batch, Oracle, OracleError};
+use pasta_opt::prelude::*;
+use pasta_opt::recipe::Uncertainty;
+use serde_json::Value;
+
+fn golden() -> Value {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/golden.json");
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// Calls `check(in, out)` on every case of a section, and fails if there is none.
+fn cases(section: &str, check: impl Fn(&Value, &Value)) {
+    let golden = golden();
+    let cases = golden[section].as_array().unwrap();
+    assert!(!cases.is_empty());
+    for case in cases {
+        check(&case["in"], &case["out"]);
+    }
+}
+
+fn real(case: &Value, key: &str) -> f64 {
+    case[key].as_f64().unwrap_or_else(|| panic!("{key} in {case}"))
+}
+
+/// The bounds are sums and products of at most forty roundings, each at most 2^-53.
+fn close(ours: f64, reference: f64) {
+    assert!((ours - reference).abs() <= 1e-14 * reference.abs(), "{ours:?} is not {reference:?}");
+}
+
+fn constant(sequence: Sequence) -> f64 {
+    match sequence {
+        Sequence::Constant(value) => value,
+        other => panic!("{other:?} is not constant"),
+    }
+}
+
+fn fixed(rule: BatchRule) -> u64 {
+    match rule {
+        BatchRule::Fixed(n) => n,
+        BatchRule::Drift { .. } => panic!("{rule:?} is not fixed"),
+    }
+}
+
+/// eta and beta are rationals rounded once: equal to the last bit. Counts are exact.
+fn check_schedule(plan: &Plan, out: &Value) {
+    let Schedule { epochs, steps, eta, beta, .. } = plan.schedule;
+    assert_eq!(steps, out["K"].as_u64().unwrap(), "K of {out}");
+    assert_eq!(epochs, out["S"].as_u64().unwrap(), "S of {out}");
+    assert_eq!(constant(eta), real(out, "eta"), "eta of {out}");
+    assert_eq!(constant(beta), real(out, "beta"), "beta of {out}");
+}
+
+fn smooth(case: &Value) -> Smooth {
+    Smooth {
+        smoothness: real(case, "L"),
+        gap: real(case, "Delta"),
+        growth: case["B"].as_f64().unwrap_or(0.0),
+        floor: case["b"].as_f64().unwrap_or(0.0),
+        variance: Some(real(case, "sigma2")),
+        target: real(case, "eps"),
+    }
+}
+
+#[test]
+fn theorem_3_matches_the_reference() {
+    cases("smooth_recipe", |case, out| check_schedule(&smooth(case).plan().unwrap(), out));
+    cases("smooth_drift_bound", |case, out| {
+        close(smooth(case).drift_bound().unwrap(), out.as_f64().unwrap());
+    });
+    cases("smooth_bound_printed_case1", |case, out| {
+        close(smooth(case).printed_bound().unwrap(), out.as_f64().unwrap());
+    });
+    cases("smooth_bound_unsimplified", |case, out| {
+        close(smooth(case).plan().unwrap().cost.samples, out.as_f64().unwrap());
+    });
+}
+
+#[test]
+fn theorem_4_matches_the_reference() {
+    // The reference gives |x0 - x*|^2; a square root squared again is off by a rounding, hence no bits for K_pre.
+    let recipe = |case: &Value| SmoothConvex {
+        smoothness: real(case, "L"),
+        distance: real(case, "R2").sqrt(),
+        growth: case["B"].as_f64().unwrap_or(0.0),
+        floor: case["b"].as_f64().unwrap_or(0.0),
+        variance: Some(real(case, "sigma2")),
+        target: real(case, "eps"),
+    };
+    cases("convex_smooth_recipe", |case, out| check_schedule(&recipe(case).plan().unwrap(), out));
+    cases("convex_smooth_bound", |case, out| {
+        close(recipe(case).plan().unwrap().cost.samples, out.as_f64().unwrap());
+    });
+}
+
+#[test]
+fn theorem_5_matches_the_reference() {
+    let recipe = |case: &Value| LipschitzConvex {
+        lipschitz: real(case, "G"),
+        distance: real(case, "R2").sqrt(),
+        growth: case["B"].as_f64().unwrap_or(0.0),
+        floor: case["b"].as_f64().unwrap_or(0.0),
+        variance: Some(real(case, "sigma2")),
+        target: real(case, "eps"),
+    };
+    cases("convex_lipschitz_recipe", |case, out| check_schedule(&recipe(case).plan().unwrap(), out));
+    cases("convex_lipschitz_bound", |case, out| {
+        close(recipe(case).plan().unwrap().cost.samples, out.as_f64().unwrap());
+    });
+}
+
+#[test]
+fn theorem_6_matches_the_reference() {
+    cases("uncertainty", |case, out| {
+        let principle =
+            Uncertainty { smoothness: real(case, "L"), growth: real(case, "B"), eta: real(case, "eta") };
+        let check = principle.check(real(case, "beta"), case["N"].as_u64().unwrap()).unwrap();
+        close(check.lhs, real(out, "lhs"));
+        close(check.rhs, real(out, "rhs"));
+        close(check.eta_cap, real(out, "eta_cap"));
+        close(check.exact_noise_lhs, real(out, "exact_noise_lhs"));
+        assert_eq!(check.variance_ok, out["variance_ok"].as_bool().unwrap());
+        assert_eq!(check.eta_ok, out["eta_ok"].as_bool().unwrap());
+        assert_eq!(check.min_n, out["min_N"].as_u64());
+        assert_eq!(check.exact_noise_ok, out["exact_noise_ok"].as_bool().unwrap());
+    });
+}
+
+#[test]
+fn theorem_7_matches_the_reference() {
+    let recipe = |case: &Value| MeanSquareSmooth {
+        ms_smoothness: real(case, "Lbar"),
+        gap: real(case, "Delta"),
+        growth: real(case, "B"),
+        floor: real(case, "b"),
+        target: real(case, "eps"),
+    };
+    cases("mss_recipe", |case, out| {
+        let plan = recipe(case).plan().unwrap();
+        check_schedule(&plan, out);
+        let BatchRule::Drift { at_least, .. } = plan.schedule.large else { panic!("dynamic batches") };
+        let Estimator::Page { refresh, small } = plan.schedule.estimator else { panic!("PAGE") };
+        assert_eq!(at_least, out["N_ref"].as_u64().unwrap());
+        assert_eq!(small, out["b"].as_u64().unwrap());
+        assert_eq!(constant(refresh), real(out, "p"));
+        assert_eq!(fixed(plan.schedule.first), out["N0"].as_u64().unwrap());
+    });
+    cases("mss_bound_printed", |case, out| {
+        let plan = recipe(case).plan().unwrap();
+        close(plan.cost.samples, out.as_f64().unwrap());
+        assert!(plan.cost.evaluations > plan.cost.samples);
+    });
+    cases("mss_bound_unsimplified", |case, out| {
+        close(recipe(case).unsimplified_bound().unwrap(), out.as_f64().unwrap());
+    });
+    cases("mss_bound_unsimplified_evals", |case, out| {
+        let recipe = recipe(case);
+        let counts = recipe.batches().unwrap();
+        let twice = (counts.small * counts.steps) as f64;
+        close(recipe.unsimplified_bound().unwrap() + twice, out.as_f64().unwrap());
+    });
+}
+
+#[test]
+fn one_over_p_is_a_ratio_of_integers() {
+    // 8 B^2 Delta^2 + 2 b^2 = 2401 = 49^2 with eps = 1, all exact in doubles, so 1/p = 49 and K = 196 + 49.
+    let recipe = MeanSquareSmooth { ms_smoothness: 1.0, gap: 12.25, growth: 1.0, floor: 24.5, target: 1.0 };
+    let counts = recipe.batches().unwrap();
+    assert_eq!((counts.reference, counts.small, counts.steps), (2401, 49, 245));
+    // Through the rounded p the ceiling would be 246.
+    assert_eq!((196.0 + 1.0 / (49.0 / 2401.0f64)).ceil(), 246.0);
+}
+
+#[test]
+fn theorem_8_matches_the_reference() {
+    let recipe = |case: &Value| Pl {
+        smoothness: real(case, "L"),
+        mu: real(case, "mu"),
+        gap: real(case, "Delta"),
+        growth: real(case, "B"),
+        floor: real(case, "b"),
+        target: real(case, "eps"),
+    };
+    cases("pl_recipe", |case, out| {
+        let plan = recipe(case).plan().unwrap();
+        check_schedule(&plan, out);
+        assert_eq!(fixed(plan.schedule.large), 1);
+    });
+    cases("pl_complexity", |case, out| {
+        assert_eq!(recipe(case).plan().unwrap().cost.exact, out.as_u64().map(u128::from));
+    });
+}
+
+#[test]
+fn theorem_9_matches_the_reference() {
+    let recipe = |case: &Value| StarConvex {
+        smoothness: real(case, "L"),
+        mu: real(case, "mu"),
+        gap: real(case, "Delta"),
+        growth: real(case, "B"),
+        floor: real(case, "b"),
+        target: real(case, "eps"),
+    };
+    cases("star_recipe", |case, out| check_schedule(&recipe(case).plan().unwrap(), out));
+    cases("star_complexity", |case, out| {
+        assert_eq!(recipe(case).plan().unwrap().cost.exact, out.as_u64().map(u128::from));
+    });
+}
+
+#[test]
+fn theorem_10_matches_the_reference_in_both_versions() {
+    for (section, formulas) in
+        [("weak_recipe_printed", Formulas::AsPrinted), ("weak_recipe_corrected", Formulas::Corrected)]
+    {
+        cases(section, |case, out| {
+            let recipe = WeaklyConvex {
+                rho: real(case, "rho"),
+                lambda: real(case, "lam"),
+                lipschitz: real(case, "G"),
+                gap: real(case, "Delta"),
+                growth: real(case, "B"),
+                floor: real(case, "b"),
+                target: real(case, "eps"),
+                formulas,
+            };
+            let plan = recipe.plan().unwrap();
+            check_schedule(&plan, out);
+            assert_eq!(fixed(plan.schedule.first), out["N0"].as_u64().unwrap());
+            assert_eq!(fixed(plan.schedule.large), out["N"].as_u64().unwrap());
+            assert_eq!(plan.cost.exact, out["queries_exact"].as_u64().map(u128::from));
+        });
+    }
+}
+
+#[test]
+fn horizon_tuned_sgd_matches_the_reference() {
+    cases("tuned_sgd_n1_recipe_extra", |case, out| {
+        let recipe = HorizonSgd {
+            smoothness: real(case, "L"),
+            gap: real(case, "Delta"),
+            growth: real(case, "B"),
+            floor: real(case, "b"),
+            target: real(case, "eps"),
+        };
+        let plan = recipe.plan().unwrap();
+        assert_eq!(plan.schedule.steps, out["K"].as_u64().unwrap());
+        assert_eq!(constant(plan.schedule.eta), real(out, "eta"));
+    });
+}
+
+#[test]
+fn dynamic_batches_match_the_reference() {
+    cases("dynamic_batch", |case, out| {
+        let rule = BatchRule::Drift {
+            growth: real(case, "B"),
+            floor: real(case, "b"),
+            target_variance: real(case, "sigma2"),
+            at_least: 1,
+        };
+        assert_eq!(rule.size(real(case, "dist2")).ok(), out.as_u64());
+    });
+    cases("mss_Nt", |case, out| {
+        let eps = real(case, "eps");
+        let rule = BatchRule::Drift {
+            growth: real(case, "B"),
+            floor: real(case, "b"),
+            target_variance: eps * eps / 2.0,
+            at_least: case["N_ref"].as_u64().unwrap(),
+        };
+        assert_eq!(rule.size(real(case, "dist2")).ok(), out.as_u64());
+    });
+}
+
+fn check_lower(bound: &LowerBound, out: &Value) {
+    assert_eq!(bound.admissible, out["admissible"].as_bool().unwrap());
+    assert_eq!(bound.chain, out["T"].as_u64().unwrap());
+    for (ours, key) in [
+        (bound.eps_max, "eps_max"),
+        (bound.reach, "D"),
+        (bound.lambda, "lam"),
+        (bound.p, "p"),
+        (bound.terms[0], "term_B"),
+        (bound.terms[1], "term_b"),
+        (bound.bound.unwrap(), "bound"),
+        (bound.sharp_bound.unwrap(), "Tm1_over_2p"),
+        (bound.scale, "scale"),
+    ] {
+        close(ours, real(out, key));
+    }
+}
+
+#[test]
+fn the_lower_bounds_match_the_reference() {
+    cases("lower_smooth", |case, out| {
+        let limit = LowerSmooth {
+            smoothness: real(case, "L"),
+            gap: real(case, "Delta"),
+            growth: real(case, "B"),
+            floor: real(case, "b"),
+            target: real(case, "eps"),
+        };
+        check_lower(&limit.evaluate().unwrap(), out);
+    });
+    cases("lower_mss", |case, out| {
+        let limit = LowerMeanSquareSmooth {
+            ms_smoothness: real(case, "Lbar"),
+            gap: real(case, "Delta"),
+            growth: real(case, "B"),
+            floor: real(case, "b"),
+            target: real(case, "eps"),
+        };
+        let bound = limit.evaluate().unwrap();
+        check_lower(&bound, out);
+        close(bound.effective_smoothness, real(out, "L_eff"));
+        close(limit.growth_limit(), real(out, "B_max"));
+        close(limit.statistical_floor(), real(out, "stat_floor"));
+    });
+}
+
+/// A quadratic whose answers are perturbed by a fixed cycle of vectors, one a step.
+struct Scripted {
+    curvature: Vec<f64>,
+    cycle: Vec<Vec<f64>>,
+}
+
+impl Oracle for Scripted {
+    fn dim(&self) -> usize {
+        self.curvature.len()
+    }
+
+    fn sum(&self, x: &[f64], batch: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
+        let noise = &self.cycle[batch.step as usize % self.cycle.len()];
+        for i in 0..x.len() {
+            out[i] = batch.n as f64 * (self.curvature[i] * x[i] + noise[i]);
+        }
+        Ok(())
+    }
+
+    fn sum_difference(&self, _: &[f64], _: &[f64], _: &Batch, _: &mut [f64]) -> Result<(), OracleError> {
+        Err(OracleError::new("p = 1 never corrects"))
+    }
+}
+
+#[test]
+fn the_scripted_trace_matches_the_reference() {
+    let golden = golden();
+    let list =
+        |value: &Value| value.as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect::<Vec<_>>();
+    let near = |ours: &[f64], reference: &Value| {
+        for (a, b) in ours.iter().zip(list(reference)) {
+            // A step is a handful of roundings of numbers of order one, fifteen steps contract.
+            assert!((a - b).abs() <= 4e-15, "{a} is not {b}");
+        }
+    };
+    for trace in golden["traces"].as_array().unwrap() {
+        let cycle = trace["noise_cycle"].as_array().unwrap().iter().map(list).collect();
+        let oracle = Scripted { curvature: list(&trace["hess_diag"]), cycle };
+        let parameters = &trace["params"];
+        let schedule = Schedule {
+            epochs: parameters["S"].as_u64().unwrap(),
+            steps: parameters["K"].as_u64().unwrap(),
+            eta: Sequence::Constant(real(parameters, "eta")),
+            beta: Sequence::Constant(real(parameters, "beta")),
+            estimator: Estimator::Page {
+                refresh: Sequence::Constant(real(parameters, "p")),
+                small: parameters["small_b"].as_u64().unwrap(),
+            },
+            first: BatchRule::Fixed(10),
+            large: BatchRule::Fixed(7),
+            output: Output::Average,
+        };
+        let mut run = Pasta::start(&oracle, schedule, &list(&trace["x0"]), 1).unwrap();
+        let mut anchors = trace["anchors"].as_array().unwrap().iter();
+        for line in trace["log"].as_array().unwrap() {
+            assert_eq!(
+                (run.state().epoch, run.state().t),
+                (line["s"].as_u64().unwrap(), line["t"].as_u64().unwrap())
+            );
+            near(&run.state().x, &line["x"]);
+            if run.state().t == 0 {
+                near(&run.state().x, anchors.next().unwrap());
+            }
+            assert!(matches!(run.advance().unwrap(), Advance::Step(_)));
+            near(&run.state().g, &line["g"]);
+        }
+        near(&run.state().x, anchors.next().unwrap());
+        let end = run.finish().unwrap();
+        near(&end.point, &trace["ergodic_average_last_epoch"]);
+        assert_eq!(end.ledger.samples, u128::from(trace["samples"].as_u64().unwrap()));
+        assert_eq!(end.ledger.evaluations, u128::from(trace["gradient_evaluations"].as_u64().unwrap()));
+        assert_eq!(end.stop, Stop::PlannedEnd);
+    }
+}
