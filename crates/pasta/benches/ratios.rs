@@ -1,1 +1,272 @@
-fn main() {}
+//! Speed, as ratios within one run: the numbers that mean the same on any machine.
+//!
+//! `cargo bench -p pasta-opt --bench ratios [name]` prints one table; a name keeps the rows that contain it.
+//! Nothing here fails for being slow: a row says whether its goal is met, and the reader looks at the machine.
+//!
+//! Both sides of a ratio take turns in many short rounds, and the fastest round of each counts. Whatever else
+//! the machine does only ever adds time, so the minimum is the round that was disturbed least; a mean or a
+//! median would measure the neighbours as well.
+
+#![expect(clippy::print_stdout, reason = "the table is what the program is for")]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use pasta_opt::draws::{Address, Role};
+use pasta_opt::oracle::Batch;
+use pasta_opt::prelude::*;
+use rand_distr::{Distribution, StandardNormal};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+fn main() {
+    // Cargo passes `--bench`; anything that is not an option is a name to look for.
+    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    let benchmarks: [(&str, fn(&str)); 4] = [
+        ("exact-batch", exact_batch),
+        ("vector-work", vector_work),
+        ("small-step", small_step),
+        ("two-threads", two_threads),
+    ];
+    print_line(["name", "what is compared", "value", "goal", ""]);
+    for (name, run) in benchmarks.iter().filter(|(name, _)| name.contains(&wanted)) {
+        run(name);
+    }
+}
+
+/// A step on an oracle that draws a batch from the law of its sum: a batch of 10^12 over a batch of one.
+fn exact_batch(name: &str) {
+    for (law, tail) in [("Gaussian", Tail::Gaussian), ("two-point", Tail::TwoPoint { probability: 0.3 })] {
+        for (d, steps) in [(1, 20_000), (100, 2_000), (100_000, 2)] {
+            let start = vec![1.0; d];
+            let noise = Noise { growth: 1.0, floor: 1.0, tail };
+            let quadratic = Box::new(Quadratic { spectrum: vec![1.0; d] });
+            let oracle = Noisy::new(quadratic, noise, start.clone()).expect("a valid noise");
+            let [mut huge, mut one] = [1_000_000_000_000, 1].map(|n| endless(&oracle, plain(n), &start));
+            let [huge, one] = fastest(100, || advance(&mut huge, steps), || advance(&mut one, steps));
+            let what = format!("step, {law}, d = {d}: N = 10^12 over N = 1");
+            print_row(name, &what, huge / one, Goal::AtMost(1.2));
+        }
+    }
+}
+
+/// Bytes per second of Algorithm 1's vector work over those of a triad a = b + s c.
+///
+/// Both count as STREAM does: each vector read and each vector written once, without the line that a cache
+/// fetches before it is overwritten. The triad reads two and writes one. A step reads x, g and x0 and writes
+/// x_{t+1}; it reads the anchor where beta > 0; a batch of n > 1 also writes g; and PAGE's correction reads
+/// the sum of differences and writes g.
+fn vector_work(name: &str) {
+    const TRIAD: f64 = 3.0;
+    let d = 10_000_000;
+    let [b, c] = [vec![1.0; d], vec![2.0; d]];
+    let anchored = Schedule { beta: Sequence::Constant(0.5), ..plain(1) };
+    // The coin of so small a p falls on a correction at every step but the first.
+    let page = Estimator::Page { refresh: Sequence::Constant(1e-18), small: 10 };
+    for (what, vectors, schedule) in [
+        ("beta = 0, N = 1", 4.0, plain(1)),
+        ("beta > 0, N = 1", 5.0, anchored.clone()),
+        ("beta > 0, N = 10", 6.0, Schedule { large: BatchRule::Fixed(10), ..anchored.clone() }),
+        ("beta = 0, PAGE's correction", 6.0, Schedule { estimator: page, ..plain(1) }),
+        ("beta > 0, PAGE's correction", 7.0, Schedule { estimator: page, ..anchored }),
+    ] {
+        let oracle = Free { dimension: d };
+        let mut walk = endless(&oracle, schedule, &b);
+        let mut a = vec![0.0; d];
+        let [step, triad] = fastest(20, || advance(&mut walk, 1), || add_scaled(&mut a, &b, 3.0, &c));
+        let what = format!("bytes/s, d = 10^7, {what}: step over triad");
+        print_row(name, &what, (vectors / step) / (TRIAD / triad), Goal::AtLeast(0.8));
+    }
+}
+
+/// One step in one dimension, with its walk, ledger and checks, over a loop that does only the arithmetic.
+fn small_step(name: &str) {
+    const STEPS: u64 = 20_000;
+    let bowl = Box::new(SineBowl { dimension: 1 });
+    let noise = Noise { growth: GROWTH, floor: FLOOR, tail: Tail::Gaussian };
+    let oracle = Noisy::new(bowl, noise, vec![START]).expect("a valid noise");
+    let schedule = Schedule::plain(Sequence::Constant(ETA), STEPS, 1);
+    let walked = || {
+        let walk = Pasta::start(&oracle, schedule.clone(), &[START], SEED).expect("a valid schedule");
+        walk.finish().expect("this oracle cannot fail").point[0]
+    };
+    let by_hand = || sine_bowl_by_hand(black_box(STEPS));
+    assert_eq!(walked().to_bits(), by_hand().to_bits(), "both must do the same arithmetic");
+
+    let [walked, by_hand] = fastest(200, || sink(walked()), || sink(by_hand()));
+    print_row(
+        name,
+        "step, SineBowl, d = 1, N = 1: library over hand-written",
+        walked / by_hand,
+        Goal::AtMost(2.5),
+    );
+    print_row(name, "ns per step, library", 1e9 * walked / STEPS as f64, Goal::None);
+    print_row(name, "ns per step, hand-written", 1e9 * by_hand / STEPS as f64, Goal::None);
+}
+
+const START: f64 = 1.2;
+const GROWTH: f64 = 0.5;
+const FLOOR: f64 = 1.0;
+const ETA: f64 = 0.01;
+const SEED: u64 = 1;
+
+/// What someone would write who needs nothing but this one run.
+fn sine_bowl_by_hand(steps: u64) -> f64 {
+    let mut x = START;
+    for step in 0..steps {
+        let address = Address { seed: SEED, role: Role::Large, step, sample: Address::WHOLE_BATCH };
+        let u: f64 = StandardNormal.sample(&mut address.stream());
+        let distance2 = (x - START) * (x - START);
+        let g = x + libm::sin(2.0 * x) + (GROWTH * GROWTH * distance2 + FLOOR * FLOOR).sqrt() * u;
+        x -= ETA * g;
+    }
+    x
+}
+
+/// A batch of a user's one-sample oracle on one thread over the same batch on two. Same bits or panic.
+fn two_threads(name: &str) {
+    const N: u64 = 4096;
+    let oracle = Batched::new(Regression);
+    let sum = |pool: &ThreadPool| {
+        let mut out = vec![0.0; Regression::D];
+        let batch = Batch { seed: SEED, role: Role::Large, step: 0, n: N };
+        pool.install(|| oracle.sum(&[0.0; Regression::D], &batch, &mut out))
+            .expect("this oracle cannot fail");
+        out
+    };
+    let [one, two] = [1, 2].map(|threads| {
+        ThreadPoolBuilder::new().num_threads(threads).build().expect("a machine that can start threads")
+    });
+    let bits = |pool| sum(pool).iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(&one), bits(&two), "the number of threads must not change a bit");
+
+    let [one, two] = fastest(200, || sink(sum(&one)), || sink(sum(&two)));
+    print_row(
+        name,
+        "batch of 4096, d = 100: 1 thread over 2 (needs 2 idle cores)",
+        one / two,
+        Goal::AtLeast(1.8),
+    );
+    print_row(name, "microseconds per sample, 1 thread", 1e6 * one / N as f64, Goal::None);
+    print_row(name, "million samples per second, 2 threads", 1e-6 * N as f64 / two, Goal::None);
+}
+
+/// Least squares on a stream: a ~ N(0, I), y = <a, (1, .., 1)> + noise.
+struct Regression;
+
+impl Regression {
+    const D: usize = 100;
+}
+
+impl Sampled for Regression {
+    fn dim(&self) -> usize {
+        Self::D
+    }
+
+    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) {
+        let a: [f64; Self::D] = std::array::from_fn(|_| xi.normal());
+        let error: f64 = a.iter().zip(x).map(|(a, x)| a * (x - 1.0)).sum();
+        let residual = error - 0.1 * xi.normal();
+        out.iter_mut().zip(&a).for_each(|(out, a)| *out += weight * residual * a);
+    }
+}
+
+/// Answers nothing: a step on it is the algorithm's own vector work.
+struct Free {
+    dimension: usize,
+}
+
+impl Oracle for Free {
+    fn dim(&self) -> usize {
+        self.dimension
+    }
+
+    fn sum(&self, _x: &[f64], _batch: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
+        touch(out);
+        Ok(())
+    }
+
+    fn sum_difference(
+        &self,
+        _x: &[f64],
+        _y: &[f64],
+        _batch: &Batch,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
+        touch(out);
+        Ok(())
+    }
+}
+
+/// Writes a vector of zeros once: until then the system backs it by a single page, which is no memory traffic.
+fn touch(out: &mut [f64]) {
+    if out[0] == 0.0 {
+        out.fill(1e-9);
+    }
+}
+
+/// a = b + s c: what memory can do.
+#[inline(never)]
+fn add_scaled(a: &mut [f64], b: &[f64], s: f64, c: &[f64]) {
+    for ((a, b), c) in a.iter_mut().zip(b).zip(c) {
+        *a = b + s * c;
+    }
+    black_box(a);
+}
+
+/// One epoch that no benchmark gets to the end of, with batches of n.
+fn plain(n: u64) -> Schedule {
+    Schedule::plain(Sequence::Constant(1e-3), u64::MAX, n)
+}
+
+fn endless<'o>(oracle: &'o dyn Oracle, schedule: Schedule, start: &[f64]) -> Pasta<'o> {
+    Pasta::start(oracle, schedule, start, SEED).expect("a valid schedule")
+}
+
+fn advance(walk: &mut Pasta<'_>, steps: u32) {
+    for _ in 0..steps {
+        let step = walk.advance().expect("these oracles cannot fail");
+        assert!(matches!(step, Advance::Step(_)), "a benchmark must not run into the end of its walk");
+    }
+}
+
+/// The seconds that `a` and `b` take, each in the fastest of its rounds. They take turns.
+fn fastest(rounds: u32, mut a: impl FnMut(), mut b: impl FnMut()) -> [f64; 2] {
+    let mut best = [f64::INFINITY; 2];
+    for _ in 0..rounds {
+        best[0] = best[0].min(seconds(&mut a));
+        best[1] = best[1].min(seconds(&mut b));
+    }
+    best
+}
+
+/// Makes the compiler believe that a result is used.
+fn sink<T>(result: T) {
+    black_box(result);
+}
+
+fn seconds(work: &mut impl FnMut()) -> f64 {
+    let clock = Instant::now();
+    work();
+    clock.elapsed().as_secs_f64()
+}
+
+/// What a ratio should be. The others are there to be read.
+enum Goal {
+    AtMost(f64),
+    AtLeast(f64),
+    None,
+}
+
+fn print_row(name: &str, what: &str, value: f64, goal: Goal) {
+    let (goal, met) = match goal {
+        Goal::AtMost(most) => (format!("<= {most}"), Some(value <= most)),
+        Goal::AtLeast(least) => (format!(">= {least}"), Some(value >= least)),
+        Goal::None => (String::new(), None),
+    };
+    let verdict = met.map_or("", |met| if met { "met" } else { "missed" });
+    print_line([name, what, &format!("{value:.2}"), &goal, verdict]);
+}
+
+fn print_line([name, what, value, goal, verdict]: [&str; 5]) {
+    println!("{name:<12} {what:<62} {value:>7}  {goal:<6}  {verdict}");
+}

@@ -17,7 +17,8 @@ pub(crate) fn squared_distance(x: &[f64], y: &[f64]) -> f64 {
         }
     }
     let rest = x_rest.iter().zip(y_rest).fold(0.0, |sum, (a, b)| sum + (a - b) * (a - b));
-    lanes.iter().sum::<f64>() + rest
+    // Few coordinates fill no lane, and eight additions of zero would be most of the work.
+    if x_blocks.is_empty() { rest } else { lanes.iter().sum::<f64>() + rest }
 }
 
 /// |x|^2.
@@ -44,8 +45,8 @@ pub(crate) enum Blend<'s> {
     Ready,
 }
 
-/// Coordinates handled together: small enough for the first-level cache, so that the simple loops below
-/// read memory once.
+/// Coordinates handled together: small enough for the first-level cache, so that the two loops below read
+/// memory once.
 const BLOCK: usize = 512;
 
 /// Algorithm 1's vector work in one pass: completes g_t, writes x_{t+1} = beta a + (1 - beta) x_t - eta g_t
@@ -59,28 +60,42 @@ pub(crate) fn anchored_step(
     [x, anchor, start]: [&[f64]; 3],
     next: &mut [f64],
 ) -> f64 {
+    // Where there is no sum of differences, x stands in for it and is not looked at.
+    match blend {
+        Blend::Divide(n) if n != 1.0 => pass(beta, eta, |g, _| g / n, g, [x, anchor, start, x], next),
+        Blend::AddMean { sum, n } => pass(beta, eta, |g, sum| g + sum / n, g, [x, anchor, start, sum], next),
+        Blend::Divide(_) | Blend::Ready => pass(beta, eta, |g, _| g, g, [x, anchor, start, x], next),
+    }
+}
+
+/// [`anchored_step`] with g_t = complete(g, sum). One loop for both, so that the divisions overlap with the
+/// traffic.
+#[inline]
+fn pass(
+    beta: f64,
+    eta: f64,
+    complete: impl Fn(f64, f64) -> f64,
+    g: &mut [f64],
+    [x, anchor, start, sum]: [&[f64]; 4],
+    next: &mut [f64],
+) -> f64 {
     let mut distance2 = 0.0;
     let mut from = 0;
     while from < x.len() {
         let block = from..(from + BLOCK).min(x.len());
         from = block.end;
-        let g = &mut g[block.clone()];
-        match blend {
-            Blend::Divide(n) if n != 1.0 => g.iter_mut().for_each(|g| *g /= n),
-            Blend::AddMean { sum, n } => {
-                g.iter_mut().zip(&sum[block.clone()]).for_each(|(g, sum)| *g += sum / n);
-            }
-            Blend::Divide(_) | Blend::Ready => {}
-        }
-        let (x, next) = (&x[block.clone()], &mut next[block.clone()]);
+        let (x, sum) = (&x[block.clone()], &sum[block.clone()]);
+        let (g, next) = (&mut g[block.clone()], &mut next[block.clone()]);
         if beta == 0.0 {
-            for ((next, x), g) in next.iter_mut().zip(x).zip(&*g) {
-                *next = x - eta * g;
+            for (((next, x), g), sum) in next.iter_mut().zip(x).zip(g).zip(sum) {
+                *g = complete(*g, *sum);
+                *next = x - eta * *g;
             }
         } else {
             let anchor = &anchor[block.clone()];
-            for (((next, x), g), a) in next.iter_mut().zip(x).zip(&*g).zip(anchor) {
-                *next = beta * a + (1.0 - beta) * x - eta * g; // x_{t+1}
+            for ((((next, x), g), sum), a) in next.iter_mut().zip(x).zip(g).zip(sum).zip(anchor) {
+                *g = complete(*g, *sum);
+                *next = beta * a + (1.0 - beta) * x - eta * *g; // x_{t+1}
             }
         }
         distance2 += squared_distance(next, &start[block]);

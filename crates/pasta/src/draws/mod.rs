@@ -74,16 +74,16 @@ pub struct Stream {
 }
 
 impl Stream {
-    #[inline]
+    #[inline(always)]
     fn word(&mut self) -> u64 {
-        if self.used == 4 {
-            self.block = philox4x64(self.counter, self.key);
-            self.counter[0] = self.counter[0].wrapping_add(1);
-            self.used = 0;
+        if let Some(&word) = self.block.get(self.used) {
+            self.used += 1;
+            return word;
         }
-        let word = self.block[self.used];
-        self.used += 1;
-        word
+        self.block = philox4x64(self.counter, self.key);
+        self.counter[0] = self.counter[0].wrapping_add(1);
+        self.used = 1;
+        self.block[0]
     }
 
     /// Uniform on [0, 1), a multiple of 2^-53.

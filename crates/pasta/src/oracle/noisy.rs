@@ -115,22 +115,24 @@ impl Noisy {
         (growth * growth * squared_distance(x, &self.start) + floor * floor).sqrt()
     }
 
-    /// Adds `scale` times the sum of the batch's u to `out`.
+    /// Turns the expectation of one sample, in `out`, into the sum of the batch: n times that, plus `scale`
+    /// times the sum of the batch's u.
     #[inline]
-    fn add_noise(&self, scale: f64, batch: &Batch, out: &mut [f64]) {
+    fn sum_around(&self, scale: f64, batch: &Batch, out: &mut [f64]) {
+        let n = batch.n as f64;
         let per_coordinate = scale / (out.len() as f64).sqrt();
         match (self.mode, self.noise.tail) {
-            _ if scale == 0.0 => {}
+            _ if scale == 0.0 => out.iter_mut().for_each(|o| *o *= n),
             (BatchMode::Exact, Tail::Gaussian) => {
                 // A sum of n independent normals is sqrt(n) times one.
-                let spread = per_coordinate * (batch.n as f64).sqrt();
+                let spread = per_coordinate * n.sqrt();
                 let mut xi = batch.whole();
-                out.iter_mut().for_each(|o| *o += spread * xi.normal());
+                out.iter_mut().for_each(|o| *o = n * *o + spread * xi.normal());
             }
             (BatchMode::Exact, Tail::TwoPoint { probability }) => {
                 let events = batch.whole().binomial(batch.n, probability);
                 let term = per_coordinate * two_point_sum(events, batch.n, probability);
-                out.iter_mut().for_each(|o| *o += term);
+                out.iter_mut().for_each(|o| *o = n * *o + term);
             }
             (_, tail) => {
                 let mut units = vec![0.0; out.len()];
@@ -139,7 +141,7 @@ impl Noisy {
                         tail.add_unit(&mut batch.sample(i), units);
                     }
                 });
-                out.iter_mut().zip(&units).for_each(|(o, u)| *o += per_coordinate * u);
+                out.iter_mut().zip(&units).for_each(|(o, u)| *o = n * *o + per_coordinate * u);
             }
         }
     }
@@ -151,10 +153,8 @@ impl Oracle for Noisy {
     }
 
     fn sum(&self, x: &[f64], batch: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
-        let n = batch.n as f64;
         self.objective.gradient(x, out);
-        out.iter_mut().for_each(|o| *o *= n);
-        self.add_noise(self.deviation(x), batch, out);
+        self.sum_around(self.deviation(x), batch, out);
         Ok(())
     }
 
@@ -165,12 +165,11 @@ impl Oracle for Noisy {
         batch: &Batch,
         out: &mut [f64],
     ) -> Result<(), OracleError> {
-        let n = batch.n as f64;
         let mut at_y = vec![0.0; y.len()];
         self.objective.gradient(x, out);
         self.objective.gradient(y, &mut at_y);
-        out.iter_mut().zip(&at_y).for_each(|(o, y)| *o = n * (*o - y));
-        self.add_noise(self.deviation(x) - self.deviation(y), batch, out);
+        out.iter_mut().zip(&at_y).for_each(|(o, y)| *o -= y);
+        self.sum_around(self.deviation(x) - self.deviation(y), batch, out);
         Ok(())
     }
 

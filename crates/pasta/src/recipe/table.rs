@@ -275,23 +275,21 @@ pub fn best_target(row: &Row, constants: &Constants, budget: f64) -> Result<(f64
             Err(error) => Err(error),
         }
     };
-    // From the easiest target downwards. Targets that the theorem does not admit are skipped, unless none is.
-    let mut refused = None;
-    let mut best = None;
-    for exponent in (-300..=100).rev() {
-        let target = 2f64.powi(exponent);
+    // From the hardest target upwards: the cost falls until it fits. (It need not go on falling: with a target
+    // beyond all scales of the problem a single step of absurd size is planned.)
+    let mut found = None;
+    for target in (-300..=100).map(|exponent| 2f64.powi(exponent)) {
         match affordable(target) {
-            Ok(Some(plan)) => best = Some((target, plan)),
-            Ok(None) => {
-                refused = None;
-                break;
-            }
-            Err(error @ RecipeError::Unmet { name: "target", .. }) => refused = Some(error),
+            Ok(None) => continue,
+            Ok(Some(plan)) => found = Some((target, plan)),
+            // The theorem admits no larger target; the one just below its limit may still fit.
+            Err(RecipeError::Unmet { name: "target", .. }) => found = largest_admitted(target, &affordable)?,
             Err(error) => return Err(error),
         }
+        break;
     }
-    let Some((mut high, mut plan)) = best else {
-        return Err(refused.unwrap_or(RecipeError::Budget { recipe: row.name, budget }));
+    let Some((mut high, mut plan)) = found else {
+        return Err(RecipeError::Budget { recipe: row.name, budget });
     };
     let mut low = high / 2.0;
     while high - low > 1e-12 * high {
@@ -302,4 +300,21 @@ pub fn best_target(row: &Row, constants: &Constants, budget: f64) -> Result<(f64
         }
     }
     Ok((high, plan))
+}
+
+/// The largest target below `refused` that the theorem admits, if the budget admits it too.
+fn largest_admitted(
+    refused: f64,
+    affordable: &impl Fn(f64) -> Result<Option<Plan>, RecipeError>,
+) -> Result<Option<(f64, Plan)>, RecipeError> {
+    let (mut low, mut high) = (refused / 2.0, refused);
+    while high - low > 1e-12 * high {
+        let middle = low + (high - low) / 2.0;
+        match affordable(middle) {
+            Err(RecipeError::Unmet { name: "target", .. }) => high = middle,
+            Ok(_) => low = middle,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(affordable(low)?.map(|plan| (low, plan)))
 }

@@ -1,0 +1,648 @@
+//! Laws: equalities and distributions that hold for every oracle and schedule.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pasta_opt::draws::{Address, Role};
+use pasta_opt::estimator::Kind;
+use pasta_opt::oracle::{Batch, BatchMode};
+use pasta_opt::prelude::*;
+use pasta_opt::walk::{Divergence, StartError};
+
+fn bowl(growth: f64, floor: f64) -> Noisy {
+    let noise = Noise { growth, floor, tail: Tail::Gaussian };
+    Noisy::new(Box::new(SineBowl { dimension: 3 }), noise, vec![1.2, -0.3, 0.7]).unwrap()
+}
+
+fn schedule() -> Schedule {
+    Schedule {
+        epochs: 3,
+        steps: 40,
+        eta: Sequence::Constant(0.05),
+        beta: Sequence::Constant(0.1),
+        estimator: Estimator::Minibatch,
+        first: BatchRule::Fixed(9),
+        large: BatchRule::Drift { growth: 2.0, floor: 1.0, target_variance: 0.1, at_least: 4 },
+        output: Output::Last,
+    }
+}
+
+fn page() -> Schedule {
+    Schedule { estimator: Estimator::Page { refresh: Sequence::Constant(0.3), small: 3 }, ..schedule() }
+}
+
+fn storm() -> Schedule {
+    Schedule { estimator: Estimator::Storm { momentum: Sequence::Constant(0.2) }, ..schedule() }
+}
+
+/// The bits of every iterate, and the ledger.
+fn path(oracle: &dyn Oracle, schedule: Schedule, start: &[f64], seed: u64) -> (Vec<Vec<u64>>, Finished) {
+    let mut iterates = Vec::new();
+    let end = Pasta::start(oracle, schedule, start, seed)
+        .unwrap()
+        .tee(|_, state| iterates.push(bits(&state.x)))
+        .finish()
+        .unwrap();
+    (iterates, end)
+}
+
+fn bits(x: &[f64]) -> Vec<u64> {
+    x.iter().map(|x| x.to_bits()).collect()
+}
+
+#[test]
+fn page_with_p_one_is_minibatch_bit_for_bit() {
+    let oracle = bowl(2.0, 1.0);
+    let sure =
+        Schedule { estimator: Estimator::Page { refresh: Sequence::Constant(1.0), small: 3 }, ..schedule() };
+    assert_eq!(path(&oracle, sure, oracle.start(), 7), path(&oracle, schedule(), oracle.start(), 7));
+}
+
+#[test]
+fn storm_with_momentum_one_is_minibatch_bit_for_bit() {
+    let oracle = bowl(2.0, 1.0);
+    let forgetful =
+        Schedule { estimator: Estimator::Storm { momentum: Sequence::Constant(1.0) }, ..schedule() };
+    assert_eq!(path(&oracle, forgetful, oracle.start(), 7), path(&oracle, schedule(), oracle.start(), 7));
+}
+
+#[test]
+fn without_anchor_algorithm_1_is_sgd_bit_for_bit() {
+    let oracle = bowl(2.0, 1.0);
+    for eta in [Sequence::Constant(0.05), Sequence::InverseRoot { scale: 0.1, shift: 1.0 }] {
+        let ours = path(&oracle, Schedule::plain(eta, 200, 4), oracle.start(), 3);
+        let mut iterates = Vec::new();
+        let theirs = Baseline::start(&oracle, Rule::Sgd { eta }, 200, 4, oracle.start(), 3)
+            .unwrap()
+            .tee(|_, state| iterates.push(bits(&state.x)))
+            .finish()
+            .unwrap();
+        assert_eq!(ours, (iterates, theirs));
+    }
+}
+
+#[test]
+fn clipping_at_infinity_is_sgd_and_clipping_bounds_every_move() {
+    let oracle = bowl(2.0, 1.0);
+    let eta = Sequence::Constant(0.05);
+    let run = |rule| Baseline::start(&oracle, rule, 200, 1, oracle.start(), 3).unwrap();
+    let loose = run(Rule::ClippedSgd { eta, threshold: 1e300 }).finish().unwrap();
+    assert_eq!(loose, run(Rule::Sgd { eta }).finish().unwrap());
+    run(Rule::ClippedSgd { eta, threshold: 0.5 })
+        .tee(|_, state| {
+            let moved: f64 = state.x.iter().zip(&state.x_prev).map(|(a, b)| (a - b).powi(2)).sum();
+            // A handful of roundings of numbers of order one.
+            assert!(moved.sqrt() <= 0.05 * 0.5 + 1e-15);
+        })
+        .finish()
+        .unwrap();
+}
+
+#[test]
+fn a_coupled_step_is_an_sgd_step_on_the_regularised_surrogate() {
+    // beta = lambda eta: x_1 = x - eta (g + lambda (x - anchor)), up to the order of the roundings.
+    let oracle = bowl(0.0, 1.0);
+    let (eta, lambda) = (0.05, 3.0);
+    let coupled =
+        Schedule { beta: Sequence::Constant(lambda * eta), eta: Sequence::Constant(eta), ..schedule() };
+    let mut run = Pasta::start(&oracle, coupled, oracle.start(), 11).unwrap();
+    for _ in 0..100 {
+        let before = run.state().clone();
+        let Advance::Step(_) = run.advance().unwrap() else { panic!("there are 120 steps") };
+        let after = run.state();
+        for i in 0..3 {
+            let expected = before.x[i] - eta * (after.g[i] + lambda * (before.x[i] - after.anchor[i]));
+            assert!((after.x[i] - expected).abs() < 1e-15);
+        }
+    }
+}
+
+#[test]
+fn uncoupled_halpern_and_krasnoselskii_mann_are_what_their_names_say() {
+    let oracle = bowl(0.0, 1.0);
+    let x0 = oracle.start().to_vec();
+    let mut halpern = Pasta::start(&oracle, Schedule::halpern(0.1, 50, 2), &x0, 1).unwrap();
+    let mut mann = Pasta::start(&oracle, Schedule::krasnoselskii_mann(0.1, 0.25, 50, 2), &x0, 1).unwrap();
+    for t in 0..50u32 {
+        let (h, m) = (halpern.state().x.clone(), mann.state().x.clone());
+        halpern.advance().unwrap();
+        mann.advance().unwrap();
+        let beta = 1.0 / (f64::from(t) + 2.0);
+        for i in 0..3 {
+            let expected = beta * x0[i] + (1.0 - beta) * h[i] - 0.1 * halpern.state().g[i];
+            assert_eq!(halpern.state().x[i], expected);
+            assert!((mann.state().x[i] - (m[i] - 0.1 * mann.state().g[i])).abs() < 1e-15);
+        }
+    }
+    assert!(matches!(mann.advance().unwrap(), Advance::Stop(Stop::PlannedEnd)));
+}
+
+#[test]
+fn a_run_without_steps_returns_its_start_and_asks_nothing() {
+    let oracle = bowl(1.0, 1.0);
+    for (epochs, steps) in [(0, 5), (5, 0), (0, 0)] {
+        for output in [Output::Last, Output::Uniform, Output::Average, Output::RandomAnchor] {
+            let empty = Schedule { epochs, steps, output, ..schedule() };
+            let end = Pasta::start(&oracle, empty, oracle.start(), 1).unwrap().finish().unwrap();
+            assert_eq!((end.stop, end.ledger.samples), (Stop::PlannedEnd, 0));
+            assert_eq!(end.point, oracle.start());
+        }
+    }
+}
+
+#[test]
+fn resuming_at_any_step_is_bit_identical_to_not_stopping() {
+    let oracle = bowl(2.0, 1.0);
+    let outputs = [Output::Last, Output::Uniform, Output::Average, Output::RandomAnchor];
+    let mut random = Address { seed: 5, role: Role::Setup, step: 0, sample: 0 }.stream();
+    for (i, schedule) in [schedule(), page(), storm(), schedule()].into_iter().enumerate() {
+        let schedule = Schedule { output: outputs[i], ..schedule };
+        let whole = Pasta::start(&oracle, schedule.clone(), oracle.start(), 9).unwrap().finish().unwrap();
+        for _ in 0..12 {
+            let mut run = Pasta::start(&oracle, schedule.clone(), oracle.start(), 9).unwrap();
+            for _ in 0..random.below(121) {
+                run.advance().unwrap();
+            }
+            let bytes = run.checkpoint().to_bytes();
+            let resumed = Pasta::resume(&oracle, Checkpoint::from_bytes(&bytes).unwrap()).unwrap();
+            assert_eq!(resumed.state(), run.state());
+            assert_eq!(resumed.finish().unwrap(), whole);
+        }
+    }
+    let rule = Rule::ClippedSgd { eta: Sequence::Constant(0.1), threshold: 1.0 };
+    let start = || Baseline::start(&oracle, rule, 100, 2, oracle.start(), 4).unwrap();
+    let whole = start().finish().unwrap();
+    let mut run = start();
+    for _ in 0..37 {
+        run.advance().unwrap();
+    }
+    let checkpoint = Checkpoint::from_bytes(&run.checkpoint().to_bytes()).unwrap();
+    assert_eq!(Baseline::resume(&oracle, checkpoint).unwrap().finish().unwrap(), whole);
+}
+
+/// Least squares on a stream, one sample at a time.
+struct Regression;
+
+impl Sampled for Regression {
+    fn dim(&self) -> usize {
+        5
+    }
+
+    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) {
+        let a: Vec<f64> = x.iter().map(|_| xi.normal()).collect();
+        let residual = a.iter().zip(x).map(|(a, x)| a * (x - 1.0)).sum::<f64>() - xi.normal();
+        out.iter_mut().zip(&a).for_each(|(o, a)| *o += weight * residual * a);
+    }
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bits() {
+    let heavy = Noise { growth: 1.0, floor: 1.0, tail: Tail::StudentT { dof: 3.0 } };
+    let heavy = Noisy::new(Box::new(SineBowl { dimension: 5 }), heavy, vec![0.5; 5]).unwrap();
+    let streamed = Batched::new(Regression);
+    let single = Batched { sampled: Regression, block: 1 };
+    let oracles: [&dyn Oracle; 3] = [&heavy, &streamed, &single];
+    for oracle in oracles {
+        let wide = Schedule { large: BatchRule::Fixed(1000), epochs: 1, ..page() };
+        let on = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| path(oracle, wide.clone(), &[0.5; 5], 2))
+        };
+        let one = on(1);
+        for threads in [2, 3, 8] {
+            assert_eq!(on(threads), one, "{threads} threads");
+        }
+    }
+}
+
+#[test]
+fn a_batch_is_the_sum_of_its_samples() {
+    // 37 samples of order one: the tree and the plain order differ by roundings only.
+    let oracle = Batched::new(Regression);
+    let batch = Batch { seed: 3, role: Role::Large, step: 17, n: 37 };
+    let (x, y) = ([0.3; 5], [-0.2; 5]);
+    let (mut sum, mut difference) = ([0.0; 5], [0.0; 5]);
+    oracle.sum(&x, &batch, &mut sum).unwrap();
+    oracle.sum_difference(&x, &y, &batch, &mut difference).unwrap();
+    let (mut by_hand, mut at_y) = ([0.0; 5], [0.0; 5]);
+    for i in 0..37 {
+        Regression.add_gradient(1.0, &x, &mut batch.sample(i), &mut by_hand);
+        Regression.add_gradient(1.0, &y, &mut batch.sample(i), &mut at_y);
+    }
+    for i in 0..5 {
+        assert!((sum[i] - by_hand[i]).abs() < 1e-12);
+        assert!((difference[i] - (by_hand[i] - at_y[i])).abs() < 1e-12);
+    }
+}
+
+/// Draws the mean of a batch of n at x, as deviations from the true gradient times sqrt(n), over many addresses.
+fn scaled_deviations(oracle: &Noisy, x: &[f64], n: u64, draws: u64, seed: u64) -> Vec<f64> {
+    let mut gradient = vec![0.0; x.len()];
+    oracle.objective().gradient(x, &mut gradient);
+    let mut sum = vec![0.0; x.len()];
+    (0..draws)
+        .map(|step| {
+            oracle.sum(x, &Batch { seed, role: Role::Large, step, n }, &mut sum).unwrap();
+            let deviation = (sum[0] / n as f64 - gradient[0]) * (n as f64).sqrt();
+            // Off the last digits, in which equal lattice points differ by the order of their additions.
+            (deviation * 1e9).round() / 1e9
+        })
+        .collect()
+}
+
+/// The two-sample Kolmogorov-Smirnov distance.
+fn distance_of_laws(a: &mut [f64], b: &mut [f64]) -> f64 {
+    a.sort_by(f64::total_cmp);
+    b.sort_by(f64::total_cmp);
+    let (mut i, mut j, mut distance) = (0, 0, 0.0f64);
+    while i < a.len() && j < b.len() {
+        let here = a[i].min(b[j]);
+        while i < a.len() && a[i] <= here {
+            i += 1;
+        }
+        while j < b.len() && b[j] <= here {
+            j += 1;
+        }
+        distance = distance.max((i as f64 / a.len() as f64 - j as f64 / b.len() as f64).abs());
+    }
+    distance
+}
+
+#[test]
+fn exact_batches_have_the_law_of_batches_drawn_sample_by_sample() {
+    for tail in [Tail::Gaussian, Tail::TwoPoint { probability: 0.05 }] {
+        let make = |mode| {
+            let noise = Noise { growth: 1.5, floor: 0.5, tail };
+            let mut oracle = Noisy::new(Box::new(SineBowl { dimension: 2 }), noise, vec![1.0, 1.0]).unwrap();
+            oracle.mode = mode;
+            oracle
+        };
+        let (exact, single) = (make(BatchMode::Exact), make(BatchMode::OneByOne));
+        let x = [0.4, -0.6];
+        for n in [1, 7, 100] {
+            let draws = 20_000;
+            let mut a = scaled_deviations(&exact, &x, n, draws, 1);
+            let mut b = scaled_deviations(&single, &x, n, draws, 2);
+            // s^2 = 1.5^2 (0.36 + 2.56) + 0.25, half of it in each coordinate.
+            let variance = (2.25 * 2.92 + 0.25) / 2.0;
+            for deviations in [&a, &b] {
+                let mean = deviations.iter().sum::<f64>() / draws as f64;
+                let second: f64 = deviations.iter().map(|d| d * d).sum::<f64>() / draws as f64;
+                let fourth: f64 = deviations.iter().map(|d| d.powi(4)).sum::<f64>() / draws as f64;
+                // Level 10^-4 each: 3.9 standard errors.
+                assert!(mean.abs() < 3.9 * (variance / draws as f64).sqrt(), "{tail:?} {n}: mean {mean}");
+                let error = ((fourth - second * second) / draws as f64).sqrt();
+                assert!((second - variance).abs() < 3.9 * error, "{tail:?} {n}: {second} is not {variance}");
+            }
+            // Kolmogorov's 1.95 sqrt(2/m) is level 10^-3 for continuous laws, less for lattices.
+            let distance = distance_of_laws(&mut a, &mut b);
+            assert!(distance < 1.95 * (2.0 / draws as f64).sqrt(), "{tail:?} {n}: {distance}");
+        }
+        // The test can fail: a batch of 100 has not the law of a single sample with the same variance.
+        let mut a = scaled_deviations(&make(BatchMode::Exact), &x, 100, 20_000, 1);
+        let wrong = Noise { growth: 1.5, floor: 0.5, tail: Tail::TwoPoint { probability: 0.4 } };
+        let wrong = Noisy::new(Box::new(SineBowl { dimension: 2 }), wrong, vec![1.0, 1.0]).unwrap();
+        let mut b = scaled_deviations(&wrong, &x, 1, 20_000, 2);
+        assert!(distance_of_laws(&mut a, &mut b) > 1.95 * (2.0f64 / 20_000.0).sqrt());
+    }
+}
+
+#[test]
+fn every_noise_is_unbiased_with_the_stated_variance() {
+    let tails = [
+        Tail::Gaussian,
+        Tail::StudentT { dof: 5.0 },
+        Tail::Lognormal { sigma: 0.5 },
+        Tail::TwoPoint { probability: 0.1 },
+    ];
+    for tail in tails {
+        let noise = Noise { growth: 2.0, floor: 1.0, tail };
+        let oracle =
+            Noisy::new(Box::new(Quadratic { spectrum: vec![1.0, 2.0] }), noise, vec![0.0, 0.0]).unwrap();
+        let x = [0.6, 0.8];
+        let draws = 100_000;
+        let deviations = scaled_deviations(&oracle, &x, 1, draws, 3);
+        let mean = deviations.iter().sum::<f64>() / draws as f64;
+        let squares: Vec<f64> = deviations.iter().map(|d| d * d).collect();
+        let variance = squares.iter().sum::<f64>() / draws as f64;
+        // B^2 |x - x0|^2 + b^2 = 5, shared by two coordinates. Level 10^-4: 3.9 standard errors, the variance's
+        // own from the sample's fourth moment (finite for dof 5).
+        assert!(mean.abs() < 3.9 * (2.5 / draws as f64).sqrt(), "{tail:?}: {mean}");
+        let spread = squares.iter().map(|s| (s - variance).powi(2)).sum::<f64>() / draws as f64;
+        assert!((variance - 2.5).abs() < 3.9 * (spread / draws as f64).sqrt(), "{tail:?}: {variance}");
+    }
+}
+
+#[test]
+fn paired_differences_share_their_samples() {
+    // With floor only (B = 0) the noise cancels to the last bit; with growth, MSS holds with equality in the noise part.
+    let oracle = bowl(0.0, 1.0);
+    let batch = Batch { seed: 1, role: Role::Small, step: 4, n: 10 };
+    let (x, y) = ([0.1, 0.2, 0.3], [0.5, -0.2, 0.0]);
+    let (mut difference, mut at_x, mut at_y) = ([0.0; 3], [0.0; 3], [0.0; 3]);
+    oracle.sum_difference(&x, &y, &batch, &mut difference).unwrap();
+    oracle.objective().gradient(&x, &mut at_x);
+    oracle.objective().gradient(&y, &mut at_y);
+    for i in 0..3 {
+        assert_eq!(difference[i], 10.0 * (at_x[i] - at_y[i]));
+    }
+    let growing = bowl(2.0, 0.0);
+    growing.sum_difference(&x, &y, &batch, &mut difference).unwrap();
+    growing.sum(&x, &batch, &mut at_x).unwrap();
+    growing.sum(&y, &batch, &mut at_y).unwrap();
+    for i in 0..3 {
+        // Sums of ten terms of order ten.
+        assert!((difference[i] - (at_x[i] - at_y[i])).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn storm_keeps_the_variance_that_theory_gives_it() {
+    // B = 0: the shared noise cancels in the correction, so the error of g_t is the recursion
+    // e_t = (1 - a) e_{t-1} + a u_t, with variance a/(2 - a) of a sample's. Evaluating the old point on
+    // yesterday's samples would leave at least twice a sample's variance.
+    let a = 0.2;
+    let oracle = bowl(0.0, 1.0);
+    let run = Schedule { epochs: 1, steps: 20_000, ..Schedule::storm(0.01, a, 20_000, 1) };
+    let (mut total, mut count, mut gradient) = (0.0, 0.0, [0.0; 3]);
+    Pasta::start(&oracle, run, oracle.start(), 1)
+        .unwrap()
+        .tee(|record, state| {
+            oracle.objective().gradient(&state.x_prev, &mut gradient);
+            if record.t > 100 {
+                total += state.g.iter().zip(&gradient).map(|(g, t)| (g - t).powi(2)).sum::<f64>();
+                count += 1.0;
+            }
+        })
+        .finish()
+        .unwrap();
+    let expected = a / (2.0 - a);
+    // Effective sample size about count a; the relative error is sqrt(2/(3 count a)) < 2 %; ten percent is 5 of it.
+    assert!((total / count / expected - 1.0).abs() < 0.1, "{} is not {expected}", total / count);
+}
+
+#[test]
+fn the_next_cost_is_known_before_it_is_paid_and_a_budget_is_never_overdrawn() {
+    let oracle = bowl(2.0, 1.0);
+    for schedule in [schedule(), page(), storm()] {
+        let mut run = Pasta::start(&oracle, schedule.clone(), oracle.start(), 8).unwrap();
+        loop {
+            let (announced, before) = (run.next_samples(), run.state().ledger.samples);
+            let advance = run.advance().unwrap();
+            assert_eq!(run.state().ledger.samples - before, u128::from(announced));
+            if let Advance::Stop(_) = advance {
+                break;
+            }
+        }
+        let all = run.state().ledger.samples;
+        for budget in [0, 1, 8, 9, 10, 500, all - 1, all, all + 1] {
+            let run = Pasta::start(&oracle, schedule.clone(), oracle.start(), 8).unwrap();
+            let end = run.budget(budget).finish().unwrap();
+            assert!(end.ledger.samples <= budget);
+            assert_eq!(end.stop, if budget < all { Stop::OutOfBudget } else { Stop::PlannedEnd });
+        }
+    }
+}
+
+#[test]
+fn the_uniform_output_is_uniform_whenever_the_run_stops() {
+    // f = 0 without noise but with eta = 1 and a constant push: the iterate tells its own step.
+    struct Clock;
+    impl Oracle for Clock {
+        fn dim(&self) -> usize {
+            1
+        }
+        fn sum(&self, _: &[f64], batch: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
+            out[0] = -(batch.n as f64);
+            Ok(())
+        }
+        fn sum_difference(
+            &self,
+            _: &[f64],
+            _: &[f64],
+            _: &Batch,
+            out: &mut [f64],
+        ) -> Result<(), OracleError> {
+            out[0] = 0.0;
+            Ok(())
+        }
+    }
+    let chi_square = |output: Output, epochs: u64, steps: u64, stop: u64, cells: usize| {
+        let mut counts = vec![0.0; cells];
+        let seeds = 20_000;
+        for seed in 0..seeds {
+            let schedule = Schedule { epochs, output, ..Schedule::plain(Sequence::Constant(1.0), steps, 1) };
+            let run = Pasta::start(&Clock, schedule, &[0.0], seed).unwrap();
+            let end = run.budget(u128::from(stop)).finish().unwrap();
+            counts[(end.point[0] / if output == Output::RandomAnchor { steps as f64 } else { 1.0 })
+                as usize] += 1.0;
+        }
+        let expected = seeds as f64 / cells as f64;
+        counts.iter().map(|c| (c - expected).powi(2) / expected).sum::<f64>()
+    };
+    // Level 10^-4 of chi-square with 9 and 12 degrees of freedom: 33.7 and 39.1.
+    assert!(chi_square(Output::Uniform, 1, 10, 100, 10) < 33.7);
+    assert!(chi_square(Output::Uniform, 1, 1000, 13, 13) < 39.1);
+    assert!(chi_square(Output::RandomAnchor, 10, 3, 100, 10) < 33.7);
+}
+
+#[test]
+fn the_average_output_is_the_mean_of_the_points_where_gradients_were_taken() {
+    let oracle = bowl(2.0, 1.0);
+    let schedule = Schedule { epochs: 1, output: Output::Average, ..schedule() };
+    let mut total = [0.0; 3];
+    let end = Pasta::start(&oracle, schedule, oracle.start(), 8)
+        .unwrap()
+        .tee(|_, state| total.iter_mut().zip(&state.x_prev).for_each(|(total, x)| *total += x))
+        .finish()
+        .unwrap();
+    for i in 0..3 {
+        // Forty additions of numbers of order one.
+        assert!((end.point[i] - total[i] / 40.0).abs() < 1e-14);
+    }
+}
+
+/// Answers like the bowl, but fails or lies at one step.
+struct Faulty {
+    inner: Noisy,
+    at: u64,
+    answer: Option<f64>,
+    failures_left: AtomicU64,
+}
+
+impl Oracle for Faulty {
+    fn dim(&self) -> usize {
+        3
+    }
+
+    fn sum(&self, x: &[f64], batch: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
+        self.inner.sum(x, batch, out)?;
+        if batch.step == self.at && self.failures_left.load(Ordering::Relaxed) > 0 {
+            self.failures_left.fetch_sub(1, Ordering::Relaxed);
+            match self.answer {
+                Some(lie) => out[1] = lie,
+                None => {
+                    return Err(OracleError::new(std::io::Error::other("the simulator lost its licence")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sum_difference(
+        &self,
+        x: &[f64],
+        y: &[f64],
+        batch: &Batch,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
+        self.inner.sum_difference(x, y, batch, out)
+    }
+}
+
+fn faulty(answer: Option<f64>) -> Faulty {
+    Faulty { inner: bowl(2.0, 1.0), at: 23, answer, failures_left: AtomicU64::new(1) }
+}
+
+#[test]
+fn an_answer_that_is_not_finite_stops_the_run_and_the_last_finite_state_is_kept() {
+    for lie in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let oracle = faulty(Some(lie));
+        let mut before = Vec::new();
+        let end = Pasta::start(&oracle, schedule(), &[1.2, -0.3, 0.7], 1)
+            .unwrap()
+            .tee(|_, state| before.clone_from(&state.x))
+            .finish()
+            .unwrap();
+        assert_eq!(end.stop, Stop::Diverged(Divergence::Gradient { step: 23 }));
+        assert_eq!((end.last, end.steps), (before, 23));
+        assert!(end.stop.meaning().contains("step 23"));
+    }
+}
+
+#[test]
+fn an_absurdly_large_answer_is_a_runaway() {
+    let end = |lie| {
+        let oracle = faulty(Some(lie));
+        Pasta::start(&oracle, schedule(), &[1.2, -0.3, 0.7], 1).unwrap().finish().unwrap().stop
+    };
+    assert_eq!(end(1e60), Stop::Diverged(Divergence::Runaway { step: 23 }));
+    assert_eq!(end(1e200), Stop::Diverged(Divergence::Runaway { step: 23 }));
+}
+
+#[test]
+fn a_batch_beyond_counting_is_a_divergence_with_its_size() {
+    let oracle = bowl(2.0, 1.0);
+    let rule = BatchRule::Drift { growth: 1e12, floor: 0.0, target_variance: 1e-6, at_least: 1 };
+    let end = Pasta::start(&oracle, Schedule { large: rule, ..schedule() }, oracle.start(), 1)
+        .unwrap()
+        .finish()
+        .unwrap();
+    let Stop::Diverged(Divergence::Batch { step: 1, needed }) = end.stop else { panic!("{:?}", end.stop) };
+    assert!(needed > 9.2e18);
+}
+
+#[test]
+fn an_oracle_error_keeps_its_cause_and_the_step_can_be_tried_again() {
+    for (schedule, output) in [(schedule(), Output::Uniform), (page(), Output::Average)] {
+        let schedule = Schedule { output, ..schedule };
+        let oracle = Faulty { at: 80, ..faulty(None) };
+        let mut run = Pasta::start(&oracle, schedule.clone(), &[1.2, -0.3, 0.7], 1).unwrap();
+        let error = loop {
+            match run.advance() {
+                Ok(Advance::Step(_)) => {}
+                Ok(Advance::Stop(stop)) => panic!("stopped: {stop:?}"),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.to_string(), "the oracle failed: the simulator lost its licence");
+        assert!(std::error::Error::source(&error).unwrap().downcast_ref::<std::io::Error>().is_some());
+        let healthy = bowl(2.0, 1.0);
+        let whole = Pasta::start(&healthy, schedule, &[1.2, -0.3, 0.7], 1).unwrap().finish().unwrap();
+        assert_eq!(run.finish().unwrap(), whole);
+    }
+}
+
+#[test]
+fn wrong_starts_and_settings_are_refused_at_the_start() {
+    let oracle = bowl(1.0, 1.0);
+    let refuse = |schedule: Schedule, start: &[f64]| Pasta::start(&oracle, schedule, start, 1).unwrap_err();
+    assert_eq!(refuse(schedule(), &[1.0]), StartError::Dimension { start: 1, oracle: 3 });
+    assert_eq!(
+        refuse(schedule(), &[1.0; 2]).to_string(),
+        "the start has 2 coordinates, but the oracle has 3"
+    );
+    assert_eq!(refuse(schedule(), &[1.0, f64::NAN, 0.0]).to_string(), "coordinate 1 of the start is NaN");
+    let x = [1.0; 3];
+    let settings = [
+        (
+            Schedule { eta: Sequence::Constant(0.0), ..schedule() },
+            "eta must be positive and finite, but is 0",
+        ),
+        (
+            Schedule { eta: Sequence::Constant(f64::NAN), ..schedule() },
+            "eta must be positive and finite, but is NaN",
+        ),
+        (Schedule { beta: Sequence::Constant(1.5), ..schedule() }, "beta must be in [0, 1], but is 1.5"),
+        (Schedule { first: BatchRule::Fixed(0), ..schedule() }, "batch must be between 1 and 2^63, but is 0"),
+        (
+            Schedule {
+                estimator: Estimator::Page { refresh: Sequence::Constant(0.0), small: 1 },
+                ..schedule()
+            },
+            "refresh (p) must be in (0, 1], but is 0",
+        ),
+        (
+            Schedule {
+                estimator: Estimator::Page { refresh: Sequence::Constant(0.5), small: 0 },
+                ..schedule()
+            },
+            "small (b) must be at least 1, but is 0",
+        ),
+        (
+            Schedule { estimator: Estimator::Storm { momentum: Sequence::Constant(2.0) }, ..schedule() },
+            "momentum must be in (0, 1], but is 2",
+        ),
+        (
+            Schedule {
+                large: BatchRule::Drift { growth: 1.0, floor: 1.0, target_variance: 0.0, at_least: 1 },
+                ..schedule()
+            },
+            "target_variance must be positive and finite, but is 0",
+        ),
+    ];
+    for (schedule, message) in settings {
+        assert_eq!(refuse(schedule, &x).to_string(), format!("schedule: {message}"));
+    }
+    let noise = |growth, floor, tail| {
+        Noisy::new(Box::new(SineBowl { dimension: 1 }), Noise { growth, floor, tail }, vec![0.0])
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(
+        noise(-1.0, 1.0, Tail::Gaussian),
+        "noise: growth must be a finite number, at least 0, but is -1"
+    );
+    assert!(noise(1.0, f64::NAN, Tail::Gaussian).contains("floor"));
+    assert!(noise(1.0, 1.0, Tail::StudentT { dof: 2.0 }).contains("more than 2"));
+    assert!(noise(1.0, 1.0, Tail::TwoPoint { probability: 1.0 }).contains("strictly between 0 and 1"));
+}
+
+#[test]
+fn adaptors_observe_thin_and_stop() {
+    let oracle = bowl(1.0, 1.0);
+    let run = || Pasta::start(&oracle, schedule(), oracle.start(), 1).unwrap();
+    let mut steps = Vec::new();
+    run().every(50, |record, _| steps.push((record.epoch, record.t))).finish().unwrap();
+    assert_eq!(steps, [(1, 0), (2, 10), (3, 20)]);
+    let mut walk = run().until(|_, state| state.step == 7);
+    let end = (&mut walk).finish().unwrap();
+    assert_eq!((end.stop, end.steps), (Stop::Asked, 7));
+    assert!(matches!(walk.advance().unwrap(), Advance::Stop(Stop::Asked)));
+    let mut kinds = Vec::new();
+    let first = Pasta::start(&oracle, page(), oracle.start(), 1).unwrap();
+    first.tee(|record, _| kinds.push((record.t, record.kind))).finish().unwrap();
+    // There is no g_{-1} to correct: every epoch begins with a fresh batch.
+    assert!(kinds.iter().all(|&(t, kind)| t > 0 || kind == Kind::Fresh));
+    assert!(kinds.iter().any(|&(_, kind)| kind == Kind::Correction));
+}

@@ -1,0 +1,17 @@
+//! The theorems, measured. Each test runs a recipe on a problem that meets its hypotheses, over fixed seeds, and
+//! asks that the mean of the promised measure plus 3.1 standard errors is below the bound (one-sided level .001), and
+//! the same of the cost. Each comes with a run that breaks the promise, so that the test is seen to be able to fail.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod horizon_sgd;
+mod lipschitz_convex;
+mod mean_square_smooth;
+mod pl;
+mod smooth;
+mod smooth_anchored;
+mod smooth_convex;
+mod star_convex;
+mod support;
+mod table;
+mod uncertainty;
+mod weakly_convex;

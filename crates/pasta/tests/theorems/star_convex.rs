@@ -1,0 +1,36 @@
+use pasta_opt::prelude::*;
+
+use super::support::{assert_broken, assert_promise, cost_exponent, noisy};
+
+const START: [f64; 2] = [0.9, 0.5];
+
+fn recipe(growth: f64, floor: f64, target: f64) -> StarConvex {
+    let clover = Clover { depth: 0.3 };
+    let facts = clover.facts();
+    StarConvex {
+        smoothness: facts.smoothness.unwrap(),
+        mu: facts.star.unwrap(),
+        gap: clover.gap(&START),
+        growth,
+        floor,
+        target,
+    }
+}
+
+#[test]
+fn star_convex_keeps_its_promise_on_a_non_convex_clover() {
+    let oracle = noisy(Clover { depth: 0.3 }, 0.7, 0.7, &START);
+    assert_promise(&oracle, &recipe(0.7, 0.7, 0.1).plan().unwrap(), 64);
+}
+
+#[test]
+fn a_star_recipe_that_was_told_too_little_noise_breaks_its_promise() {
+    let oracle = noisy(Clover { depth: 0.3 }, 0.7, 2.0, &START);
+    assert_broken(&oracle, &recipe(0.0, 0.0, 0.1).plan().unwrap(), 64);
+}
+
+#[test]
+fn halving_the_target_doubles_the_cost_up_to_a_logarithm() {
+    let exponent = cost_exponent(|target| recipe(0.7, 0.7, target).plan().unwrap(), 1e-6);
+    assert!((1.0..1.1).contains(&exponent), "{exponent}");
+}
