@@ -1,1 +1,51 @@
-fn main() {}
+//! Developer commands: `cargo xtask test`, `cargo xtask check`, `cargo xtask bench`.
+#![expect(clippy::print_stderr, reason = "stderr is where a program talks")]
+
+use std::env;
+use std::process::{Command, ExitCode};
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  test   all tests: unit, integration, documentation examples
+  check  what has to hold besides: formatting, clippy, rustdoc, all without a warning
+  bench  benchmarks, printed as ratios of the same run; an argument selects by name";
+
+fn main() -> ExitCode {
+    let mut arguments = env::args().skip(1);
+    let command = arguments.next().unwrap_or_default();
+    let rest: Vec<String> = arguments.collect();
+    let succeeded = match command.as_str() {
+        "test" => cargo(&["test", "--workspace"], &rest, &[]),
+        "check" => check(),
+        "bench" => cargo(&["bench", "--package", "pasta-opt", "--bench", "ratios", "--"], &rest, &[]),
+        _ => {
+            eprintln!("{HELP}");
+            false
+        }
+    };
+    if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn check() -> bool {
+    cargo(&["fmt", "--all", "--check"], &[], &[])
+        && cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"], &[], &[])
+        && cargo(
+            &["doc", "--workspace", "--no-deps", "--document-private-items"],
+            &[],
+            &[("RUSTDOCFLAGS", "--deny warnings")],
+        )
+}
+
+/// Runs cargo and says whether it succeeded.
+fn cargo(fixed: &[&str], rest: &[String], variables: &[(&str, &str)]) -> bool {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    eprintln!("cargo {} {}", fixed.join(" "), rest.join(" "));
+    match Command::new(cargo).args(fixed).args(rest).envs(variables.iter().copied()).status() {
+        Ok(status) => status.success(),
+        Err(error) => {
+            eprintln!("cargo did not start: {error}");
+            false
+        }
+    }
+}

@@ -7,6 +7,11 @@ const LANES: usize = 8;
 #[inline]
 pub(crate) fn squared_distance(x: &[f64], y: &[f64]) -> f64 {
     debug_assert_eq!(x.len(), y.len());
+    // Few coordinates fill no lane: the same sum without its eight zeros.
+    if x.len() < LANES { add_squares(0.0, x, y) } else { squared_distance_in_lanes(x, y) }
+}
+
+fn squared_distance_in_lanes(x: &[f64], y: &[f64]) -> f64 {
     let mut lanes = [0.0; LANES];
     let (x_blocks, x_rest) = x.as_chunks::<LANES>();
     let (y_blocks, y_rest) = y.as_chunks::<LANES>();
@@ -16,9 +21,12 @@ pub(crate) fn squared_distance(x: &[f64], y: &[f64]) -> f64 {
             lanes[i] += difference * difference;
         }
     }
-    let rest = x_rest.iter().zip(y_rest).fold(0.0, |sum, (a, b)| sum + (a - b) * (a - b));
-    // Few coordinates fill no lane, and eight additions of zero would be most of the work.
-    if x_blocks.is_empty() { rest } else { lanes.iter().sum::<f64>() + rest }
+    lanes.iter().sum::<f64>() + add_squares(0.0, x_rest, y_rest)
+}
+
+#[inline]
+fn add_squares(from: f64, x: &[f64], y: &[f64]) -> f64 {
+    x.iter().zip(y).fold(from, |sum, (x, y)| sum + (x - y) * (x - y))
 }
 
 /// |x|^2.

@@ -74,16 +74,21 @@ pub struct Stream {
 }
 
 impl Stream {
-    #[inline(always)]
+    #[inline]
     fn word(&mut self) -> u64 {
-        if let Some(&word) = self.block.get(self.used) {
-            self.used += 1;
-            return word;
+        if self.used == 4 {
+            self.refill();
         }
+        let word = self.block[self.used & 3];
+        self.used += 1;
+        word
+    }
+
+    #[inline(never)]
+    fn refill(&mut self) {
         self.block = philox4x64(self.counter, self.key);
         self.counter[0] = self.counter[0].wrapping_add(1);
-        self.used = 1;
-        self.block[0]
+        self.used = 0;
     }
 
     /// Uniform on [0, 1), a multiple of 2^-53.

@@ -115,3 +115,16 @@ fn the_best_target_of_a_budget_costs_at_most_the_budget_and_no_smaller_one_does(
     let error = best_target(horizon, &horizon.relevant(&all()), 0.0).unwrap_err();
     assert_eq!(error.to_string(), "horizon-sgd: no target costs at most 0 samples");
 }
+
+#[test]
+fn the_algorithm_page_quotes_the_code_that_runs() {
+    let page = include_str!("../../../../docs/algorithm.md");
+    let code = include_str!("../../src/algorithm.rs");
+    let lines = page.lines().filter(|line| line.starts_with("| **"));
+    let quoted: Vec<_> =
+        lines.map(|line| line.rsplit('`').nth(1).expect("each line of the table quotes code")).collect();
+    assert_eq!(quoted.len(), 5);
+    for line in quoted {
+        assert!(code.contains(line), "{line}");
+    }
+}
