@@ -45,6 +45,7 @@ pub mod checkpoint;
 pub mod draws;
 pub mod estimator;
 mod exact;
+pub mod hard;
 mod kernels;
 pub mod objective;
 pub mod oracle;

@@ -3,6 +3,7 @@
 
 use pasta_opt::bounds::{LowerBound, LowerMeanSquareSmooth, LowerSmooth};
 use pasta_opt::estimator::Estimator;
+use pasta_opt::hard::{HardInstance, Rotation};
 use pasta_opt::oracle::{Batch, Oracle, OracleError};
 use pasta_opt::prelude::*;
 use pasta_opt::recipe::Uncertainty;
@@ -171,8 +172,8 @@ fn one_over_p_is_a_ratio_of_integers() {
     let recipe = MeanSquareSmooth { ms_smoothness: 1.0, gap: 12.25, growth: 1.0, floor: 24.5, target: 1.0 };
     let counts = recipe.batches().unwrap();
     assert_eq!((counts.reference, counts.small, counts.steps), (2401, 49, 245));
-    // Through the rounded p the ceiling would be 246.
-    assert_eq!((196.0 + 1.0 / (49.0 / 2401.0f64)).ceil(), 246.0);
+    // Through the rounded p it is not 49, and its ceiling is one too large.
+    assert_eq!((1.0 / (49.0 / 2401.0f64)).ceil(), 50.0);
 }
 
 #[test]
@@ -393,5 +394,84 @@ fn the_scripted_trace_matches_the_reference() {
         assert_eq!(end.ledger.samples, u128::from(trace["samples"].as_u64().unwrap()));
         assert_eq!(end.ledger.evaluations, u128::from(trace["gradient_evaluations"].as_u64().unwrap()));
         assert_eq!(end.stop, Stop::PlannedEnd);
+    }
+}
+
+fn hard_instance(case: &Value) -> HardInstance {
+    let settings = &case["settings"];
+    let [l, gap, growth, floor, target] = ["L", "Delta", "B", "b", "eps"].map(|key| real(settings, key));
+    let instance = match case["kind"].as_str().unwrap() {
+        "smooth" => HardInstance::smooth(LowerSmooth { smoothness: l, gap, growth, floor, target }),
+        _ => HardInstance::mean_square_smooth(LowerMeanSquareSmooth {
+            ms_smoothness: l,
+            gap,
+            growth,
+            floor,
+            target,
+        }),
+    };
+    instance.unwrap()
+}
+
+fn list(value: &Value) -> Vec<f64> {
+    value.as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect()
+}
+
+/// Equal to 1e-12 of the largest entry. The first entry holds a difference of numbers of the size of the chain's
+/// supremum; the reference says how many digits that leaves.
+fn near_gradient(ours: &[f64], reference: &Value, first_tolerance: f64) {
+    let reference = list(reference);
+    let largest = reference.iter().fold(0.0f64, |m, x| m.max(x.abs()));
+    assert_eq!(ours.len(), reference.len());
+    for (i, (a, b)) in ours.iter().zip(&reference).enumerate() {
+        let tolerance = if i == 0 { first_tolerance.max(1e-12 * largest) } else { 1e-12 * largest };
+        assert!((a - b).abs() <= tolerance, "entry {i}: {a:?} is not {b:?}");
+    }
+}
+
+#[test]
+fn the_hard_instances_match_the_reference() {
+    for case in golden()["hard_instances"].as_array().unwrap() {
+        let instance = hard_instance(case);
+        let bound = instance.bound();
+        assert_eq!(bound.chain, case["T"].as_u64().unwrap());
+        close(bound.p, real(case, "p"));
+        close(bound.lambda, real(case, "lam"));
+        close(bound.effective_smoothness, real(case, "L_eff"));
+        close(instance.shift(), real(case, "shift_sup"));
+        for point in case["points"].as_array().unwrap() {
+            let y = list(&point["y"]);
+            let x: Vec<f64> = std::iter::once(real(point, "u")).chain(y.iter().copied()).collect();
+            let tolerance = real(point, "abs_tol_u");
+            let mut out = vec![0.0; x.len()];
+            close(instance.base_value(&y), real(point, "Fbar"));
+            assert!((instance.value(&x) - real(point, "value")).abs() <= 1e-13);
+            instance.gradient(&x, &mut out);
+            near_gradient(&out, &point["grad"], tolerance);
+            for (z, key) in [(0.0, "stoch_z0"), (1.0, "stoch_z1"), (0.375, "stoch_zbar_0p375")] {
+                instance.stochastic_gradient(&x, z, &mut out);
+                near_gradient(&out, &point[key], tolerance);
+            }
+            for (ours, reference) in instance.mask_at(&y).iter().zip(list(&point["mask"])) {
+                // The smooth step has slope up to 6 and is itself a quotient of integrals.
+                assert!((ours - reference).abs() <= 1e-13, "{ours} is not {reference}");
+            }
+            for (threshold, key) in [(0.25, "prog_quarter"), (0.5, "prog_half"), (1.0, "prog_one")] {
+                assert_eq!(instance.progress(&y, threshold) as u64, point[key].as_u64().unwrap());
+            }
+        }
+        let rotation = &case["rotation"];
+        let (d, t) = (rotation["d"].as_u64().unwrap() as usize, bound.chain as usize);
+        // U = the first T columns of I - 2 w w'/|w|^2, w = (1, 2, .., d).
+        let w = |i: usize| i as f64 + 1.0;
+        let norm2: f64 = (0..d).map(|i| w(i) * w(i)).sum();
+        let columns = (0..t).flat_map(|j| (0..d).map(move |i| (i, j)));
+        let entries = columns.map(|(i, j)| f64::from(u8::from(i == j)) - 2.0 * w(i) * w(j) / norm2).collect();
+        let rotated = instance.rotated(Rotation::from_columns(d, t, entries).unwrap()).unwrap();
+        let x = list(&rotation["x"]);
+        let mut out = vec![0.0; x.len()];
+        rotated.gradient(&x, &mut out);
+        assert!((rotated.value(&x) - real(rotation, "value")).abs() <= 1e-13);
+        near_gradient(&out, &rotation["grad"], 3e-13);
     }
 }
