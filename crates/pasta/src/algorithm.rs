@@ -50,16 +50,19 @@ impl Walk for Pasta<'_> {
         }
 
         // Line 4: g_t.
-        let at = Moment { seed: *seed, step: state.step, t, x: &state.x, x_prev: &state.x_prev };
-        let blend = schedule.estimator.estimate(ask, *oracle, at, &mut state.g, scratch)?;
+        let awake = ..oracle.reach(state.active);
+        let at =
+            Moment { seed: *seed, step: state.step, t, x: &state.x[awake], x_prev: &state.x_prev[awake] };
+        let blend = schedule.estimator.estimate(ask, *oracle, at, &mut state.g[awake], scratch)?;
         state.ledger.charge(ask.n, ask.points());
         state.carry(schedule.output, *seed);
 
         // Line 5: x_{t+1} = beta_t x_{s-1} + (1 - beta_t) x_t - eta_t g_t.
         let (beta, eta) = (schedule.beta.at(t), schedule.eta.at(t));
-        let points = [&*state.x, &*state.anchor, &*state.start];
-        let distance2 = anchored_step(beta, eta, blend, &mut state.g, points, &mut state.x_prev);
-        if let Err(divergence) = state.settle(distance2) {
+        let points = [&state.x, &state.anchor, &state.start].map(|x| &x[awake]);
+        let distance2 =
+            anchored_step(beta, eta, blend, &mut state.g[awake], points, &mut state.x_prev[awake]);
+        if let Err(divergence) = state.settle(distance2, awake.end) {
             return Ok(self.end(Stop::Diverged(divergence)));
         }
 

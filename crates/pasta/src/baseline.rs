@@ -27,6 +27,24 @@ pub enum Rule {
         /// The largest norm of a gradient that is used as it is.
         threshold: f64,
     },
+    /// Adam (Kingma and Ba 2015): x - eta_t mhat/(sqrt(vhat) + epsilon), with bias-corrected moments of g and g^2.
+    Adam {
+        /// Step sizes.
+        eta: Sequence,
+        /// Decay of the first moment, in [0, 1).
+        first: f64,
+        /// Decay of the second moment, in [0, 1).
+        second: f64,
+        /// Added to the root, so that a coordinate without gradient does not move.
+        epsilon: f64,
+    },
+    /// AdaGrad-Norm (Ward, Wu and Bottou 2019): x - eta g/sqrt(offset^2 + the sum of all |g|^2 so far).
+    AdaGradNorm {
+        /// Step size.
+        eta: f64,
+        /// The root's value before the first step.
+        offset: f64,
+    },
 }
 
 /// The settings of a baseline run.
@@ -67,21 +85,16 @@ impl Walk for Baseline<'_> {
         }
         let Self { oracle, settings: Settings { rule, batch: n, .. }, seed, state } = self;
         let batch = Batch { seed: *seed, role: Role::Large, step: state.step, n: *n };
-        oracle.sum(&state.x, &batch, &mut state.g)?;
+        let awake = ..oracle.reach(state.active);
+        oracle.sum(&state.x[awake], &batch, &mut state.g[awake])?;
         state.ledger.charge(*n, 1);
 
         let t = state.t;
-        let eta = match *rule {
-            Rule::Sgd { eta } => eta.at(t),
-            Rule::ClippedSgd { eta, threshold } => {
-                let norm = squared_norm(&state.g).sqrt() / *n as f64;
-                eta.at(t) * if norm > threshold { threshold / norm } else { 1.0 }
-            }
-        };
-        let points = [&*state.x, &*state.anchor, &*state.start];
-        let distance2 =
-            anchored_step(0.0, eta, Blend::Divide(*n as f64), &mut state.g, points, &mut state.x_prev);
-        if let Err(divergence) = state.settle(distance2) {
+        let mean = Blend::Divide(*n as f64);
+        let (eta, blend) = rule.step(t, *n, &mut state.g[awake], &mut state.memory, mean);
+        let points = [&state.x, &state.anchor, &state.start].map(|x| &x[awake]);
+        let distance2 = anchored_step(0.0, eta, blend, &mut state.g[awake], points, &mut state.x_prev[awake]);
+        if let Err(divergence) = state.settle(distance2, awake.end) {
             return Ok(Advance::Stop(*state.ended.get_or_insert(Stop::Diverged(divergence))));
         }
         Ok(Advance::Step(Record { epoch: 1, t, kind: Kind::Fresh, n: *n, distance2 }))
@@ -122,7 +135,13 @@ impl<'o> Baseline<'o> {
         check_start(oracle, start)?;
         let settings = Settings { rule, steps, batch };
         settings.check()?;
-        Ok(Self { oracle, settings, seed, state: State::new(start, Output::Last) })
+        let mut state = State::new(start, Output::Last);
+        state.memory = match rule {
+            Rule::Sgd { .. } | Rule::ClippedSgd { .. } => Vec::new(),
+            Rule::Adam { .. } => vec![0.0; 2 * start.len()],
+            Rule::AdaGradNorm { offset, .. } => vec![offset * offset],
+        };
+        Ok(Self { oracle, settings, seed, state })
     }
 
     /// The run that a checkpoint was taken of, from where it was taken, bit for bit.
@@ -140,6 +159,42 @@ impl<'o> Baseline<'o> {
     }
 }
 
+impl Rule {
+    /// Completes g, a sum over n samples, to the direction of the step, and says how far to go along it.
+    fn step<'b>(
+        &self,
+        t: u64,
+        n: u64,
+        g: &mut [f64],
+        memory: &mut [f64],
+        mean: Blend<'b>,
+    ) -> (f64, Blend<'b>) {
+        let n = n as f64;
+        match *self {
+            Self::Sgd { eta } => (eta.at(t), mean),
+            Self::ClippedSgd { eta, threshold } => {
+                let norm = squared_norm(g).sqrt() / n;
+                (eta.at(t) * if norm > threshold { threshold / norm } else { 1.0 }, mean)
+            }
+            Self::AdaGradNorm { eta, .. } => {
+                memory[0] += squared_norm(g) / (n * n);
+                (eta / memory[0].sqrt(), mean)
+            }
+            Self::Adam { eta, first, second, epsilon } => {
+                let (m, v) = memory.split_at_mut(memory.len() / 2);
+                let [keep, keep_squares] = [first, second].map(|decay| 1.0 - decay.powf(t as f64 + 1.0));
+                for ((g, m), v) in g.iter_mut().zip(m).zip(v) {
+                    let mean = *g / n;
+                    *m = first * *m + (1.0 - first) * mean;
+                    *v = second * *v + (1.0 - second) * mean * mean;
+                    *g = *m / keep / ((*v / keep_squares).sqrt() + epsilon);
+                }
+                (eta.at(t), Blend::Ready)
+            }
+        }
+    }
+}
+
 impl Settings {
     fn check(&self) -> Result<(), ScheduleError> {
         let positive = |name, got: f64| {
@@ -151,6 +206,19 @@ impl Settings {
             Rule::ClippedSgd { eta, threshold } => {
                 positive("eta", eta.at(0))?;
                 positive("threshold", threshold)?;
+            }
+            Rule::AdaGradNorm { eta, offset } => {
+                positive("eta", eta)?;
+                positive("offset", offset)?;
+            }
+            Rule::Adam { eta, first, second, epsilon } => {
+                positive("eta", eta.at(0))?;
+                positive("epsilon", epsilon)?;
+                for (name, decay) in [("first", first), ("second", second)] {
+                    if !(0.0..1.0).contains(&decay) {
+                        return Err(ScheduleError { name, needs: "in [0, 1)", got: decay });
+                    }
+                }
             }
         }
         positive("batch", self.batch as f64)

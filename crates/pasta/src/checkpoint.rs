@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::baseline::Settings;
 use crate::oracle::Oracle;
 use crate::schedule::Schedule;
-use crate::state::State;
+use crate::state::{State, VECTORS};
 
 const MAGIC: &str = "pasta checkpoint ";
 const VERSION: u32 = 1;
@@ -92,7 +92,7 @@ struct Header {
     seed: u64,
     method: Method,
     state: State,
-    lengths: [u64; 6],
+    lengths: [u64; VECTORS],
 }
 
 impl Checkpoint {
@@ -103,7 +103,7 @@ impl Checkpoint {
             identity: self.identity.clone(),
             seed: self.seed,
             method: self.method.clone(),
-            state: State { ..without_vectors(&self.state) },
+            state: without_vectors(&self.state),
             lengths: vectors.map(|v| v.len() as u64),
         };
         let mut bytes = format!("{MAGIC}{VERSION}\n").into_bytes();
@@ -140,6 +140,7 @@ impl Checkpoint {
             vector
                 .extend(bytes.map(|b| f64::from_le_bytes(b.try_into().expect("chunks are of eight bytes"))));
         }
+        state.wake();
         Ok(Self { identity, seed, method, state })
     }
 
@@ -197,6 +198,7 @@ fn without_vectors(state: &State) -> State {
         start: Vec::new(),
         g: Vec::new(),
         carried: Vec::new(),
+        memory: Vec::new(),
         ..*state
     }
 }

@@ -59,7 +59,7 @@ const BLOCK: usize = 512;
 
 /// Algorithm 1's vector work in one pass: completes g_t, writes x_{t+1} = beta a + (1 - beta) x_t - eta g_t
 /// to `next`, and returns |x_{t+1} - x0|^2, which sizes the next batch and shows a runaway.
-#[inline(never)]
+#[inline]
 pub(crate) fn anchored_step(
     beta: f64,
     eta: f64,

@@ -30,6 +30,9 @@ pub struct State {
     pub(crate) seen: u64,
     /// The candidate that will be picked next, counted from 1.
     pub(crate) next_pick: u64,
+    /// Coordinates from here on are zero in x, x_prev, anchor and g.
+    #[serde(skip)]
+    pub(crate) active: usize,
     /// x_t.
     #[serde(skip)]
     pub x: Vec<f64>,
@@ -48,7 +51,13 @@ pub struct State {
     /// What the output rule carries: the point picked so far, or the running mean. Empty where it is x itself.
     #[serde(skip)]
     pub carried: Vec<f64>,
+    /// What a baseline remembers besides: moments, accumulated squares. Empty for Algorithm 1.
+    #[serde(skip)]
+    pub(crate) memory: Vec<f64>,
 }
+
+/// How many vectors a state has.
+pub(crate) const VECTORS: usize = 7;
 
 impl State {
     pub(crate) fn new(start: &[f64], output: Output) -> Self {
@@ -61,22 +70,32 @@ impl State {
             ended: None,
             seen: 0,
             next_pick: 1,
+            active: support(start),
             x: start.to_vec(),
             x_prev: start.to_vec(),
             anchor: start.to_vec(),
             start: start.to_vec(),
             g: vec![0.0; start.len()],
             carried: if output == Output::Last { Vec::new() } else { start.to_vec() },
+            memory: Vec::new(),
         }
     }
 
     /// The vectors, in the order in which a checkpoint stores them.
-    pub(crate) fn vectors(&self) -> [&Vec<f64>; 6] {
-        [&self.x, &self.x_prev, &self.anchor, &self.start, &self.g, &self.carried]
+    pub(crate) fn vectors(&self) -> [&Vec<f64>; VECTORS] {
+        let Self { x, x_prev, anchor, start, g, carried, memory, .. } = self;
+        [x, x_prev, anchor, start, g, carried, memory]
     }
 
-    pub(crate) fn vectors_mut(&mut self) -> [&mut Vec<f64>; 6] {
-        [&mut self.x, &mut self.x_prev, &mut self.anchor, &mut self.start, &mut self.g, &mut self.carried]
+    pub(crate) fn vectors_mut(&mut self) -> [&mut Vec<f64>; VECTORS] {
+        let Self { x, x_prev, anchor, start, g, carried, memory, .. } = self;
+        [x, x_prev, anchor, start, g, carried, memory]
+    }
+
+    /// Finds the active coordinates again, after the vectors were read.
+    pub(crate) fn wake(&mut self) {
+        let Self { x, x_prev, anchor, g, .. } = &*self;
+        self.active = [x, x_prev, anchor, g].into_iter().map(|v| support(v)).max().unwrap_or(0);
     }
 
     /// The point that carries the guarantee, had the run ended here.
@@ -88,7 +107,9 @@ impl State {
     #[inline]
     pub(crate) fn carry(&mut self, output: Output, seed: u64) {
         match output {
-            Output::Average => update_mean(&mut self.carried, &self.x, self.t + 1),
+            Output::Average => {
+                update_mean(&mut self.carried[..self.active], &self.x[..self.active], self.t + 1);
+            }
             Output::Uniform => self.consider(seed),
             Output::RandomAnchor if self.t == 0 => self.consider(seed),
             Output::RandomAnchor | Output::Last => {}
@@ -107,9 +128,10 @@ impl State {
         }
     }
 
-    /// Accepts x_{t+1}, which stands in `x_prev`, and counts the step; refuses it if it is no point to go on from.
+    /// Accepts x_{t+1}, whose first `reach` coordinates stand in `x_prev`, and counts the step; refuses it if it is
+    /// no point to go on from.
     #[inline]
-    pub(crate) fn settle(&mut self, distance2: f64) -> Result<(), Divergence> {
+    pub(crate) fn settle(&mut self, distance2: f64, reach: usize) -> Result<(), Divergence> {
         if distance2.is_nan() || distance2 > RUNAWAY_SQUARED {
             return Err(self.divergence());
         }
@@ -117,6 +139,11 @@ impl State {
         self.distance2 = distance2;
         self.t += 1;
         self.step += 1;
+        let Self { x, x_prev, anchor, g, active, .. } = self;
+        *active = reach;
+        while *active > 0 && [&*x, x_prev, anchor, g].iter().all(|v| v[*active - 1] == 0.0) {
+            *active -= 1;
+        }
         Ok(())
     }
 
@@ -134,4 +161,9 @@ impl State {
         self.g.fill(0.0);
         cause
     }
+}
+
+/// The number of coordinates up to the last that is not zero.
+fn support(x: &[f64]) -> usize {
+    x.iter().rposition(|x| *x != 0.0).map_or(0, |i| i + 1)
 }

@@ -646,3 +646,102 @@ fn adaptors_observe_thin_and_stop() {
     assert!(kinds.iter().all(|&(t, kind)| t > 0 || kind == Kind::Fresh));
     assert!(kinds.iter().any(|&(_, kind)| kind == Kind::Correction));
 }
+
+#[test]
+fn a_run_that_touches_only_awake_coordinates_is_the_run_that_touches_all() {
+    use pasta_opt::bounds::LowerSmooth;
+    use pasta_opt::hard::HardInstance;
+
+    /// The same instance without its promise of zeros.
+    struct Dense(HardInstance);
+    impl Oracle for Dense {
+        fn dim(&self) -> usize {
+            Oracle::dim(&self.0)
+        }
+        fn sum(&self, x: &[f64], batch: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
+            self.0.sum(x, batch, out)
+        }
+        fn sum_difference(
+            &self,
+            x: &[f64],
+            y: &[f64],
+            batch: &Batch,
+            out: &mut [f64],
+        ) -> Result<(), OracleError> {
+            self.0.sum_difference(x, y, batch, out)
+        }
+        fn identity(&self) -> String {
+            Oracle::identity(&self.0)
+        }
+    }
+    let limit = LowerSmooth { smoothness: 1.0, gap: 1.0, growth: 0.01, floor: 0.0, target: 0.0005 };
+    let instance = HardInstance::smooth(limit).unwrap();
+    // Where the chain is switched on; the way there is long.
+    let mut start = vec![0.0; Oracle::dim(&instance)];
+    start[0] = 0.9 * instance.bound().reach;
+    let dense = Dense(instance.clone());
+    // Steps of 1/L as the recipe takes them, and batches that reveal a coordinate now and then.
+    let batch = (0.3 / instance.bound().p) as u64;
+    let plain = Schedule { output: Output::Average, ..Schedule::plain(Sequence::Constant(1.0), 4000, batch) };
+    let page = Schedule {
+        estimator: Estimator::Page { refresh: Sequence::Constant(0.2), small: 5 },
+        ..plain.clone()
+    };
+    let anchored = Schedule { beta: Sequence::Constant(1e-5), epochs: 4, steps: 1000, ..plain.clone() };
+    for schedule in [plain, page, anchored] {
+        let sparse = path(&instance, schedule.clone(), &start, 1);
+        assert_eq!(sparse, path(&dense, schedule.clone(), &start, 1));
+        assert!(sparse.1.last.iter().skip(1).any(|y| *y != 0.0), "the chain was reached");
+        let mut run = Pasta::start(&instance, schedule, &start, 1).unwrap();
+        for _ in 0..2500 {
+            run.advance().unwrap();
+        }
+        let resumed =
+            Pasta::resume(&instance, Checkpoint::from_bytes(&run.checkpoint().to_bytes()).unwrap()).unwrap();
+        assert_eq!(resumed.state(), run.state());
+        assert_eq!(resumed.finish().unwrap(), sparse.1);
+    }
+    for rule in [
+        Rule::Sgd { eta: Sequence::Constant(1.0) },
+        Rule::ClippedSgd { eta: Sequence::Constant(1.0), threshold: 0.01 },
+        Rule::Adam { eta: Sequence::Constant(0.1), first: 0.9, second: 0.999, epsilon: 1e-8 },
+        Rule::AdaGradNorm { eta: 10.0, offset: 1e-3 },
+    ] {
+        let run = |oracle| Baseline::start(oracle, rule, 4000, batch, &start, 1).unwrap();
+        let sparse = run(&instance).finish().unwrap();
+        assert_eq!(sparse, run(&dense).finish().unwrap());
+        assert!(sparse.last.iter().skip(1).any(|y| *y != 0.0), "the chain was reached by {rule:?}");
+    }
+}
+
+#[test]
+fn adam_and_adagrad_norm_take_the_steps_of_their_papers() {
+    let oracle = bowl(0.0, 1.0);
+    let (eta, first, second, epsilon) = (0.1, 0.9, 0.99, 1e-8);
+    let rule = Rule::Adam { eta: Sequence::Constant(eta), first, second, epsilon };
+    let mut adam = Baseline::start(&oracle, rule, 20, 1, oracle.start(), 1).unwrap();
+    let rule = Rule::AdaGradNorm { eta: 0.5, offset: 0.1 };
+    let mut adagrad = Baseline::start(&oracle, rule, 20, 1, oracle.start(), 1).unwrap();
+    let (mut m, mut v, mut total) = ([0.0; 3], [0.0; 3], 0.01);
+    for t in 0..20 {
+        let batch = Batch { seed: 1, role: Role::Large, step: t, n: 1 };
+        let mut g = [0.0; 3];
+        let before = adam.state().x.clone();
+        oracle.sum(&before, &batch, &mut g).unwrap();
+        adam.advance().unwrap();
+        for i in 0..3 {
+            m[i] = first * m[i] + (1.0 - first) * g[i];
+            v[i] = second * v[i] + (1.0 - second) * g[i] * g[i];
+            let [mhat, vhat] =
+                [m[i] / (1.0 - first.powi(t as i32 + 1)), v[i] / (1.0 - second.powi(t as i32 + 1))];
+            assert!((adam.state().x[i] - (before[i] - eta * mhat / (vhat.sqrt() + epsilon))).abs() < 1e-14);
+        }
+        let before = adagrad.state().x.clone();
+        oracle.sum(&before, &batch, &mut g).unwrap();
+        total += g.iter().map(|g| g * g).sum::<f64>();
+        adagrad.advance().unwrap();
+        for i in 0..3 {
+            assert!((adagrad.state().x[i] - (before[i] - 0.5 * g[i] / total.sqrt())).abs() < 1e-14);
+        }
+    }
+}

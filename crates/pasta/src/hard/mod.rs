@@ -312,6 +312,12 @@ impl Oracle for HardInstance {
         Ok(())
     }
 
+    /// A chain coordinate wakes only its successor, and u, which is always awake, the first. A rotation mixes them all.
+    fn reach(&self, active: usize) -> usize {
+        let dim = Objective::dim(self);
+        if self.rotation.is_some() { dim } else { (active.max(1) + 1).min(dim) }
+    }
+
     fn identity(&self) -> String {
         self.name.clone()
     }

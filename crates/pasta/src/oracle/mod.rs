@@ -56,6 +56,12 @@ pub trait Oracle: Sync {
     fn sum_difference(&self, x: &[f64], y: &[f64], batch: &Batch, out: &mut [f64])
     -> Result<(), OracleError>;
 
+    /// If x is zero from coordinate `active` on, the answers are zero from coordinate `reach(active)` on, and the oracle
+    /// takes an x that is cut short there. A chain of a million coordinates of which ten are awake then costs ten.
+    fn reach(&self, _active: usize) -> usize {
+        self.dim()
+    }
+
     /// What this oracle is, parameters included. A checkpoint is only resumed on an oracle of the same identity.
     fn identity(&self) -> String {
         format!("an oracle in dimension {}", self.dim())

@@ -135,12 +135,7 @@ impl Noisy {
                 out.iter_mut().for_each(|o| *o = n * *o + term);
             }
             (_, tail) => {
-                let mut units = vec![0.0; out.len()];
-                tree::sum_over(0..batch.n, BLOCK, &mut units, &|samples, units: &mut [f64]| {
-                    for i in samples {
-                        tail.add_unit(&mut batch.sample(i), units);
-                    }
-                });
+                let units = tail.sum_of_units(batch, out.len());
                 out.iter_mut().zip(&units).for_each(|(o, u)| *o = n * *o + per_coordinate * u);
             }
         }
@@ -211,6 +206,17 @@ impl Noise {
 }
 
 impl Tail {
+    /// The sum of the batch's u, times the square root of the dimension.
+    fn sum_of_units(self, batch: &Batch, dimension: usize) -> Vec<f64> {
+        let mut units = vec![0.0; dimension];
+        tree::sum_over(0..batch.n, BLOCK, &mut units, &|samples, units: &mut [f64]| {
+            for i in samples {
+                self.add_unit(&mut batch.sample(i), units);
+            }
+        });
+        units
+    }
+
     /// Adds one draw of u, times the square root of the dimension, to `out`.
     fn add_unit(self, xi: &mut Stream, out: &mut [f64]) {
         match self {
