@@ -1,32 +1,33 @@
 //! The vector loops. Fixed order of additions, no fused multiply-add: the same bits on every x86-64 and aarch64.
 
-/// Independent accumulators of a long sum: enough to keep the adders busy, and a fixed order.
+/// Independent accumulators of a long sum: enough to keep the adders busy. Coordinate i belongs to lane i mod 8, so
+/// that zeros at the end change nothing.
 const LANES: usize = 8;
 
 /// |x - y|^2.
 #[inline]
 pub(crate) fn squared_distance(x: &[f64], y: &[f64]) -> f64 {
     debug_assert_eq!(x.len(), y.len());
-    // Few coordinates fill no lane: the same sum without its eight zeros.
-    if x.len() < LANES { add_squares(0.0, x, y) } else { squared_distance_in_lanes(x, y) }
+    if x.len() <= LANES {
+        // One coordinate a lane: the same sum without the lanes.
+        return x.iter().zip(y).fold(0.0, |sum, (x, y)| sum + (x - y) * (x - y));
+    }
+    squared_distance_in_lanes(x, y)
 }
 
 fn squared_distance_in_lanes(x: &[f64], y: &[f64]) -> f64 {
     let mut lanes = [0.0; LANES];
     let (x_blocks, x_rest) = x.as_chunks::<LANES>();
     let (y_blocks, y_rest) = y.as_chunks::<LANES>();
-    for (a, b) in x_blocks.iter().zip(y_blocks) {
+    for (x, y) in x_blocks.iter().zip(y_blocks) {
         for i in 0..LANES {
-            let difference = a[i] - b[i];
-            lanes[i] += difference * difference;
+            lanes[i] += (x[i] - y[i]) * (x[i] - y[i]);
         }
     }
-    lanes.iter().sum::<f64>() + add_squares(0.0, x_rest, y_rest)
-}
-
-#[inline]
-fn add_squares(from: f64, x: &[f64], y: &[f64]) -> f64 {
-    x.iter().zip(y).fold(from, |sum, (x, y)| sum + (x - y) * (x - y))
+    for ((lane, x), y) in lanes.iter_mut().zip(x_rest).zip(y_rest) {
+        *lane += (x - y) * (x - y);
+    }
+    lanes.iter().sum()
 }
 
 /// |x|^2.
@@ -34,12 +35,15 @@ fn add_squares(from: f64, x: &[f64], y: &[f64]) -> f64 {
 pub(crate) fn squared_norm(x: &[f64]) -> f64 {
     let mut lanes = [0.0; LANES];
     let (blocks, rest) = x.as_chunks::<LANES>();
-    for a in blocks {
+    for x in blocks {
         for i in 0..LANES {
-            lanes[i] += a[i] * a[i];
+            lanes[i] += x[i] * x[i];
         }
     }
-    lanes.iter().sum::<f64>() + rest.iter().fold(0.0, |sum, a| sum + a * a)
+    for (lane, x) in lanes.iter_mut().zip(rest) {
+        *lane += x * x;
+    }
+    lanes.iter().sum()
 }
 
 /// How the estimator's answer becomes g_t.

@@ -1,0 +1,158 @@
+//! `pasta plan --all`: the regimes side by side.
+
+use pasta_opt::recipe::{Constant, Constants, RecipeError, TABLE};
+use serde::Serialize;
+
+use super::Arguments;
+use super::limit::{self, Limit};
+use super::regime::{described, missing};
+use super::single::{Planned, is_as_printed, try_plan};
+use super::text::{self, Cells, Echo, Report, at_most, columns, given, labelled};
+use crate::error::{Exit, Failure};
+
+/// Every regime: planned, or why not.
+#[derive(Serialize)]
+struct Comparison {
+    constants: Echo,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget: Option<f64>,
+    plans: Vec<Planned>,
+    missing: Vec<Missing>,
+    refused: Vec<Refused>,
+    lower_bounds: Vec<Limit>,
+}
+
+#[derive(Serialize)]
+struct Missing {
+    regime: &'static str,
+    needs: Vec<Constant>,
+}
+
+#[derive(Serialize)]
+struct Refused {
+    regime: &'static str,
+    reason: String,
+}
+
+impl Refused {
+    fn new(regime: &'static str, reason: &RecipeError) -> Self {
+        let reason = reason.to_string();
+        // The regime has a key, or a column, of its own.
+        let bare = reason.strip_prefix(regime).and_then(|rest| rest.strip_prefix(": "));
+        Self { regime, reason: bare.unwrap_or(&reason).to_owned() }
+    }
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    if let Some(extra) = arguments.extras().find(|name| *name != "budget") {
+        return Err(Failure::input(format!("--all: does not use {extra}; only uncertainty does")));
+    }
+    if arguments.constants.0.get(Constant::Target).is_none() && arguments.budget.is_none() {
+        let (name, described) = (Constant::Target.name(), described(Constant::Target));
+        return Err(Failure::input(format!("--all: needs {name} ({described}), or a budget")));
+    }
+    let comparison = Comparison::of(arguments);
+    let exit = text::print(&comparison, arguments.json)?;
+    if comparison.plans.is_empty() {
+        return Err(Failure::input("no regime can be planned from these constants"));
+    }
+    Ok(exit)
+}
+
+impl Comparison {
+    fn of(arguments: &Arguments) -> Self {
+        let constants: &Constants = &arguments.constants.0;
+        let mut comparison = Self {
+            constants: Echo(*constants),
+            budget: arguments.budget,
+            plans: Vec::new(),
+            missing: Vec::new(),
+            refused: Vec::new(),
+            lower_bounds: Vec::new(),
+        };
+        for row in TABLE.iter().filter(|row| !is_as_printed(row)) {
+            let needs = missing(row.needs, arguments);
+            if !needs.is_empty() {
+                comparison.missing.push(Missing { regime: row.name, needs });
+                continue;
+            }
+            match try_plan(row, constants, arguments.budget) {
+                Ok(planned) => comparison.plans.push(planned),
+                Err(reason) => comparison.refused.push(Refused::new(row.name, &reason)),
+            }
+        }
+        for (regime, limit) in limit::all(constants) {
+            match limit {
+                Ok(limit) => comparison.lower_bounds.push(limit),
+                Err(reason) => comparison.refused.push(Refused::new(regime, &reason)),
+            }
+        }
+        comparison
+    }
+
+    fn plans(&self) -> String {
+        let header = [
+            ("regime", Cells::Name),
+            ("eps", Cells::Number),
+            ("K", Cells::Number),
+            ("S", Cells::Number),
+            ("samples", Cells::Number),
+            ("evals", Cells::Number),
+            ("promise", Cells::Sentence),
+        ];
+        let rows = self.plans.iter().map(|planned| self.shown(planned.cells())).collect();
+        columns(&self.shown(header), rows)
+    }
+
+    fn legend(&self) -> String {
+        let mut legend = " K steps an epoch, S epochs; samples and evaluations (evals) at most, expected.\n \
+             A target bounds f - inf f itself, but |grad f|^2 by its square."
+            .to_owned();
+        if self.plans.iter().any(Planned::is_about_the_envelope) {
+            legend += "\n phi is the Moreau envelope of f with parameter 1/lambda.";
+        }
+        legend
+    }
+
+    /// The target is a column only where it differs from row to row.
+    fn shown<T>(&self, cells: [T; 7]) -> Vec<T> {
+        let [regime, target, rest @ ..] = cells;
+        [regime].into_iter().chain(self.budget.map(|_| target)).chain(rest).collect()
+    }
+
+    /// Why the other regimes are not planned, by name.
+    fn others(&self) -> Vec<(&'static str, String)> {
+        let refused = self.refused.iter().map(|Refused { regime, reason }| (*regime, reason.clone()));
+        let missing = self.missing.iter().map(|Missing { regime, needs }| {
+            let names: Vec<_> = needs.iter().map(|c| format!("{} ({})", c.name(), c.symbol())).collect();
+            (*regime, format!("needs {}", names.join(", ")))
+        });
+        refused.chain(missing).collect()
+    }
+}
+
+impl Report for Comparison {
+    fn text(&self) -> String {
+        let mut rows = vec![("given", given(&self.constants.0))];
+        if let Some(budget) = self.budget {
+            rows.push((
+                "budget",
+                format!("{} samples; eps is the best target that they buy", at_most(budget)),
+            ));
+        }
+        let mut sections = vec![labelled(&rows)];
+        if !self.plans.is_empty() {
+            sections.push(self.plans());
+            sections.push(self.legend());
+        }
+        let bounds: Vec<_> = self.lower_bounds.iter().map(|limit| (limit.name(), limit.sentence())).collect();
+        if !bounds.is_empty() {
+            sections.push(format!(" Lower bounds\n{}", labelled(&bounds)));
+        }
+        let others = self.others();
+        if !others.is_empty() {
+            sections.push(format!(" Not planned\n{}", labelled(&others)));
+        }
+        sections.join("\n\n")
+    }
+}

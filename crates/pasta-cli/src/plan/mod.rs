@@ -1,0 +1,137 @@
+//! `pasta plan`: what a run would do, promise and cost, before it draws a sample.
+
+mod compare;
+mod flags;
+mod limit;
+mod principle;
+mod regime;
+mod single;
+mod text;
+
+use clap::Args;
+use flags::{ConstantFlags, count, number};
+use pasta_opt::recipe::Constant;
+use principle::Question;
+use regime::{Kind, Regime};
+
+use crate::error::{Exit, Failure};
+
+/// Say what a run would do, promise and cost, before it draws a sample.
+///
+/// Name the regime that f belongs to and give its constants. Out come the step size, the number of steps and
+/// the batch sizes of the theorem for that regime, the accuracy it promises, the samples it is expected to
+/// cost and, where one is known, a number of samples that zero-respecting methods cannot do without. The
+/// noise may grow without bound: its variance at x is at most B^2 |x - x0|^2 + b^2, x0 the start.
+///
+/// `pasta plan REGIME` alone names the constants that the regime needs. Tables are rounded; --json is not.
+#[derive(Args)]
+#[command(after_long_help = AFTER_HELP)]
+pub(crate) struct Arguments {
+    /// What is known about f, or the bound or principle to evaluate
+    #[arg(value_name = "REGIME", value_parser = regime::names())]
+    regime: Option<String>,
+    /// Compare every regime whose constants are given
+    #[arg(long, conflicts_with = "regime")]
+    all: bool,
+    #[command(flatten)]
+    constants: ConstantFlags,
+    /// Instead of a target: find the best target whose expected samples are at most N
+    #[arg(long, value_name = "N", conflicts_with = Constant::Target.name())]
+    #[arg(allow_hyphen_values = true, value_parser = number)]
+    budget: Option<f64>,
+    /// Step size to check
+    #[arg(long, value_name = "ETA", help_heading = UNCERTAINTY, allow_hyphen_values = true, value_parser = number)]
+    eta: Option<f64>,
+    /// Anchoring to check; without it, the anchorings that the step size allows
+    #[arg(long, value_name = "BETA", help_heading = UNCERTAINTY, allow_hyphen_values = true, value_parser = number)]
+    beta: Option<f64>,
+    /// Samples a step, to check with --beta [default: 1]
+    #[arg(long, value_name = "N", help_heading = UNCERTAINTY, allow_hyphen_values = true, value_parser = count)]
+    batch: Option<u64>,
+    /// Print one JSON object, in full precision, instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+const UNCERTAINTY: &str = "For the regime uncertainty only";
+
+const AFTER_HELP: &str = "\
+Examples:
+  # Constants known, target given: the whole plan.
+  pasta plan smooth --smoothness 3 --gap 1.6 --growth 9 --floor 1 --target 0.1
+
+  # A budget instead of a target: the best accuracy that 10^9 samples buy.
+  pasta plan mean-square-smooth --ms-smoothness 2 --gap 1 --growth 1 \\
+    --floor 1 --budget 1e9 --json
+
+  # All regimes side by side, with what is missing for the others.
+  pasta plan --all --smoothness 3 --mu 0.25 --gap 1.6 --distance 1.2 \\
+    --growth 0.5 --floor 0.5 --target 0.1
+
+  # Which anchorings keep a step of 0.09 stable, and with how many samples.
+  pasta plan uncertainty --smoothness 1 --growth 3 --eta 0.09
+
+What a promise means:
+  It bounds an expectation, over all noise and over the draw of the point
+  where the point is drawn, and it holds for every f and every oracle with
+  these constants. It says nothing if a constant is too small for your problem.
+  It is worst-case: an envelope, not a forecast, and most runs do better. It is
+  about the point that is named, which is not always the last one.";
+
+/// Runs `pasta plan`.
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    arguments.check_numbers()?;
+    match &arguments.regime {
+        _ if arguments.all => compare::run(arguments),
+        Some(name) => arguments.answer(&regime::find(name)?),
+        None => {
+            let list = regime::list();
+            Err(Failure::input("name a regime, or compare them with --all")
+                .hint(format!("the regimes are\n{list}")))
+        }
+    }
+}
+
+impl Arguments {
+    /// No theorem has a use for a constant that is negative, infinite or not a number.
+    fn check_numbers(&self) -> Result<(), Failure> {
+        for (constant, value) in self.constants.0.known() {
+            if !(value >= 0.0 && value.is_finite()) {
+                let (name, described) = (constant.name(), regime::described(constant));
+                let message = format!("{name} must be finite and not negative, but is {value}");
+                return Err(Failure::input(message).hint(format!("{name} is {described}")));
+            }
+        }
+        match self.budget {
+            Some(budget) if !(budget > 0.0 && budget.is_finite()) => {
+                Err(Failure::input(format!("the budget must be positive and finite, but is {budget}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The flags besides the constants that only some regimes use, if given.
+    fn extras(&self) -> impl Iterator<Item = &'static str> {
+        let given = [
+            ("budget", self.budget.is_some()),
+            ("eta", self.eta.is_some()),
+            ("beta", self.beta.is_some()),
+            ("batch", self.batch.is_some()),
+        ];
+        given.into_iter().filter_map(|(name, given)| given.then_some(name))
+    }
+
+    fn answer(&self, regime: &Regime) -> Result<Exit, Failure> {
+        regime.refuse_unused(self)?;
+        regime.refuse_missing(self)?;
+        let constants = &self.constants.0;
+        match regime.kind {
+            Kind::Recipe(row) => text::print(&single::plan(row, constants, self.budget)?, self.json),
+            Kind::Lower(theorem) => text::print(&limit::Alone::new(theorem, constants)?, self.json),
+            Kind::Uncertainty => {
+                let question = Question { eta: self.eta, beta: self.beta, batch: self.batch };
+                principle::answer(question, constants, self.json)
+            }
+        }
+    }
+}

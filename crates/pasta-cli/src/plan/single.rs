@@ -1,0 +1,392 @@
+//! The plan of one regime.
+
+use pasta_opt::estimator::Estimator;
+use pasta_opt::objective::Measure;
+use pasta_opt::recipe::{self, Constant, Constants, Cost, Guarantee, Plan, RecipeError, Row};
+use pasta_opt::schedule::{BatchRule, Output, Schedule, Sequence};
+use serde::{Serialize, Serializer};
+
+use super::limit::{self, Limit};
+use super::text::{Echo, Report, at_most, exactly, given, labelled, real, rough, short, unbroken, whole};
+use crate::error::Failure;
+
+/// A plan, with the keys that programs read.
+#[derive(Serialize)]
+pub(super) struct Planned {
+    recipe: &'static str,
+    reference: &'static str,
+    #[serde(skip)]
+    for_problems: &'static str,
+    constants: Echo,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variance: Option<f64>,
+    #[serde(flatten)]
+    settings: Settings,
+    samples: Amount,
+    evaluations: Amount,
+    exact_samples: bool,
+    promise: Promise,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lower_bound: Option<Limit>,
+    #[serde(skip)]
+    no_lower_bound: Option<RecipeError>,
+}
+
+/// The settings of Algorithm 1 by the paper's letters; those that do not apply are absent.
+#[derive(Serialize)]
+struct Settings {
+    #[serde(serialize_with = "plain_if_constant")]
+    eta: Sequence,
+    #[serde(serialize_with = "plain_if_constant")]
+    beta: Sequence,
+    #[serde(rename = "K")]
+    steps: u64,
+    #[serde(rename = "S")]
+    epochs: u64,
+    #[serde(rename = "N", skip_serializing_if = "Option::is_none")]
+    large: Option<u64>,
+    #[serde(rename = "N0", skip_serializing_if = "Option::is_none")]
+    first: Option<u64>,
+    #[serde(rename = "N_ref", skip_serializing_if = "Option::is_none")]
+    reference: Option<u64>,
+    #[serde(rename = "b", skip_serializing_if = "Option::is_none")]
+    small: Option<u64>,
+    #[serde(rename = "p", skip_serializing_if = "Option::is_none", serialize_with = "plain_if_known")]
+    refresh: Option<Sequence>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch_rule: Option<Drift>,
+}
+
+/// The dynamic rule with its numbers.
+#[derive(Serialize)]
+struct Drift {
+    formula: &'static str,
+    growth: f64,
+    floor: f64,
+    variance: f64,
+    at_least: u64,
+}
+
+/// A number of samples: whole where it is known exactly.
+#[derive(Clone, Copy, Serialize)]
+#[serde(untagged)]
+enum Amount {
+    Exactly(u128),
+    AtMost(f64),
+}
+
+#[derive(Serialize)]
+struct Promise {
+    measure: &'static str,
+    bound: f64,
+    point: Output,
+    statement: String,
+    #[serde(skip)]
+    envelope: Option<f64>,
+}
+
+/// The plan for a target, or for the best target that a budget buys.
+pub(super) fn plan(row: &Row, constants: &Constants, budget: Option<f64>) -> Result<Planned, Failure> {
+    try_plan(row, constants, budget).map_err(Failure::input)
+}
+
+/// Like [`plan`], with the reason why there is none.
+pub(super) fn try_plan(
+    row: &Row,
+    constants: &Constants,
+    budget: Option<f64>,
+) -> Result<Planned, RecipeError> {
+    let mut constants = row.relevant(constants);
+    let plan = match budget {
+        None => row.plan(&constants)?,
+        Some(budget) => {
+            let (target, plan) = recipe::best_target(row, &constants, budget)?;
+            constants.set(Constant::Target, target);
+            plan
+        }
+    };
+    Ok(Planned::new(row, constants, budget, &plan))
+}
+
+impl Planned {
+    fn new(row: &Row, constants: Constants, budget: Option<f64>, plan: &Plan) -> Self {
+        let (lower_bound, no_lower_bound) = match limit::beside(row, plan, &constants) {
+            None => (None, None),
+            Some(Ok(limit)) => (Some(limit), None),
+            Some(Err(reason)) => (None, Some(reason)),
+        };
+        let (samples, evaluations) = amounts(plan.cost);
+        Self {
+            recipe: row.name,
+            reference: row.reference,
+            for_problems: row.for_problems,
+            constants: Echo(constants),
+            budget,
+            variance: variance(row, &plan.schedule),
+            settings: Settings::of(&plan.schedule),
+            samples,
+            evaluations,
+            exact_samples: plan.cost.exact.is_some(),
+            promise: Promise::of(plan, is_as_printed(row)),
+            lower_bound,
+            no_lower_bound,
+        }
+    }
+
+    /// Whether the promise is about the Moreau envelope, not about f.
+    pub(super) fn is_about_the_envelope(&self) -> bool {
+        self.promise.envelope.is_some()
+    }
+
+    /// The cells of a comparison: regime, target, K, S, samples, evaluations, promise.
+    pub(super) fn cells(&self) -> [String; 7] {
+        let Promise { measure, bound, .. } = self.promise;
+        // Short of the envelope's parameter, which would not fit.
+        let measure = unbroken(&measure.replace("_{1/lambda}", ""));
+        [
+            self.recipe.to_owned(),
+            self.constants.0.get(Constant::Target).map_or_else(String::new, rough),
+            short(self.settings.steps as f64),
+            short(self.settings.epochs as f64),
+            short(self.samples.value()),
+            short(self.evaluations.value()),
+            format!("E\u{a0}{measure} {}", unbroken(&format!("<= {}", rough(bound)))),
+        ]
+    }
+}
+
+/// Whether a row is a version kept for checking the paper.
+pub(super) fn is_as_printed(row: &Row) -> bool {
+    row.name.ends_with("-as-printed")
+}
+
+/// The sigma^2 in force, where the recipe has one to choose.
+fn variance(row: &Row, schedule: &Schedule) -> Option<f64> {
+    match schedule.large {
+        BatchRule::Drift { target_variance, .. } if row.uses(Constant::Variance) => Some(target_variance),
+        _ => None,
+    }
+}
+
+fn amounts(cost: Cost) -> (Amount, Amount) {
+    match cost.exact {
+        Some(exact) if cost.evaluations == cost.samples => (Amount::Exactly(exact), Amount::Exactly(exact)),
+        Some(exact) => (Amount::Exactly(exact), Amount::AtMost(cost.evaluations)),
+        None => (Amount::AtMost(cost.samples), Amount::AtMost(cost.evaluations)),
+    }
+}
+
+impl Amount {
+    fn value(self) -> f64 {
+        match self {
+            Self::Exactly(count) => count as f64,
+            Self::AtMost(bound) => bound,
+        }
+    }
+
+    fn words(self) -> String {
+        match self {
+            Self::Exactly(count) => format!("exactly {}", whole(count)),
+            Self::AtMost(bound) if bound.is_finite() => format!("at most {} in expectation", at_most(bound)),
+            Self::AtMost(_) => "no bound that a double can hold".to_owned(),
+        }
+    }
+}
+
+impl Promise {
+    fn of(plan: &Plan, as_printed: bool) -> Self {
+        let Guarantee { measure, point, bound } = plan.guarantee;
+        let envelope = match measure {
+            Measure::MoreauSquared { lambda } => Some(lambda),
+            Measure::GradientSquared | Measure::Gap => None,
+        };
+        let measure = measure.formula();
+        let described = match plan.schedule.total_steps() {
+            0 => "the start x0, without a single sample",
+            _ => point.description(),
+        };
+        let mut statement = format!("E {measure} <= {} for {described}", real(bound));
+        if as_printed {
+            statement += "; so the paper says, but it can fail";
+        }
+        Self { measure, bound, point, statement, envelope }
+    }
+
+    fn lines(&self) -> Vec<(&'static str, String)> {
+        let statement = self.statement.replace("x_0 .. x_", &unbroken("x_0 .. x_"));
+        let mut lines = vec![("promise", statement)];
+        if let Some(lambda) = self.envelope {
+            let lambda = unbroken(&format!("lambda = {}", real(lambda)));
+            lines.push(("", format!("phi_{{1/lambda}} is the Moreau envelope of f, {lambda}")));
+        }
+        lines
+    }
+}
+
+impl Settings {
+    fn of(schedule: &Schedule) -> Self {
+        let fixed = |rule| match rule {
+            BatchRule::Fixed(n) => Some(n),
+            BatchRule::Drift { .. } => None,
+        };
+        let (refresh, small) = match schedule.estimator {
+            Estimator::Minibatch => (Some(Sequence::Constant(1.0)), None),
+            Estimator::Page { refresh, small } => (Some(refresh), Some(small)),
+            Estimator::Storm { .. } => (None, None),
+        };
+        let batch_rule = Drift::of(schedule.large);
+        Self {
+            eta: schedule.eta,
+            beta: schedule.beta,
+            steps: schedule.steps,
+            epochs: schedule.epochs,
+            large: fixed(schedule.large),
+            first: fixed(schedule.first),
+            reference: batch_rule.as_ref().filter(|_| small.is_some()).map(|rule| rule.at_least),
+            small,
+            refresh,
+            batch_rule,
+        }
+    }
+
+    /// The batches in words, a line each.
+    fn batches(&self) -> Vec<String> {
+        let whole = |n| whole(u128::from(n));
+        let mut lines = Vec::new();
+        if let Some(first) = self.first
+            && self.first != self.large
+        {
+            let of_each = if self.epochs == 1 { "" } else { " of an epoch" };
+            lines.push(format!("N0 = {}, the first{of_each}", whole(first)));
+        }
+        let large = match (self.large, &self.batch_rule) {
+            (Some(1), _) => Some("1: one sample a step".to_owned()),
+            (Some(n), _) => Some(whole(n)),
+            (None, rule) => rule.as_ref().map(|rule| rule.words(self.first.is_none())),
+        };
+        lines.extend(large.map(|large| format!("N = {large}")));
+        if let (Some(p), Some(b)) = (self.refresh, self.small) {
+            lines.push(format!(
+                "PAGE: N samples with probability p = {}, otherwise a correction by b = {}, each sample at two points",
+                spelled(p),
+                whole(b)
+            ));
+        }
+        lines
+    }
+}
+
+impl Drift {
+    fn of(rule: BatchRule) -> Option<Self> {
+        match rule {
+            BatchRule::Fixed(_) => None,
+            BatchRule::Drift { growth, floor, target_variance: variance, at_least } => Some(Self {
+                formula: "max(at_least, ceil((growth^2 |x - x0|^2 + floor^2)/variance))",
+                growth,
+                floor,
+                variance,
+                at_least,
+            }),
+        }
+    }
+
+    /// The rule with its numbers, terms that are zero left out.
+    fn words(&self, from_the_start: bool) -> String {
+        let Self { growth, floor, variance, at_least, .. } = *self;
+        let at_start = BatchRule::Drift { growth, floor, target_variance: variance, at_least }.size(0.0);
+        let at_start = at_start.map_or_else(|needed| format!("{needed:.2e}"), |n| whole(u128::from(n)));
+        if growth == 0.0 {
+            return format!("{at_start} at every step, since the noise does not grow");
+        }
+        let growing = match growth * growth {
+            1.0 => "|x - x0|^2".to_owned(),
+            square => format!("{} |x - x0|^2", real(square)),
+        };
+        let noise = if floor == 0.0 { growing } else { format!("({growing} + {})", real(floor * floor)) };
+        let least = whole(u128::from(at_least));
+        let rule = unbroken(&format!("max({least}, ceil({noise}/{}))", real(variance)));
+        if from_the_start { format!("{rule}, which is {at_start} at the start") } else { rule }
+    }
+}
+
+impl Report for Planned {
+    fn text(&self) -> String {
+        let Settings { eta, beta, steps, epochs, .. } = self.settings;
+        let mut rows = vec![
+            ("recipe", format!("{}: {}", self.recipe, self.for_problems)),
+            ("reference", self.reference.to_owned()),
+            ("given", given(&self.given())),
+        ];
+        if let (Some(budget), Some(target)) = (self.budget, self.constants.0.get(Constant::Target)) {
+            let budget = at_most(budget);
+            rows.push(("target", format!("eps = {}, the best for {budget} samples", exactly(target))));
+        }
+        if let Some(variance) = self.variance
+            && self.constants.0.get(Constant::Variance).is_none()
+        {
+            rows.push((
+                "variance",
+                format!("sigma^2 = {}, chosen by the recipe (--variance overrides)", real(variance)),
+            ));
+        }
+        rows.push(("step size", format!("eta = {}", spelled(eta))));
+        rows.push((
+            "anchoring",
+            match beta {
+                Sequence::Constant(0.0) => "beta = 0 (none)".to_owned(),
+                beta => format!("beta = {} towards the start of the epoch", spelled(beta)),
+            },
+        ));
+        let of_each = if epochs == 1 { "" } else { " an epoch" };
+        rows.push(("steps", format!("K = {}{of_each}", whole(u128::from(steps)))));
+        rows.push(("epochs", format!("S = {}", whole(u128::from(epochs)))));
+        for (index, line) in self.settings.batches().into_iter().enumerate() {
+            rows.push((if index == 0 { "batches" } else { "" }, line));
+        }
+        rows.extend(self.promise.lines());
+        rows.push(("samples", self.samples.words()));
+        rows.push(("evaluations", self.evaluations.words()));
+        match (&self.lower_bound, &self.no_lower_bound) {
+            (Some(limit), _) => rows.push(("lower bound", limit.sentence())),
+            (None, Some(reason)) => rows.push(("lower bound", format!("none; {reason}"))),
+            (None, None) => {}
+        }
+        labelled(&rows)
+    }
+}
+
+impl Planned {
+    /// The constants that were given: all, except a target that a budget decided.
+    fn given(&self) -> Constants {
+        let mut given = Constants::default();
+        let decided = |constant| constant == Constant::Target && self.budget.is_some();
+        self.constants.0.known().filter(|(c, _)| !decided(*c)).for_each(|(c, value)| given.set(c, value));
+        given
+    }
+}
+
+fn spelled(sequence: Sequence) -> String {
+    match sequence {
+        Sequence::Constant(value) => real(value),
+        Sequence::Harmonic { scale, shift } => format!("{}/(t + {})", real(scale), real(shift)),
+        Sequence::InverseRoot { scale, shift } => format!("{}/sqrt(t + {})", real(scale), real(shift)),
+    }
+}
+
+/// A constant sequence is its value.
+fn plain_if_constant<S: Serializer>(sequence: &Sequence, serializer: S) -> Result<S::Ok, S::Error> {
+    match sequence {
+        Sequence::Constant(value) => value.serialize(serializer),
+        other => other.serialize(serializer),
+    }
+}
+
+#[expect(clippy::ref_option, reason = "the signature is serde's")]
+fn plain_if_known<S: Serializer>(sequence: &Option<Sequence>, serializer: S) -> Result<S::Ok, S::Error> {
+    match sequence {
+        Some(sequence) => plain_if_constant(sequence, serializer),
+        None => serializer.serialize_none(),
+    }
+}
