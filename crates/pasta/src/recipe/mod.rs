@@ -103,9 +103,7 @@ pub enum RecipeError {
         got: f64,
     },
     /// A count is beyond 2^63.
-    #[error(
-        "{recipe}: {count} would be {needed:e}, more than 2^63; a larger target or smaller noise is needed"
-    )]
+    #[error("{recipe}: {count} would be {needed:e}, more than 2^63")]
     TooMany {
         /// The recipe.
         recipe: &'static str,

@@ -243,9 +243,7 @@ impl Row {
             let used: Vec<_> = self.needs.iter().chain(self.takes).map(|c| c.name()).collect();
             return Err(RecipeError::Unused { recipe: self.name, constant, used: used.join(", ") });
         }
-        // The as-printed row plans as the recipe it is a version of; its name is its own.
-        let plan = (self.build)(&Given { row: self.name, constants })?.plan()?;
-        Ok(Plan { recipe: self.name, ..plan })
+        (self.build)(&Given { row: self.name, constants })?.plan()
     }
 
     /// Whether the recipe needs or takes a constant.

@@ -87,11 +87,15 @@ pub enum Formulas {
 
 impl Recipe for WeaklyConvex {
     fn plan(&self) -> Result<Plan, RecipeError> {
-        let hypotheses = Hypotheses("weakly-convex");
+        let name = match self.formulas {
+            Formulas::Corrected => "weakly-convex",
+            Formulas::AsPrinted => "weakly-convex-as-printed",
+        };
+        let hypotheses = Hypotheses(name);
         let eps2 = hypotheses.positive(Constant::Target, self.target)?.pow(2);
         let (schedule, cost) = self.anchored_epochs(hypotheses, &eps2)?;
         Ok(Plan {
-            recipe: "weakly-convex",
+            recipe: name,
             schedule,
             guarantee: Guarantee {
                 measure: Measure::MoreauSquared { lambda: self.lambda },

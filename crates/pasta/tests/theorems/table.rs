@@ -128,3 +128,10 @@ fn the_algorithm_page_quotes_the_code_that_runs() {
         assert!(code.contains(line), "{line}");
     }
 }
+
+#[test]
+fn the_readme_shows_the_example_that_runs() {
+    let readme = include_str!("../../../../README.md");
+    let shown = readme.split("```rust\n").nth(1).unwrap().split("```").next().unwrap();
+    assert!(include_str!("../../examples/own_oracle.rs").ends_with(shown));
+}
