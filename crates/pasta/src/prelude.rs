@@ -7,7 +7,9 @@ pub use crate::draws::Stream;
 pub use crate::estimator::Estimator;
 pub use crate::objective::{Measure, Objective};
 pub use crate::oracle::{Batched, Noise, Noisy, Oracle, OracleError, Sampled, Tail};
-pub use crate::problems::*;
+pub use crate::problems::{
+    Absolute, Clover, Flat, Huber, KinkedWell, Quadratic, Ramp, SineBowl, SoftAbsolute, Wells,
+};
 pub use crate::recipe::{
     Formulas, HorizonSgd, LipschitzConvex, MeanSquareSmooth, Pl, Plan, Recipe, Smooth, SmoothAnchored,
     SmoothConvex, StarConvex, WeaklyConvex,

@@ -1,0 +1,64 @@
+//! Files appear whole or not at all.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::Failure;
+
+/// Makes the folder and those above it, where they are not there.
+pub(crate) fn folder(path: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(path)
+        .map_err(|cause| Failure::system(format!("cannot make the folder {}: {cause}", path.display())))
+}
+
+/// Writes `contents` to the file `name` in a folder, which is made if it is not there, and gives its path.
+///
+/// The text goes to a file beside it first and is then renamed, so that a reader never sees half a file.
+pub(crate) fn write(into: &Path, name: &str, contents: &str) -> Result<PathBuf, Failure> {
+    folder(into)?;
+    let path = into.join(name);
+    let unfinished = into.join(format!(".{name}.{}.unfinished", std::process::id()));
+    let written = fill(&unfinished, contents).and_then(|()| fs::rename(&unfinished, &path));
+    match written {
+        Ok(()) => Ok(path),
+        Err(cause) => {
+            // The first failure is the one to tell; this file may not even exist.
+            let _ = fs::remove_file(&unfinished);
+            Err(Failure::system(format!("cannot write {}: {cause}", path.display())))
+        }
+    }
+}
+
+fn fill(path: &Path, contents: &str) -> io::Result<()> {
+    let mut file = fs::File::create(path)?;
+    file.write_all(contents.as_bytes())?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::write;
+
+    #[test]
+    fn a_file_appears_in_a_new_folder_and_nothing_else_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("a/b");
+        write(&deep, "page.html", "first").unwrap();
+        let path = write(&deep, "page.html", "second").unwrap();
+        assert_eq!(fs::read_to_string(path).unwrap(), "second");
+        assert_eq!(fs::read_dir(deep).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_failed_write_names_the_path_and_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        // A folder with that name is in the way of the renaming.
+        fs::create_dir(folder.path().join("page.html")).unwrap();
+        let failure = write(folder.path(), "page.html", "text").unwrap_err();
+        assert!(failure.to_string().contains("page.html"), "{failure}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
