@@ -181,6 +181,18 @@ pub enum Divergence {
     },
 }
 
+impl Divergence {
+    /// The step at which it was noticed.
+    pub fn step(&self) -> u64 {
+        match *self {
+            Self::Gradient { step }
+            | Self::NotFinite { step }
+            | Self::Runaway { step }
+            | Self::Batch { step, .. } => step,
+        }
+    }
+}
+
 /// The end of a walk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
