@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use pasta_opt::baseline::{Rule, Settings};
+use pasta_opt::baseline::{Baseline, Rule, Settings};
 use pasta_opt::oracle::{Noise, NoiseError, Noisy, Tail};
 use pasta_opt::problems::{self, Parameters};
-use pasta_opt::recipe::{self, Constant, Constants, Plan};
-use pasta_opt::schedule::{Schedule, Sequence};
+use pasta_opt::recipe::{self, Constant, Constants, Plan, RecipeError};
+use pasta_opt::schedule::{Schedule, ScheduleError, Sequence};
+use pasta_opt::walk::StartError;
 use toml_edit::{Document, Item, TableLike};
 
 use crate::error::Failure;
@@ -46,23 +47,44 @@ impl Method {
 
 /// The largest whole number that a TOML file can hold.
 const LARGEST: u64 = i64::MAX as u64;
+const WHOLE: &str = "a whole number from 0 to 2^63 - 1";
+
+/// A number of samples, which may be beyond the whole numbers of TOML: then it is written 1e20.
+const SAMPLES: &str = "a whole number of samples, such as 1000 or 1e20";
+
+pub(crate) fn sample_count(text: &str) -> Result<u128, String> {
+    let whole = text.parse::<u64>().ok().filter(|n| *n <= LARGEST).map(u128::from);
+    whole.or_else(|| text.parse().ok().and_then(whole_float)).ok_or_else(|| format!("expected {SAMPLES}"))
+}
+
+fn whole_float(x: f64) -> Option<u128> {
+    (x.fract() == 0.0 && (0.0..1e38).contains(&x)).then_some(x as u128)
+}
+
+/// More threads than this are a mistake.
+const MOST_THREADS: u16 = 1024;
+
+pub(crate) fn thread_count() -> impl clap::builder::TypedValueParser<Value = u16> {
+    clap::value_parser!(u16).range(1..=i64::from(MOST_THREADS))
+}
 
 /// Flags that override a file.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Overrides {
     /// Seed of all randomness (overrides the file; default 1).
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=LARGEST))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u64).range(..=LARGEST))]
     pub(crate) seed: Option<u64>,
     /// Threads for batches that are drawn sample by sample; does not change a bit of the result.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = thread_count())]
     pub(crate) threads: Option<u16>,
     /// Stop before drawing more samples than this.
-    #[arg(long, value_name = "SAMPLES", value_parser = clap::value_parser!(u64).range(..=LARGEST))]
-    pub(crate) budget: Option<u64>,
+    #[arg(long, allow_negative_numbers = true, value_name = "SAMPLES", value_parser = sample_count)]
+    pub(crate) budget: Option<u128>,
     /// Target accuracy of the recipe.
-    #[arg(long, value_name = "EPS")]
+    #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
     pub(crate) target: Option<f64>,
-    /// Folder for trace, checkpoint and result.
+    /// Folder for trace, checkpoint and result; a relative one is taken from where you are.
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -80,29 +102,31 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
         Failure::input(format!("{file}:{line}: {}", error.message()))
     })?;
     let source = Source { file, text };
-    let root = Section { source, name: "", table: document.as_table(), line: 1 };
+    let root = Section { source, name: String::new(), table: document.as_table(), line: 1 };
     root.only(&["seed", "threads", "budget", "output", "problem", "noise", "recipe"])?;
 
     let seed = overrides.seed.or(root.count("seed")?).unwrap_or(1);
-    let budget = overrides.budget.or(root.count("budget")?).map(u128::from);
-    let threads = match (overrides.threads, root.count("threads")?) {
-        (Some(flag), _) => Some(usize::from(flag)),
-        (None, Some(0)) => return Err(root.complain("threads", "must be at least 1")),
-        (None, file) => file.map(|n| n.min(1024) as usize),
+    let budget = overrides.budget.or(root.samples("budget")?);
+    let threads = match root.count("threads")? {
+        Some(n) if !(1..=u64::from(MOST_THREADS)).contains(&n) => {
+            let message = format!("expected a whole number from 1 to {MOST_THREADS}, got {n}");
+            return Err(root.complain("threads", &message));
+        }
+        file => overrides.threads.map(usize::from).or(file.map(|n| n as usize)),
     };
     let output = overrides.output.clone().or(root.text("output")?.map(PathBuf::from));
 
-    let problem = root.section("problem")?;
-    let noise = root.section("noise")?;
-    let oracle = read_oracle(&problem, &noise)?;
+    let oracle = read_oracle(&root.section("problem")?, &root.section("noise")?)?;
     let method = read_method(&root.section("recipe")?, &oracle, overrides.target)?;
     let effective = write_overrides(document, overrides);
     Ok(Spec { seed, threads, budget, output, oracle, method, effective })
 }
 
-/// Writes the flags into the file's text, so that resuming needs no flags.
+/// Writes the flags into the file's text, so that resuming needs no flags. The copy is kept in the output
+/// folder, wherever that may be moved to, and names none.
 fn write_overrides(document: Document<&str>, overrides: &Overrides) -> String {
     let mut document = document.into_mut();
+    document.remove("output");
     let mut set = |key: &str, value: Option<toml_edit::Value>| {
         if let Some(value) = value {
             document.insert(key, Item::Value(value));
@@ -110,7 +134,8 @@ fn write_overrides(document: Document<&str>, overrides: &Overrides) -> String {
     };
     set("seed", overrides.seed.map(|n| (n as i64).into()));
     set("threads", overrides.threads.map(|n| i64::from(n).into()));
-    set("budget", overrides.budget.map(|n| (n as i64).into()));
+    let integer_or_float = |n| i64::try_from(n).map_or_else(|_| (n as f64).into(), i64::into);
+    set("budget", overrides.budget.map(integer_or_float));
     if let (Some(target), Some(recipe)) =
         (overrides.target, document.get_mut("recipe").and_then(Item::as_table_like_mut))
     {
@@ -181,14 +206,23 @@ fn read_method(section: &Section<'_>, oracle: &Noisy, target: Option<f64>) -> Re
     let known: Vec<_> = ["name"].into_iter().chain(keys.iter().copied()).collect();
     section.only(&known)?;
     let eta = section.required("eta")?;
-    let steps = section.count("steps")?.ok_or_else(|| section.missing("steps", "a whole number"))?;
+    let steps = section.count("steps")?.ok_or_else(|| section.missing("steps", WHOLE))?;
     let batch = section.count("batch")?.unwrap_or(1);
-    let rule = |eta| Rule::Sgd { eta };
-    let named = |schedule| Method::Named { name, schedule };
-    let baseline = |rule| Method::Baseline { name, settings: Settings { rule, steps, batch } };
-    Ok(match name {
-        "sgd" => baseline(rule(Sequence::Constant(eta))),
-        "sgd-decaying" => baseline(rule(Sequence::InverseRoot { scale: eta, shift: 1.0 })),
+    let refuse = |error: ScheduleError| {
+        section.complain(error.name, &format!("expected {}, got {}", error.needs, error.got))
+    };
+    let named = |schedule: Schedule| match schedule.check() {
+        Ok(()) => Ok(Method::Named { name, schedule }),
+        Err(error) => Err(refuse(error)),
+    };
+    let baseline = |rule| match Baseline::start(oracle, rule, steps, batch, oracle.start(), 0) {
+        Ok(_) => Ok(Method::Baseline { name, settings: Settings { rule, steps, batch } }),
+        Err(StartError::Schedule(error)) => Err(refuse(error)),
+        Err(error) => Err(section.complain("", &error.to_string())),
+    };
+    match name {
+        "sgd" => baseline(Rule::Sgd { eta: Sequence::Constant(eta) }),
+        "sgd-decaying" => baseline(Rule::Sgd { eta: Sequence::InverseRoot { scale: eta, shift: 1.0 } }),
         "clipped-sgd" => {
             let threshold = section.required("threshold")?;
             baseline(Rule::ClippedSgd { eta: Sequence::Constant(eta), threshold })
@@ -198,7 +232,7 @@ fn read_method(section: &Section<'_>, oracle: &Noisy, target: Option<f64>) -> Re
             named(Schedule::krasnoselskii_mann(eta, section.required("beta")?, steps, batch))
         }
         _ => named(Schedule::storm(eta, section.required("momentum")?, steps, batch)),
-    })
+    }
 }
 
 /// What the user chooses, as against what is true of the problem.
@@ -219,15 +253,8 @@ fn read_recipe(
         let table = section.subsection("constants", table);
         (read_constants(&table)?, Some(table))
     } else if item.as_str() == Some("problem") {
-        let facts = oracle.objective().facts();
-        if !(row.applies)(&facts) {
-            let message = format!(
-                "{} is for problems that are {}, which {} is not proved to be",
-                row.name,
-                row.for_problems,
-                oracle.objective().identity()
-            );
-            return Err(section.complain("constants", &message));
+        if let Some(doubt) = not_covered(row, oracle) {
+            return Err(section.complain("constants", &doubt));
         }
         (row.relevant(&proved), None)
     } else {
@@ -241,18 +268,37 @@ fn read_recipe(
     if let Some(target) = target {
         constants.set(Constant::Target, target);
     }
-    let plan = row.plan(&constants).map_err(|error| {
-        let key = error.constant().unwrap_or("name");
-        match &given {
-            Some(table) if table.item(key).is_some() => table.complain(key, &error.to_string()),
-            Some(table) if !CHOICES.iter().any(|choice| choice.name() == key) && key != "name" => {
-                table.complain("", &error.to_string())
-            }
-            _ => section.complain(key, &error.to_string()),
+    let refuse = |error: RecipeError| {
+        let failure = refuse_recipe(section, given.as_ref(), target, &error);
+        match error {
+            RecipeError::TooMany { .. } => failure.hint("a larger target or less noise needs fewer"),
+            _ => failure,
         }
-    })?;
+    };
+    let plan = row.plan(&constants).map_err(refuse)?;
+    // Constants at the very edge of the doubles may be admitted and still give a step size of zero.
+    plan.schedule.check().map_err(|error| section.complain("", &format!("{}: {error}", row.name)))?;
     let doubts = if given.is_some() { doubts(row, oracle, &constants, &proved) } else { Vec::new() };
     Ok(Method::Recipe { plan, doubts })
+}
+
+/// Points at the constant that is to blame, in its flag, its table or its section; where none is, at the
+/// target, which is the one to choose.
+fn refuse_recipe(
+    section: &Section<'_>,
+    table: Option<&Section<'_>>,
+    flag: Option<f64>,
+    error: &RecipeError,
+) -> Failure {
+    let message = error.to_string();
+    let key = error.constant().unwrap_or("target");
+    match table {
+        _ if key == "target" && flag.is_some() => Failure::input(format!("--target: {message}")),
+        Some(table) if table.item(key).is_some() => table.complain(key, &message),
+        Some(table) if !CHOICES.iter().any(|choice| choice.name() == key) => table.complain("", &message),
+        _ if section.item(key).is_some() => section.complain(key, &message),
+        _ => section.complain("", &message),
+    }
 }
 
 fn read_constants(table: &Section<'_>) -> Result<Constants, Failure> {
@@ -275,17 +321,28 @@ fn proved_constants(row: &recipe::Row, oracle: &Noisy) -> Constants {
     proved
 }
 
+/// Why the theorem may say nothing about this problem.
+fn not_covered(row: &recipe::Row, oracle: &Noisy) -> Option<String> {
+    let objective = oracle.objective();
+    (!(row.applies)(&objective.facts())).then(|| {
+        let (problem, name, what) = (objective.identity(), row.name, row.for_problems);
+        format!("{name} is not proved to cover {problem}; it is for: {what}")
+    })
+}
+
+/// The truth is itself a rounded number: a declared constant may miss it by so much, relatively.
+const ROUNDING: f64 = 1e-12;
+
 /// Why the promise may fail although the constants as given admit it.
 fn doubts(row: &recipe::Row, oracle: &Noisy, given: &Constants, proved: &Constants) -> Vec<String> {
-    let mut doubts = Vec::new();
-    if !(row.applies)(&oracle.objective().facts()) {
-        let what = oracle.objective().identity();
-        doubts.push(format!("{what} is not proved to be {}", row.for_problems));
-    }
+    let mut doubts: Vec<_> = not_covered(row, oracle).into_iter().collect();
     for (constant, value) in given.known().filter(|(c, _)| !CHOICES.contains(c)) {
         if let Some(truth) = proved.get(constant) {
             // mu is a bound from below, all the others are bounds from above.
-            let too_bold = if constant == Constant::Mu { value > truth } else { value < truth };
+            let too_bold = match constant {
+                Constant::Mu => value > truth * (1.0 + ROUNDING),
+                _ => value < truth * (1.0 - ROUNDING),
+            };
             if too_bold {
                 doubts.push(format!("{} = {value} is declared, but {truth} is true", constant.name()));
             }
@@ -301,10 +358,10 @@ struct Source<'d> {
     text: &'d str,
 }
 
-/// A table of the file, with its name and line for complaints.
+/// A table of the file, with its full name and line for complaints.
 struct Section<'d> {
     source: Source<'d>,
-    name: &'d str,
+    name: String,
     table: &'d dyn TableLike,
     line: usize,
 }
@@ -329,7 +386,8 @@ impl<'d> Section<'d> {
     }
 
     fn subsection(&self, key: &'d str, table: &'d dyn TableLike) -> Section<'d> {
-        Section { source: self.source, name: key, table, line: self.line_of(key) }
+        let name = if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) };
+        Section { source: self.source, name, table, line: self.line_of(key) }
     }
 
     fn number(&self, key: &str) -> Result<Option<f64>, Failure> {
@@ -339,17 +397,34 @@ impl<'d> Section<'d> {
     }
 
     fn required(&self, key: &str) -> Result<f64, Failure> {
-        self.number(key)?.ok_or_else(|| self.missing(key, "a number"))
+        match self.number(key)? {
+            Some(number) if number.is_finite() => Ok(number),
+            Some(number) => Err(self.complain(key, &format!("expected a finite number, got {number}"))),
+            None => Err(self.missing(key, "a number")),
+        }
+    }
+
+    /// A whole number, which may be written as 1e6.
+    fn whole(&self, key: &str, expected: &str) -> Result<Option<u128>, Failure> {
+        let Some(item) = self.item(key) else { return Ok(None) };
+        let whole = match item.as_integer() {
+            Some(n) => u128::try_from(n).ok(),
+            None => item.as_float().and_then(whole_float),
+        };
+        whole.map(Some).ok_or_else(|| self.wrong_type(key, expected, item))
+    }
+
+    fn samples(&self, key: &str) -> Result<Option<u128>, Failure> {
+        self.whole(key, SAMPLES)
     }
 
     fn count(&self, key: &str) -> Result<Option<u64>, Failure> {
-        let Some(item) = self.item(key) else { return Ok(None) };
-        let whole = item.as_float().filter(|x| x.fract() == 0.0 && (0.0..=LARGEST as f64).contains(x));
-        let count = match item.as_integer() {
-            Some(n) => u64::try_from(n).ok(),
-            None => whole.map(|x| x as u64),
-        };
-        count.map(Some).ok_or_else(|| self.wrong_type(key, "a whole number, not negative", item))
+        match self.whole(key, WHOLE)? {
+            Some(n) if n > u128::from(LARGEST) => {
+                Err(self.complain(key, &format!("expected {WHOLE}, got {:e}", n as f64)))
+            }
+            whole => Ok(whole.map(|n| n as u64)),
+        }
     }
 
     fn text(&self, key: &str) -> Result<Option<&'d str>, Failure> {
@@ -385,10 +460,13 @@ impl<'d> Section<'d> {
         let start = match self.item("start") {
             None => return Err(self.missing("start", expected)),
             Some(item) if item.is_array() => self.numbers("start")?.unwrap_or_default(),
+            Some(item) if item.is_str() => return Err(self.wrong_type("start", expected, item)),
             Some(_) => vec![self.required("start")?; dimension],
         };
         if start.len() != dimension {
-            let message = format!("expected {dimension} coordinates, got {}", start.len());
+            let got = start.len();
+            let message =
+                format!("expected as many numbers as the dimension, which is {dimension}; got {got}");
             return Err(self.complain("start", &message));
         }
         match start.iter().find(|x| !x.is_finite()) {
@@ -412,8 +490,11 @@ impl<'d> Section<'d> {
     }
 
     fn wrong_type(&self, key: &str, expected: &str, got: &Item) -> Failure {
-        let value = got.as_value().map_or(String::new(), |v| format!(" {}", v.to_string().trim()));
-        self.complain(key, &format!("expected {expected}, got {}{value}", got.type_name()))
+        // As it is written, if that is one line.
+        let written = got.as_value().and_then(toml_edit::Value::span).map(|span| &self.source.text[span]);
+        let written = written.filter(|text| !text.contains('\n')).unwrap_or_default();
+        let got = format!("{} {written}", got.type_name());
+        self.complain(key, &format!("expected {expected}, got {}", got.trim_end()))
     }
 
     /// `file:line: [section] key: message`; an empty key speaks of the whole section.

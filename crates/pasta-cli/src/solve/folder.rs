@@ -1,12 +1,15 @@
-//! The output folder of a run: problem.toml, trace.jsonl, checkpoint.pasta, result.json.
+//! What a run leaves behind, in its output folder: problem.toml, trace.jsonl, checkpoint.pasta, result.json.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use pasta_opt::checkpoint::Checkpoint;
+use pasta_opt::checkpoint::{Checkpoint, CheckpointError};
+use pasta_opt::state::State;
 use pasta_opt::trace::Line;
+use pasta_opt::walk::Walk;
 
+use super::progress::say;
 use super::summary::Summary;
 use crate::error::Failure;
 
@@ -15,96 +18,175 @@ const TRACE: &str = "trace.jsonl";
 const CHECKPOINT: &str = "checkpoint.pasta";
 const RESULT: &str = "result.json";
 
-/// A folder that a run writes to.
-pub(super) struct Folder {
-    path: PathBuf,
-    trace: BufWriter<File>,
+/// The problem file of an earlier run.
+pub(super) fn spec_file(folder: &Path) -> Result<PathBuf, Failure> {
+    let file = folder.join(SPEC);
+    let lacks = if file.is_file() {
+        return Ok(file);
+    } else if folder.is_dir() {
+        "it has no problem.toml"
+    } else {
+        "there is no such folder"
+    };
+    Err(Failure::input(format!("{} is not the output folder of a run: {lacks}", folder.display())))
 }
 
-impl Folder {
-    /// Prepares a folder for a new run.
+/// The checkpoint of an earlier run.
+pub(super) fn checkpoint(folder: &Path) -> Result<Checkpoint, Failure> {
+    let path = folder.join(CHECKPOINT);
+    let (folder, file) = (folder.display(), path.display());
+    let again = || format!("start it again with `pasta solve {folder}/{SPEC} --output {folder} --overwrite`");
+    Checkpoint::load(&path).map_err(|error| match error {
+        CheckpointError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            Failure::input(format!("{folder} holds no checkpoint: the run was stopped before its first"))
+                .hint(again())
+        }
+        CheckpointError::Io { .. } => Failure::system(error),
+        _ => Failure::input(format!("{file}: {error}")).hint(again()),
+    })
+}
+
+/// What a run keeps: in a folder, or in memory as long as it has none.
+pub(super) struct Keep {
+    folder: Option<Folder>,
+    /// Lines of the trace that are not in the folder yet. A trace is a few thousand lines at most.
+    lines: Vec<u8>,
+}
+
+struct Folder {
+    path: PathBuf,
+    trace: File,
+}
+
+impl Keep {
+    /// A run that writes nothing.
+    pub(super) fn in_memory() -> Self {
+        Self { folder: None, lines: Vec::new() }
+    }
+
+    /// A new run in a folder.
     pub(super) fn create(path: &Path, spec: &str, overwrite: bool) -> Result<Self, Failure> {
-        let checkpoint = path.join(CHECKPOINT);
-        if checkpoint.exists() && !overwrite {
+        let [spec_file, trace, checkpoint, result] =
+            [SPEC, TRACE, CHECKPOINT, RESULT].map(|name| path.join(name));
+        if !overwrite && [&spec_file, &trace, &checkpoint, &result].into_iter().any(|file| file.exists()) {
             let message = format!("{} already holds a run", path.display());
             let hint = format!("go on with `pasta resume {}`, or give --overwrite", path.display());
             return Err(Failure::input(message).hint(hint));
         }
         fs::create_dir_all(path).map_err(failed(path))?;
-        for stale in [&checkpoint, &path.join(RESULT)] {
-            match fs::remove_file(stale) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(stale)(error)),
-                _ => {}
+        // First what would let the old run be taken for the new one.
+        remove(&checkpoint)?;
+        remove(&result)?;
+        replace(&spec_file, spec)?;
+        let trace = File::create(&trace).map_err(failed(&trace))?;
+        Ok(Self { folder: Some(Folder { path: path.to_owned(), trace }), lines: Vec::new() })
+    }
+
+    /// An earlier run in its folder, which stands at `state`. Trace lines beyond, which a killed run may have
+    /// left, are dropped: the resumed run writes them again. So is a result that is not the last word.
+    pub(super) fn open(path: &Path, spec: &str, state: &State) -> Result<Self, Failure> {
+        replace(&path.join(SPEC), spec)?;
+        if state.ended.is_none() {
+            remove(&path.join(RESULT))?;
+        }
+        let name = path.join(TRACE);
+        let trace = File::options().append(true).create(true).open(&name).map_err(failed(&name))?;
+        let text = fs::read(&name).map_err(failed(&name))?;
+        let (mut length, mut last) = (0, 0);
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            match step_of(line) {
+                Some(step) if step <= state.step => (length, last) = (length + line.len(), step),
+                _ => break,
             }
         }
-        fs::write(path.join(SPEC), spec).map_err(failed(&path.join(SPEC)))?;
-        let trace = path.join(TRACE);
-        let file = File::create(&trace).map_err(failed(&trace))?;
-        Ok(Self { path: path.to_owned(), trace: BufWriter::new(file) })
-    }
-
-    /// Opens the folder of an earlier run, with its checkpoint. Trace lines beyond the checkpoint, which a
-    /// killed run may have left, are dropped: the resumed run writes them again.
-    pub(super) fn open(path: &Path) -> Result<(Self, Checkpoint), Failure> {
-        let checkpoint = Checkpoint::load(&path.join(CHECKPOINT)).map_err(|error| {
-            Failure::input(format!("{}: {error}", path.display())).hint("give the output folder of a run")
-        })?;
-        let trace = path.join(TRACE);
-        let text = fs::read_to_string(&trace).map_err(failed(&trace))?;
-        let kept: usize = text
-            .split_inclusive('\n')
-            .take_while(|line| step_of(line).is_some_and(|step| step <= checkpoint.state.step))
-            .map(str::len)
-            .sum();
-        let file = OpenOptions::new().append(true).open(&trace).map_err(failed(&trace))?;
-        file.set_len(kept as u64).map_err(failed(&trace))?;
-        Ok((Self { path: path.to_owned(), trace: BufWriter::new(file) }, checkpoint))
-    }
-
-    /// The problem file of an earlier run.
-    pub(super) fn spec_file(path: &Path) -> Result<PathBuf, Failure> {
-        let file = path.join(SPEC);
-        if file.is_file() {
-            Ok(file)
-        } else {
-            Err(Failure::input(format!(
-                "{} is not the output folder of a run: it has no {SPEC}",
-                path.display()
-            )))
+        if last != last_milestone(state.step) {
+            say(&format!("warning: {} is damaged; it goes on from step {last}", name.display()));
         }
+        trace.set_len(length as u64).map_err(failed(&name))?;
+        Ok(Self { folder: Some(Folder { path: path.to_owned(), trace }), lines: Vec::new() })
     }
 
-    /// Saves an interrupted run that had no folder of its own.
-    pub(super) fn rescue(path: &Path, spec: &str, checkpoint: &Checkpoint) -> Result<PathBuf, Failure> {
-        let mut folder = Self::create(path, spec, true)?;
-        folder.save(checkpoint)?;
-        Ok(folder.path)
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    /// The folder, if there is one.
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.folder.as_ref().map(|folder| folder.path.as_path())
     }
 
     pub(super) fn trace(&mut self, line: &Line) -> Result<(), Failure> {
-        line.write(&mut self.trace).map_err(failed(&self.path.join(TRACE)))
+        line.write(&mut self.lines).map_err(failed(Path::new(TRACE)))
     }
 
-    /// Writes the checkpoint; the trace up to it goes first.
-    pub(super) fn save(&mut self, checkpoint: &Checkpoint) -> Result<(), Failure> {
-        self.trace.flush().map_err(failed(&self.path.join(TRACE)))?;
-        checkpoint.save(&self.path.join(CHECKPOINT)).map_err(Failure::system)
+    /// Writes a checkpoint, if there is a folder; the trace up to it goes first.
+    pub(super) fn save(&mut self, walk: &dyn Walk) -> Result<(), Failure> {
+        let Some(Folder { path, trace }) = &mut self.folder else { return Ok(()) };
+        let written = trace.write_all(&self.lines).and_then(|()| trace.sync_data());
+        written.map_err(failed(&path.join(TRACE)))?;
+        self.lines.clear();
+        walk.checkpoint().save(&path.join(CHECKPOINT)).map_err(Failure::system)
+    }
+
+    /// The folder of a run that is to be resumed; a run without one is saved to a new folder at or near `path`.
+    pub(super) fn or_rescue(&mut self, path: &Path, spec: &str, walk: &dyn Walk) -> Result<PathBuf, Failure> {
+        if let Some(folder) = &self.folder {
+            return Ok(folder.path.clone());
+        }
+        let path = free(path);
+        self.folder = Self::create(&path, spec, false)?.folder;
+        self.save(walk)?;
+        Ok(path)
     }
 
     pub(super) fn write_result(&self, summary: &Summary) -> Result<(), Failure> {
-        let path = self.path.join(RESULT);
-        fs::write(&path, format!("{:#}\n", summary.json())).map_err(failed(&path))
+        match self.path() {
+            Some(path) => replace(&path.join(RESULT), &format!("{:#}\n", summary.json())),
+            None => Ok(()),
+        }
     }
 }
 
+/// The first of `path`, `path-2`, `path-3`, .. that does not exist: an earlier rescue is not overwritten.
+fn free(path: &Path) -> PathBuf {
+    let numbered = |n: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!("-{n}"));
+        PathBuf::from(name)
+    };
+    let mut candidates = std::iter::once(path.to_owned()).chain((2..).map(numbered));
+    candidates.find(|path| !path.exists()).expect("not every number is taken")
+}
+
+/// The last step up to `step` that a trace keeps; see `is_milestone`.
+fn last_milestone(step: u64) -> u64 {
+    let spacing = step.max(1).ilog2().saturating_sub(6);
+    step >> spacing << spacing
+}
+
 /// The step of a whole trace line; `None` for a torn one.
-fn step_of(line: &str) -> Option<u64> {
-    let line = line.strip_suffix('\n')?;
-    serde_json::from_str::<serde_json::Value>(line).ok()?.get("step")?.as_u64()
+fn step_of(line: &[u8]) -> Option<u64> {
+    let line = line.strip_suffix(b"\n")?;
+    serde_json::from_slice::<serde_json::Value>(line).ok()?.get("step")?.as_u64()
+}
+
+/// Writes a file so that it is at every moment either the old one or the new one, whole.
+fn replace(path: &Path, text: &str) -> Result<(), Failure> {
+    let draft = path.with_extension("draft");
+    let written = File::create(&draft).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&draft, path)
+    });
+    if written.is_err() {
+        // A full disk must not leave a torn draft behind; if even that fails, the first error says why.
+        let _ = fs::remove_file(&draft);
+    }
+    written.map_err(failed(path))
+}
+
+/// Removes a file that may not be there.
+fn remove(path: &Path) -> Result<(), Failure> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(path)(error)),
+        _ => Ok(()),
+    }
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> Failure {

@@ -2,19 +2,19 @@
 
 mod folder;
 mod progress;
+mod signals;
 mod summary;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Args;
-use folder::Folder;
+use folder::Keep;
+use pasta_opt::baseline::Settings;
 use pasta_opt::prelude::*;
 use pasta_opt::trace::{Line, is_milestone};
-use progress::Progress;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
+use progress::{Progress, say};
+use signals::Signals;
+use summary::Summary;
 
 use crate::error::{Exit, Failure};
 use crate::spec::{self, Method, Overrides, Spec};
@@ -24,6 +24,8 @@ use crate::spec::{self, Method, Overrides, Spec};
 /// A file has the tables [problem], [noise] and [recipe]:
 ///
 ///     seed = 1
+///     budget = 1e9                # stop before drawing more samples than this (optional)
+///     threads = 2                 # changes the time, not a bit of the result (optional)
 ///     output = "runs/bowl"        # trace, checkpoint, result; nothing is written without it
 ///
 ///     [problem]
@@ -40,7 +42,8 @@ use crate::spec::{self, Method, Overrides, Spec};
 ///     target = 0.1                # halpern, krasnoselskii-mann, storm
 ///     constants = "problem"       # or a table [recipe.constants] with smoothness, gap, ..
 ///
-/// Ctrl-C and SIGTERM write a checkpoint; `pasta resume DIR` goes on, bit for bit.
+/// Flags override the file. Ctrl-C and SIGTERM write a checkpoint into the output folder, or into
+/// FILE.interrupted if there is none; `pasta resume DIR` goes on, bit for bit.
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
@@ -56,15 +59,17 @@ pub(crate) struct Arguments {
 }
 
 /// Go on with a run that was interrupted or ran out of budget, bit for bit as if it had not stopped.
+///
+/// A new budget or number of threads is written into the folder's problem.toml, for the next time.
 #[derive(Args)]
 pub(crate) struct ResumeArguments {
     /// The output folder of the run.
     folder: PathBuf,
     /// A new budget, in samples of the whole run.
-    #[arg(long, value_name = "SAMPLES")]
-    budget: Option<u64>,
+    #[arg(long, allow_negative_numbers = true, value_name = "SAMPLES", value_parser = spec::sample_count)]
+    budget: Option<u128>,
     /// Threads; does not change a bit of the result.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = spec::thread_count())]
     threads: Option<u16>,
     #[command(flatten)]
     style: Style,
@@ -76,27 +81,41 @@ struct Style {
     /// Print one JSON object instead of a table.
     #[arg(long)]
     json: bool,
-    /// Seconds between checkpoints, in case the machine fails.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    /// Seconds between checkpoints, in case the machine fails; inf is never.
+    #[arg(long, allow_negative_numbers = true, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(default_value_t = 10.0)]
     checkpoint_every: f64,
 }
 
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|s| *s >= 0.0);
+    seconds.ok_or_else(|| "expected a number of seconds, not negative".into())
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let spec = spec::read(&arguments.file, &arguments.overrides)?;
-    let folder = match &spec.output {
-        Some(path) => Some(Folder::create(path, &spec.effective, arguments.overwrite)?),
-        None => None,
-    };
-    let rescue = arguments.file.with_extension("interrupted");
-    with_threads(spec.threads, || go(&spec, folder, &rescue, None, arguments.style))
+    let Arguments { file, overrides, style, overwrite } = arguments;
+    let spec = spec::read(file, overrides)?;
+    with_threads(spec.threads, || {
+        // The folder comes last: what is in it stays as it is until the run is known to be possible.
+        let walk = start(&spec)?;
+        let keep = match &spec.output {
+            Some(path) => Keep::create(path, &spec.effective, *overwrite)?,
+            None => Keep::in_memory(),
+        };
+        go(&spec, walk, keep, &file.with_extension("interrupted"), *style)
+    })
 }
 
 pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
     let ResumeArguments { folder: path, budget, threads, style } = arguments;
     let overrides = Overrides { budget: *budget, threads: *threads, ..Overrides::default() };
-    let spec = spec::read(&Folder::spec_file(path)?, &overrides)?;
-    let (folder, checkpoint) = Folder::open(path)?;
-    with_threads(spec.threads, || go(&spec, Some(folder), path, Some(checkpoint), *style))
+    let spec = spec::read(&folder::spec_file(path)?, &overrides)?;
+    let checkpoint = folder::checkpoint(path)?;
+    with_threads(spec.threads, || {
+        let walk = go_on(&spec, path, checkpoint)?;
+        let keep = Keep::open(path, &spec.effective, walk.state())?;
+        go(&spec, walk, keep, path, *style)
+    })
 }
 
 fn with_threads(
@@ -107,73 +126,103 @@ fn with_threads(
     pool.map_err(|error| Failure::system(format!("no threads: {error}")))?.install(work)
 }
 
+/// The walk that the file asks for, at its start.
+fn start(spec: &Spec) -> Result<Box<dyn Walk + '_>, Failure> {
+    let (oracle, x0, seed) = (&spec.oracle, spec.oracle.start(), spec.seed);
+    match &spec.method {
+        Method::Baseline { settings: Settings { rule, steps, batch }, .. } => {
+            let run = Baseline::start(oracle, *rule, *steps, *batch, x0, seed);
+            Ok(Box::new(run.map_err(Failure::input)?))
+        }
+        Method::Recipe { plan: Plan { schedule, .. }, .. } | Method::Named { schedule, .. } => {
+            Ok(Box::new(Pasta::start(oracle, schedule.clone(), x0, seed).map_err(Failure::input)?))
+        }
+    }
+}
+
+/// The walk of a checkpoint, which must be the one that the file asks for: the final table states the file's
+/// promise.
+fn go_on<'s>(spec: &'s Spec, path: &Path, checkpoint: Checkpoint) -> Result<Box<dyn Walk + 's>, Failure> {
+    let refuse = |what: &str| {
+        let hint = "problem.toml must stay as the run wrote it; for another run there is `pasta solve`";
+        Failure::input(format!("{}: {what}", path.display())).hint(hint)
+    };
+    let drawn = checkpoint.state.ledger.samples;
+    if let Some(budget) = spec.budget.filter(|budget| *budget < drawn) {
+        let message = format!("the run has already drawn {drawn} samples, more than the budget of {budget}");
+        return Err(Failure::input(format!("{}: {message}", path.display())));
+    }
+    let seed = checkpoint.seed;
+    let same_recipe = checkpoint.method == start(spec)?.checkpoint().method;
+    let walk: Box<dyn Walk> = match spec.method {
+        Method::Baseline { .. } => {
+            Box::new(Baseline::resume(&spec.oracle, checkpoint).map_err(|error| refuse(&error.to_string()))?)
+        }
+        Method::Recipe { .. } | Method::Named { .. } => {
+            Box::new(Pasta::resume(&spec.oracle, checkpoint).map_err(|error| refuse(&error.to_string()))?)
+        }
+    };
+    if !same_recipe {
+        return Err(refuse("the checkpoint is of another [recipe] than problem.toml has"));
+    }
+    if seed != spec.seed {
+        let asked = spec.seed;
+        return Err(refuse(&format!("the checkpoint is of seed {seed}, but problem.toml has seed {asked}")));
+    }
+    Ok(walk)
+}
+
 /// How the loop ended.
 enum End {
     Stopped(Stop),
     Signalled(Exit),
 }
 
+/// Runs to an end, keeps what there is to keep, and reports.
 fn go(
     spec: &Spec,
-    mut folder: Option<Folder>,
+    mut walk: Box<dyn Walk + '_>,
+    mut keep: Keep,
     rescue: &Path,
-    checkpoint: Option<Checkpoint>,
     style: Style,
 ) -> Result<Exit, Failure> {
     let signals = Signals::register()?;
-    let mut walk = walk(spec, checkpoint)?;
+    if let Method::Recipe { doubts, .. } = &spec.method
+        && !doubts.is_empty()
+    {
+        say(&format!("note: nothing is promised for this run: {}", doubts.join("; ")));
+    }
     let end = match spec.budget {
-        Some(budget) => drive((&mut walk).budget(budget), spec, &mut folder, &signals, style),
-        None => drive(&mut walk, spec, &mut folder, &signals, style),
+        Some(budget) => drive((&mut walk).budget(budget), spec, &mut keep, &signals, style),
+        None => drive(&mut walk, spec, &mut keep, &signals, style),
     };
     // Whatever happened, what was computed is kept.
-    let saved = match &mut folder {
-        Some(folder) => folder.save(&walk.checkpoint()),
-        None => Ok(()),
-    };
+    let saved = keep.save(&walk);
     let end = end?;
     saved?;
     match end {
         End::Signalled(exit) => {
-            let kept = match folder {
-                Some(folder) => folder.path().to_owned(),
-                None => Folder::rescue(rescue, &spec.effective, &walk.checkpoint())?,
-            };
-            progress::say(&format!(
-                "stopped at step {} with {} samples; go on with: pasta resume {}",
-                walk.state().step,
-                walk.state().ledger.samples,
-                kept.display()
+            let (step, samples) = (walk.state().step, walk.state().ledger.samples);
+            let path = keep.or_rescue(rescue, &spec.effective, &walk)?;
+            say(&format!(
+                "stopped at step {step} with {samples} samples; the run is kept in {}",
+                path.display()
             ));
+            say(&format!("go on with: pasta resume {}", path.display()));
             Ok(exit)
         }
         End::Stopped(stop) => {
-            let summary = summary::Summary::new(spec, walk.state(), stop);
-            if let Some(folder) = &folder {
-                folder.write_result(&summary)?;
-            }
+            let summary = Summary::new(spec, walk.state(), stop);
+            keep.write_result(&summary)?;
             summary.print(style.json)?;
+            match (stop, keep.path()) {
+                (Stop::Diverged(divergence), _) => say(&format!("diverged: {divergence}")),
+                (Stop::OutOfBudget, Some(path)) => {
+                    say(&format!("go on with: pasta resume {} --budget SAMPLES", path.display()));
+                }
+                _ => {}
+            }
             Ok(if matches!(stop, Stop::Diverged(_)) { Exit::Diverged } else { Exit::Done })
-        }
-    }
-}
-
-/// The walk that the file asks for, from its start or from a checkpoint.
-fn walk<'s>(spec: &'s Spec, checkpoint: Option<Checkpoint>) -> Result<Box<dyn Walk + 's>, Failure> {
-    let (oracle, start, seed) = (&spec.oracle, spec.oracle.start(), spec.seed);
-    match (&spec.method, checkpoint) {
-        (Method::Baseline { settings, .. }, None) => {
-            let run = Baseline::start(oracle, settings.rule, settings.steps, settings.batch, start, seed);
-            Ok(Box::new(run.map_err(Failure::input)?))
-        }
-        (Method::Baseline { .. }, Some(checkpoint)) => {
-            Ok(Box::new(Baseline::resume(oracle, checkpoint).map_err(Failure::input)?))
-        }
-        (Method::Recipe { plan: Plan { schedule, .. }, .. } | Method::Named { schedule, .. }, None) => {
-            Ok(Box::new(Pasta::start(oracle, schedule.clone(), start, seed).map_err(Failure::input)?))
-        }
-        (Method::Recipe { .. } | Method::Named { .. }, Some(checkpoint)) => {
-            Ok(Box::new(Pasta::resume(oracle, checkpoint).map_err(Failure::input)?))
         }
     }
 }
@@ -182,58 +231,27 @@ fn walk<'s>(spec: &'s Spec, checkpoint: Option<Checkpoint>) -> Result<Box<dyn Wa
 fn drive(
     mut walk: impl Walk,
     spec: &Spec,
-    folder: &mut Option<Folder>,
+    keep: &mut Keep,
     signals: &Signals,
     style: Style,
 ) -> Result<End, Failure> {
     let mut progress = Progress::start(&walk, spec.budget, style.checkpoint_every);
-    if let Some(folder) = folder.as_mut() {
-        folder.save(&walk.checkpoint())?;
-    }
+    keep.save(&walk)?;
     loop {
         match walk.advance().map_err(Failure::system)? {
             Advance::Stop(stop) => return Ok(End::Stopped(stop)),
             Advance::Step(record) => {
                 let state = walk.state();
-                if let Some(folder) = folder.as_mut()
-                    && is_milestone(state.step)
-                {
-                    folder.trace(&Line::new(&record, state, Some(spec.oracle.objective())))?;
+                if is_milestone(state.step) {
+                    keep.trace(&Line::new(&record, state, Some(spec.oracle.objective())))?;
                 }
             }
         }
         if let Some(exit) = signals.received() {
             return Ok(End::Signalled(exit));
         }
-        if progress.tick(&walk)
-            && let Some(folder) = folder.as_mut()
-        {
-            folder.save(&walk.checkpoint())?;
-        }
-    }
-}
-
-/// Ctrl-C and SIGTERM, noticed between steps. A second one ends the program at once.
-struct Signals(Arc<AtomicUsize>);
-
-impl Signals {
-    fn register() -> Result<Self, Failure> {
-        let received = Arc::new(AtomicUsize::new(0));
-        let again = Arc::new(std::sync::atomic::AtomicBool::new(false));
-        for (signal, exit) in [(SIGINT, Exit::Interrupted), (SIGTERM, Exit::Terminated)] {
-            flag::register_conditional_shutdown(signal, exit as i32, Arc::clone(&again))
-                .and_then(|_| flag::register(signal, Arc::clone(&again)))
-                .and_then(|_| flag::register_usize(signal, Arc::clone(&received), signal as usize))
-                .map_err(|error| Failure::system(format!("cannot watch for signals: {error}")))?;
-        }
-        Ok(Self(received))
-    }
-
-    fn received(&self) -> Option<Exit> {
-        match self.0.load(Ordering::Relaxed) {
-            0 => None,
-            n if n == SIGTERM as usize => Some(Exit::Terminated),
-            _ => Some(Exit::Interrupted),
+        if progress.tick(&walk) {
+            keep.save(&walk)?;
         }
     }
 }

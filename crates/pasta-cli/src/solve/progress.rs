@@ -15,7 +15,8 @@ pub(super) struct Progress {
     bar: Option<ProgressBar>,
     budget: Option<u128>,
     started: Instant,
-    from: (u64, u128),
+    /// Samples drawn and fraction done before, where the run is resumed.
+    before: (u128, f64),
     shown: Instant,
     saved: Instant,
     save_every: Duration,
@@ -29,14 +30,14 @@ impl Progress {
         let now = Instant::now();
         let state = walk.state();
         let bar = std::io::stderr().is_terminal().then(|| {
-            let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}");
+            let style = ProgressStyle::with_template("{bar:20} {percent:>3} %  {wide_msg}");
             ProgressBar::new(1000).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
         Self {
             bar,
             budget,
             started: now,
-            from: (state.step, state.ledger.samples),
+            before: (state.ledger.samples, fraction(walk, budget)),
             shown: now,
             saved: now,
             save_every: Duration::try_from_secs_f64(save_every).unwrap_or(Duration::MAX),
@@ -57,7 +58,8 @@ impl Progress {
         if since < Duration::from_millis(2) {
             self.stride = self.stride.saturating_mul(2);
         } else if since > Duration::from_millis(20) {
-            self.stride = (self.stride / 2).max(1);
+            // Steps may become slow all at once, when batches grow: back to some ten milliseconds in one go.
+            self.stride = (self.stride / (since.as_millis() as u64 / 10)).max(1);
         }
         self.looked = (walk.state().step, now);
         let pause = if self.bar.is_some() { REDRAW } else { LINE };
@@ -75,10 +77,9 @@ impl Progress {
     fn show(&self, walk: &impl Walk, now: Instant) {
         let state = walk.state();
         let seconds = (now - self.started).as_secs_f64().max(1e-9);
-        let rate = (state.ledger.samples - self.from.1) as f64 / seconds;
-        let fraction = self.fraction(walk);
-        let begun = self.from.0 as f64 / walk.planned_steps().max(1) as f64;
-        let left = seconds * (1.0 - fraction) / (fraction - begun).max(1e-12);
+        let rate = (state.ledger.samples - self.before.0) as f64 / seconds;
+        let fraction = fraction(walk, self.budget);
+        let left = seconds * (1.0 - fraction) / (fraction - self.before.1).max(1e-12);
         // Beyond a century a duration is no information (and would not fit one).
         let left = HumanDuration(Duration::from_secs_f64(left.clamp(0.0, 3e9)));
         let text =
@@ -91,14 +92,14 @@ impl Progress {
             None => say(&format!("step {} of {}: {text}", state.step, walk.planned_steps())),
         }
     }
+}
 
-    /// How much of the run is behind us, by steps or by budget, whichever ends it first.
-    fn fraction(&self, walk: &impl Walk) -> f64 {
-        let state = walk.state();
-        let by_steps = state.step as f64 / walk.planned_steps().max(1) as f64;
-        let by_budget = self.budget.map_or(0.0, |b| state.ledger.samples as f64 / b.max(1) as f64);
-        by_steps.max(by_budget).min(1.0)
-    }
+/// How much of the run is behind us, by steps or by budget, whichever ends it first.
+fn fraction(walk: &impl Walk, budget: Option<u128>) -> f64 {
+    let state = walk.state();
+    let by_steps = state.step as f64 / walk.planned_steps().max(1) as f64;
+    let by_budget = budget.map_or(0.0, |b| state.ledger.samples as f64 / b.max(1) as f64);
+    by_steps.max(by_budget).min(1.0)
 }
 
 impl Drop for Progress {
@@ -116,4 +117,10 @@ fn saturated(count: u128) -> u64 {
 /// A line on stderr. A closed stderr is no reason to stop a run.
 pub(super) fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// A line on stderr in place of the bar, which goes on below it.
+pub(super) fn say_over_bar(line: &str) {
+    let clear = if std::io::stderr().is_terminal() { "\r\x1b[2K" } else { "" };
+    say(&format!("{clear}{line}"));
 }

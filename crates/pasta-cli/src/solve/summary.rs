@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use comfy_table::{ContentArrangement, Table, presets};
 use pasta_opt::objective::Measure;
+use pasta_opt::oracle::{Noise, Tail};
 use pasta_opt::recipe::Plan;
 use pasta_opt::state::State;
 use pasta_opt::walk::Stop;
@@ -34,21 +35,18 @@ impl<'s> Summary<'s> {
         }
     }
 
-    /// The measures that the problem has a formula for, at the output point.
+    /// The measures that the problem has a formula for, at the output point; the promised one first.
     fn measured(&self) -> Vec<(Measure, f64)> {
-        let mut measures = vec![Measure::Gap, Measure::GradientSquared];
-        if let Some((plan, _)) = self.plan()
-            && !measures.contains(&plan.guarantee.measure)
-        {
-            measures.push(plan.guarantee.measure);
-        }
+        let promised = self.plan().map(|(plan, _)| plan.guarantee.measure);
+        let mut measures: Vec<_> = promised.into_iter().collect();
+        measures.extend([Measure::Gap, Measure::GradientSquared].iter().filter(|m| Some(**m) != promised));
         let objective = self.spec.oracle.objective();
         measures.into_iter().filter_map(|m| Some((m, m.at(objective, self.state.output())?))).collect()
     }
 
     /// What is promised, or why nothing is.
     fn promise(&self) -> String {
-        let Some((plan, doubts)) = self.plan() else { return "none: this method has none".into() };
+        let Some((plan, doubts)) = self.plan() else { return "none: no theorem is about this method".into() };
         let g = plan.guarantee;
         // Twelve digits hide the rounding of eps^2 and nothing else.
         let bound = format!("{:.12}", g.bound);
@@ -67,6 +65,7 @@ impl<'s> Summary<'s> {
         let mut object = json!({
             "method": self.spec.method.name(),
             "problem": self.spec.oracle.objective().identity(),
+            "noise": self.spec.oracle.noise(),
             "seed": self.spec.seed,
             "stop": self.stop,
             "meaning": self.stop.meaning(),
@@ -106,25 +105,43 @@ impl<'s> Summary<'s> {
     fn table(&self) -> Table {
         let state = self.state;
         let mut table = Table::new();
-        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        table.load_style(presets::NOTHING);
+        // A terminal that says it is narrower than the names of the rows does not know its width.
+        if table.width().is_some_and(|width| width >= 40) {
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+        }
         let mut row = |name: &str, value: String| {
             table.add_row([name.to_owned(), value]);
         };
         row("method", self.spec.method.name().to_owned());
         row("problem", self.spec.oracle.objective().identity());
+        row("noise", noise(&self.spec.oracle.noise()));
+        row("seed", self.spec.seed.to_string());
         row("stopped", self.stop.meaning());
         row("promise", self.promise());
+        row("point", point(state.output()));
         for (measure, value) in self.measured() {
-            row(&format!("{} here", measure.formula()), format!("{value:.6e}"));
+            row(&format!("{} there", measure.formula()), real(value));
         }
+        row("last distance from start", real(state.distance2.sqrt()));
         row("samples", with_prediction(state.ledger.samples, self.plan().map(|(plan, _)| plan)));
         row("evaluations", grouped(state.ledger.evaluations));
         row("steps", grouped(u128::from(state.step)));
-        row("distance from start", format!("{:.6e}", state.distance2.sqrt()));
-        row("point", point(state.output()));
-        row("seed", self.spec.seed.to_string());
+        table.column_iter_mut().for_each(|column| {
+            column.set_padding((0, 2));
+        });
         table
     }
+}
+
+fn noise(Noise { growth, floor, tail }: &Noise) -> String {
+    let tail = match tail {
+        Tail::Gaussian => "gaussian".to_owned(),
+        Tail::StudentT { dof } => format!("student-t (dof {dof})"),
+        Tail::Lognormal { sigma } => format!("lognormal (sigma {sigma})"),
+        Tail::TwoPoint { probability } => format!("two-point (probability {probability})"),
+    };
+    format!("{tail}, growth {growth}, floor {floor}")
 }
 
 fn with_prediction(samples: u128, plan: Option<&Plan>) -> String {
@@ -156,8 +173,17 @@ fn grouped(n: u128) -> String {
     groups.join(",")
 }
 
+/// Six digits after the point, and a power of ten where that would hide the number.
+fn real(x: f64) -> String {
+    match x.abs() {
+        0.0 => "0".into(),
+        1e-3..1e6 => format!("{x:.6}"),
+        _ => format!("{x:.6e}"),
+    }
+}
+
 fn point(x: &[f64]) -> String {
-    let shown: Vec<_> = x.iter().take(SHOWN).map(|x| format!("{x:.6}")).collect();
+    let shown: Vec<_> = x.iter().take(SHOWN).map(|x| real(*x)).collect();
     let rest = if x.len() > SHOWN { format!(", .. ({} coordinates)", x.len()) } else { String::new() };
     format!("({}{rest})", shown.join(", "))
 }

@@ -1,0 +1,1028 @@
+//! The contract of `pasta solve` and `pasta resume`, from outside: exit codes, messages, files, bits.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{self, Child, ChildStderr, Stdio};
+
+use assert_cmd::Command;
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const PASTA: &str = env!("CARGO_BIN_EXE_pasta");
+
+/// Ends by itself, in a blink. Line numbers below refer to it.
+const BOWL: &str = r#"seed = 1
+
+[problem]
+name = "sine-bowl"
+start = [1.2]
+
+[noise]
+tail = "gaussian"
+growth = 9.0
+floor = 1.0
+
+[recipe]
+name = "smooth"
+target = 0.5
+constants = "problem"
+"#;
+
+/// The same with declared constants, which are safe.
+const DECLARED: &str = r#"seed = 1
+
+[problem]
+name = "sine-bowl"
+start = [1.2]
+
+[noise]
+tail = "gaussian"
+growth = 9.0
+floor = 1.0
+
+[recipe]
+name = "smooth"
+target = 0.5
+
+[recipe.constants]
+smoothness = 3.0
+gap = 1.6
+growth = 9.0
+floor = 1.0
+"#;
+
+/// A baseline on the same problem.
+const SGD: &str = r#"seed = 1
+
+[problem]
+name = "sine-bowl"
+start = [1.2]
+
+[noise]
+tail = "gaussian"
+growth = 0.5
+floor = 1.0
+
+[recipe]
+name = "sgd"
+eta = 0.05
+steps = 1000
+"#;
+
+/// Replaces what must be there.
+fn with(text: &str, old: &str, new: &str) -> String {
+    assert!(text.contains(old), "{old:?} is not in:\n{text}");
+    text.replacen(old, new, 1)
+}
+
+/// A folder of its own for a test, with helpers to run the program in it.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn holding(text: &str) -> Self {
+        let place = Self::new();
+        place.write("p.toml", text);
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// `pasta` with these words, separated by blanks.
+    fn pasta(&self, words: &str) -> Command {
+        let mut command = Command::new(PASTA);
+        command.args(words.split_whitespace()).current_dir(self.0.path());
+        command
+    }
+
+    fn done(&self, words: &str) -> Value {
+        let output = self.pasta(words).arg("--json").assert().code(0).get_output().stdout.clone();
+        serde_json::from_slice(&output).unwrap()
+    }
+
+    fn spawn(&self, words: &str) -> Running {
+        let mut command = process::Command::new(PASTA);
+        command.args(words.split_whitespace()).current_dir(self.0.path());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let said = BufReader::new(child.stderr.take().unwrap());
+        Running(child, said)
+    }
+
+    /// Every name in the place, sorted.
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).unwrap();
+        let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// The second line of a checkpoint, once there is one: everything but its vectors.
+    fn checkpoint(&self, folder: &str) -> Option<Value> {
+        let bytes = fs::read(self.path(folder).join("checkpoint.pasta")).ok()?;
+        Some(serde_json::from_slice(bytes.split(|b| *b == b'\n').nth(1).unwrap()).unwrap())
+    }
+
+    fn checkpoint_step(&self, folder: &str) -> Option<u64> {
+        self.checkpoint(folder)?["state"]["step"].as_u64()
+    }
+}
+
+/// A child that a failing test does not leave behind.
+struct Running(Child, BufReader<ChildStderr>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Running {
+    /// Waits until the checkpoint in `folder` has come to `step`. The program may take as long as it likes, but
+    /// not for ever.
+    fn until(&mut self, place: &Place, folder: &str, step: u64) {
+        for _ in 0..10_000_000 {
+            if place.checkpoint_step(folder).is_some_and(|at| at >= step) {
+                return;
+            }
+            assert!(self.0.try_wait().unwrap().is_none(), "the run ended before step {step}");
+            std::thread::yield_now();
+        }
+        panic!("the run did not come to step {step}");
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.0.id().to_string();
+        assert!(process::Command::new("kill").args([name, &pid]).status().unwrap().success());
+    }
+
+    /// Waits for the next line on stderr.
+    fn read_line(&mut self, beginning: &str) {
+        let mut line = String::new();
+        self.1.read_line(&mut line).unwrap();
+        assert!(line.starts_with(beginning), "{line}");
+    }
+
+    /// The exit code and the rest of what was said on stderr.
+    fn end(mut self) -> (Option<i32>, String) {
+        let said = std::io::read_to_string(&mut self.1).unwrap();
+        (self.0.wait().unwrap().code(), said)
+    }
+}
+
+/// Numbers that look random and are the same every time.
+fn scattered(seed: u64, below: u64) -> impl Iterator<Item = u64> {
+    std::iter::successors(Some(seed), |s| Some(s.wrapping_mul(6364136223846793005).wrapping_add(1)))
+        .skip(1)
+        .map(move |s| (s >> 33) % below)
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Solving.
+
+#[test]
+fn every_example_ends_with_the_exit_code_that_it_documents() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut seen = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|e| e == "toml") {
+            let text = fs::read_to_string(&path).unwrap();
+            let code = text.split("# Exit code ").nth(1).unwrap()[..1].parse::<i32>().unwrap();
+            let output = Command::new(PASTA).arg("solve").arg(&path).arg("--json").output().unwrap();
+            assert_eq!(output.status.code(), Some(code), "{}", path.display());
+            let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let promises = result["promise_holds"].as_bool();
+            assert_eq!(promises, (code == 0).then_some(true), "{}", path.display());
+            seen += 1;
+        }
+    }
+    assert!(seen >= 4);
+}
+
+#[test]
+fn the_table_goes_to_stdout_and_a_quiet_run_says_nothing_on_stderr() {
+    let place = Place::holding(BOWL);
+    let promise = "E |grad f|^2 <= 0.25 for an iterate drawn uniformly";
+    place
+        .pasta("solve p.toml")
+        .assert()
+        .code(0)
+        .stdout(contains("smooth").and(contains(promise)).and(contains("all planned steps were taken")))
+        .stderr("");
+}
+
+#[test]
+fn json_is_one_object_on_stdout_and_agrees_with_result_json() {
+    let place = Place::holding(BOWL);
+    let output = place.pasta("solve p.toml --json --output run").assert().code(0).get_output().clone();
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let kept: Value = serde_json::from_str(&place.read("run/result.json")).unwrap();
+    assert_eq!(printed, kept);
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 1);
+    assert_eq!(printed["stop"], "planned-end");
+    assert_eq!(printed["promise_holds"], true);
+    assert_eq!(printed["noise"]["growth"], 9.0);
+}
+
+#[test]
+fn nothing_is_written_without_an_output_folder() {
+    let place = Place::holding(BOWL);
+    place.done("solve p.toml");
+    place.pasta("solve p.toml --budget 10").assert().code(0);
+    assert_eq!(place.names(), ["p.toml"]);
+}
+
+#[test]
+fn flags_override_the_file_and_are_kept_for_resuming() {
+    let place =
+        Place::holding(&with(BOWL, "seed = 1", "seed = 1\nbudget = 10\nthreads = 2\noutput = \"file\""));
+    let flags = "--seed 7 --budget 1e20 --target 0.4 --threads 1 --output flag";
+    let result = place.done(&format!("solve p.toml {flags}"));
+    assert_eq!((&result["seed"], &result["stop"]), (&7.into(), &"planned-end".into()));
+    assert_eq!(result["guarantee"]["bound"], 0.4 * 0.4);
+    assert_eq!(place.names(), ["flag", "p.toml"]);
+    assert_eq!(place.done("resume flag"), result);
+    let plain = place.done("solve flag/problem.toml");
+    assert_eq!(plain, result, "the copy describes the run, and names no folder");
+    assert_eq!(place.names(), ["flag", "p.toml"]);
+}
+
+#[test]
+fn a_relative_output_folder_is_taken_from_where_the_program_runs() {
+    let place = Place::new();
+    fs::create_dir(place.path("sub")).unwrap();
+    place.write("sub/p.toml", &with(BOWL, "seed = 1", "output = \"runs/bowl\""));
+    place.done("solve sub/p.toml");
+    assert!(place.path("runs/bowl/result.json").exists());
+}
+
+#[test]
+fn the_trace_has_one_object_a_line_and_adds_up() {
+    let place = Place::holding(&with(SGD, "steps = 1000", "steps = 1000\nbatch = 3"));
+    place.done("solve p.toml --output run");
+    let lines: Vec<Value> =
+        place.read("run/trace.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let steps: Vec<_> = lines.iter().map(|line| line["step"].as_u64().unwrap()).collect();
+    assert_eq!(steps[..130], (1..=128).chain([130, 132]).collect::<Vec<_>>()[..]);
+    assert!(lines.iter().zip(steps).all(|(line, step)| line["samples"] == 3 * step));
+    assert!(lines.iter().all(|line| line["gap"].as_f64().unwrap() >= 0.0));
+}
+
+#[test]
+fn one_thread_and_two_give_the_same_bits_under_student_t_noise() {
+    let noise = "tail = \"student-t\"\ndof = 2.5";
+    let place = Place::holding(&with(BOWL, "tail = \"gaussian\"", noise));
+    for threads in [1, 2] {
+        place.done(&format!("solve p.toml --threads {threads} --output t{threads}"));
+    }
+    for file in ["result.json", "trace.jsonl"] {
+        assert_eq!(place.read(&format!("t1/{file}")), place.read(&format!("t2/{file}")));
+    }
+}
+
+#[test]
+fn counts_beyond_64_bits_survive_result_and_resume() {
+    let place = Place::holding(&with(SGD, "steps = 1000", "steps = 100\nbatch = 9e18"));
+    let result = place.done("solve p.toml --output run");
+    assert_eq!(result["samples"], "900000000000000000000");
+    assert!(place.read("run/trace.jsonl").contains("\"samples\":900000000000000000000,"));
+    assert_eq!(place.done("resume run"), result);
+    assert_eq!(place.done("resume run --budget 1e21"), result);
+}
+
+#[test]
+fn a_problem_that_starts_solved_takes_no_step() {
+    let place = Place::holding(&with(BOWL, "[1.2]", "0"));
+    let result = place.done("solve p.toml");
+    assert_eq!((&result["steps"], &result["samples"]), (&0.into(), &0.into()));
+    assert_eq!(result["promise_holds"], true);
+}
+
+#[test]
+fn every_other_method_runs() {
+    for method in [
+        "name = \"sgd-decaying\"",
+        "name = \"clipped-sgd\"\nthreshold = 1.0",
+        "name = \"halpern\"",
+        "name = \"krasnoselskii-mann\"\nbeta = 0.5",
+        "name = \"storm\"\nmomentum = 0.1",
+    ] {
+        let place = Place::holding(&with(SGD, "name = \"sgd\"", method));
+        let result = place.done("solve p.toml --output run");
+        assert_eq!((&result["steps"], &result["stop"]), (&1000.into(), &"planned-end".into()), "{method}");
+        assert_eq!(result["promise"], "none: no theorem is about this method");
+        assert_eq!(place.done("resume run"), result);
+    }
+}
+
+#[test]
+fn tables_may_be_written_inline_or_dotted() {
+    let inline = "noise = { tail = \"gaussian\", growth = 9.0, floor = 1.0 }\nproblem.name = \"sine-bowl\"\n\
+                  problem.start = 1.2\nrecipe.name = \"smooth\"\nrecipe.target = 0.5\n\
+                  recipe.constants = { smoothness = 3, gap = 1.6, growth = 9, floor = 1 }\n";
+    let (a, b) = (Place::holding(inline), Place::holding(DECLARED));
+    assert_eq!(a.done("solve p.toml --target 0.6"), b.done("solve p.toml --target 0.6"));
+    a.write("p.toml", &with(inline, "gap = 1.6", "gap = -1"));
+    a.pasta("solve p.toml").assert().code(2).stderr(contains("p.toml:6: [recipe.constants] gap: "));
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Promises.
+
+#[test]
+fn declared_constants_that_are_safe_keep_the_promise() {
+    let result = Place::holding(DECLARED).done("solve p.toml");
+    assert_eq!((&result["promise_holds"], &result["doubts"]), (&true.into(), &Value::Array(vec![])));
+}
+
+#[test]
+fn declared_constants_that_are_too_bold_give_a_doubt_instead_of_a_promise() {
+    for (old, new, doubt) in [
+        ("smoothness = 3.0", "smoothness = 1.0", "smoothness = 1 is declared, but 3 is true"),
+        ("gap = 1.6", "gap = 0.1", "gap = 0.1 is declared, but 1.588"),
+        (
+            "growth = 9.0\nfloor = 1.0\n\n[r",
+            "growth = 9.5\nfloor = 1.0\n\n[r",
+            "growth = 9 is declared, but 9.5",
+        ),
+    ] {
+        let place = Place::holding(&with(DECLARED, old, new));
+        let none = format!("none for this problem: {doubt}");
+        place.pasta("solve p.toml").assert().code(0).stdout(contains(none)).stderr(contains(doubt));
+        let result = place.done("solve p.toml");
+        assert_eq!(result["promise_holds"], false);
+        assert!(result["doubts"][0].as_str().unwrap().starts_with(doubt));
+    }
+}
+
+#[test]
+fn a_curvature_that_is_declared_too_large_is_too_bold() {
+    let pl = with(DECLARED, "\"smooth\"", "\"pl\"");
+    let place = Place::holding(&with(&pl, "gap = 1.6", "gap = 1.6\nmu = 0.2525"));
+    assert_eq!(place.done("solve p.toml --budget 0")["doubts"], Value::Array(vec![]));
+    place.write("p.toml", &with(&pl, "gap = 1.6", "gap = 1.6\nmu = 0.3"));
+    let doubt = "mu = 0.3 is declared, but 0.2525 is true";
+    place.pasta("solve p.toml --budget 0").assert().code(0).stderr(contains(doubt));
+}
+
+#[test]
+fn a_theorem_for_other_problems_gives_a_doubt() {
+    let text = with(DECLARED, "\"smooth\"", "\"smooth-convex\"");
+    let place = Place::holding(&with(&text, "gap = 1.6", "distance = 1.2"));
+    let doubt = "smooth-convex is not proved to cover sine-bowl(dimension = 1)";
+    place.pasta("solve p.toml").assert().code(0).stdout(contains(doubt)).stderr(contains(doubt));
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Budgets.
+
+#[test]
+fn a_run_out_of_budget_never_overspends_and_promises_nothing() {
+    let place = Place::holding(BOWL);
+    for budget in [0, 1, 8, 1_000, 10_000] {
+        let result = place.done(&format!("solve p.toml --budget {budget}"));
+        assert!(result["samples"].as_u64().unwrap() <= budget);
+        assert_eq!((&result["stop"], &result["promise_holds"]), (&"out-of-budget".into(), &false.into()));
+    }
+    let nothing = place.done("solve p.toml --budget 0");
+    assert_eq!((&nothing["samples"], &nothing["point"][0]), (&0.into(), &1.2.into()));
+}
+
+#[test]
+fn a_larger_budget_resumes_to_the_result_of_the_run_that_had_it_from_the_start() {
+    let place = Place::holding(BOWL);
+    let whole = place.done("solve p.toml --output whole --budget 1e9");
+    assert_eq!(whole["stop"], "planned-end");
+    place.done("solve p.toml --output parts --budget 0");
+    for budget in ["1000", "20000", "20000", "1e9"] {
+        place.done(&format!("resume parts --budget {budget}"));
+    }
+    for file in ["result.json", "trace.jsonl"] {
+        assert_eq!(place.read(&format!("whole/{file}")), place.read(&format!("parts/{file}")));
+    }
+}
+
+#[test]
+fn a_new_budget_holds_for_later_resumes_too() {
+    let place = Place::holding(BOWL);
+    place.done("solve p.toml --output run --budget 10");
+    let more = place.done("resume run --budget 10000");
+    assert_eq!(place.done("resume run"), more);
+}
+
+#[test]
+fn a_budget_below_what_was_drawn_is_refused_and_changes_nothing() {
+    let place = Place::holding(BOWL);
+    let before = place.done("solve p.toml --output run --budget 10000");
+    let message = format!("already drawn {} samples, more than the budget of 5", before["samples"]);
+    place.pasta("resume run --budget 5").assert().code(2).stderr(contains(message)).stdout("");
+    assert_eq!(place.done("resume run"), before);
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Interruption. These runs would take years or at least many minutes: none ends before the signal comes.
+
+/// One run of each kind of estimator and output.
+fn endless() -> [(&'static str, String); 4] {
+    let page = with(BOWL, "growth = 9.0", "growth = 0.01");
+    let page = with(&page, "\"smooth\"\ntarget = 0.5", "\"mean-square-smooth\"\ntarget = 1e-4");
+    let well = with(BOWL, "\"sine-bowl\"", "\"kinked-well\"");
+    let well = with(&well, "\"smooth\"\ntarget = 0.5", "\"weakly-convex\"\nlambda = 2.0\ntarget = 0.01");
+    let absolute = with(BOWL, "\"sine-bowl\"", "\"absolute\"");
+    let absolute = with(&absolute, "\"gaussian\"", "\"student-t\"\ndof = 3");
+    let absolute = with(&absolute, "\"smooth\"\ntarget = 0.5", "\"lipschitz-convex\"\ntarget = 1e-6");
+    [
+        ("page", page),
+        ("anchored epochs", well),
+        ("average under student-t noise", absolute),
+        ("baseline", with(SGD, "1000", "1e15")),
+    ]
+}
+
+/// One whose first words on stderr say that it has begun: it notes that its gap is declared too small.
+fn endless_and_bold() -> String {
+    with(&with(DECLARED, "gap = 1.6", "gap = 1.0"), "target = 0.5", "target = 1e-5")
+}
+
+/// Lets the run in `folder` go on for a thousand steps or so and compares it with one that was never stopped.
+fn assert_same_as_uninterrupted(place: &Place, folder: &str, name: &str) {
+    let state = &place.checkpoint(folder).unwrap()["state"];
+    let [step, drawn] = [&state["step"], &state["ledger"]["samples"]].map(|count| count.as_u64().unwrap());
+    let budget = drawn + 1000 * drawn.div_ceil(step.max(1)).max(1);
+    let resumed = place.done(&format!("resume {folder} --budget {budget}"));
+    let whole = place.done(&format!("solve p.toml --budget {budget} --output whole --overwrite"));
+    assert!(resumed["steps"].as_u64().unwrap() > step, "{name}");
+    assert_eq!(resumed, whole, "{name}");
+    for file in ["result.json", "trace.jsonl"] {
+        assert_eq!(place.read(&format!("{folder}/{file}")), place.read(&format!("whole/{file}")), "{name}");
+    }
+}
+
+#[test]
+fn a_run_that_is_signalled_again_and_again_equals_the_run_that_is_not() {
+    for (seed, (name, text)) in (1..).zip(endless()) {
+        let place = Place::holding(&text);
+        let mut verb = "solve p.toml --output run";
+        let ends = [("-INT", Some(130)), ("-TERM", Some(143)), ("-KILL", None), ("-INT", Some(130))];
+        for ((signal, code), further) in ends.into_iter().zip(scattered(seed, 20_000)) {
+            let before = place.checkpoint_step("run").unwrap_or(0);
+            let mut running = place.spawn(&format!("{verb} --checkpoint-every 0"));
+            running.until(&place, "run", before + further);
+            running.signal(signal);
+            let (ended, said) = running.end();
+            assert_eq!(ended, code, "{name}: {said}");
+            assert_eq!(said.contains("go on with: pasta resume run"), code.is_some(), "{name}: {said}");
+            assert!(!place.path("run/result.json").exists(), "{name}");
+            verb = "resume run";
+        }
+        assert_same_as_uninterrupted(&place, "run", name);
+    }
+}
+
+#[test]
+fn a_run_that_is_killed_between_checkpoints_equals_the_run_that_is_not() {
+    let (name, text) = &endless()[0];
+    let place = Place::holding(text);
+    let mut verb = "solve p.toml --output run";
+    for further in scattered(99, 20_000).take(3) {
+        let before = place.checkpoint_step("run").unwrap_or(0);
+        let mut running = place.spawn(&format!("{verb} --checkpoint-every 0.05"));
+        running.until(&place, "run", before + 1 + further);
+        running.signal("-KILL");
+        assert_eq!(running.end().0, None);
+        verb = "resume run";
+    }
+    assert_same_as_uninterrupted(&place, "run", name);
+}
+
+#[test]
+fn an_interrupted_run_without_a_folder_is_rescued_with_its_whole_trace() {
+    let place = Place::holding(&endless_and_bold());
+    for (signal, code, rescue) in [("-INT", 130, "p.interrupted"), ("-TERM", 143, "p.interrupted-2")] {
+        let mut running = place.spawn("solve p.toml");
+        running.read_line("note: nothing is promised");
+        running.signal(signal);
+        let (ended, said) = running.end();
+        assert_eq!(ended, Some(code), "{said}");
+        assert!(said.contains(&format!("the run is kept in {rescue}\n")), "{said}");
+        assert!(said.contains(&format!("go on with: pasta resume {rescue}\n")), "{said}");
+    }
+    assert_eq!(place.names(), ["p.interrupted", "p.interrupted-2", "p.toml"]);
+    assert_same_as_uninterrupted(&place, "p.interrupted", "first rescue");
+    assert_same_as_uninterrupted(&place, "p.interrupted-2", "second rescue");
+}
+
+#[test]
+fn a_second_signal_stops_at_once_even_within_a_step_that_never_ends() {
+    // Student t samples are drawn one by one, and the first step wants 10^16 of them.
+    let text = with(&endless_and_bold(), "\"gaussian\"", "\"student-t\"\ndof = 3");
+    let place = Place::holding(&with(&text, "target = 1e-5", "target = 1e-8"));
+    let mut running = place.spawn("solve p.toml");
+    running.read_line("note: nothing is promised");
+    running.signal("-INT");
+    running.read_line("stopping after this step (once more to stop at once)");
+    // A signal that follows too closely is taken for an echo of the first: ask again until it is heard.
+    for _ in 0..100_000 {
+        if running.0.try_wait().unwrap().is_some() {
+            break;
+        }
+        running.signal("-INT");
+    }
+    assert_eq!(running.end().0, Some(130));
+    assert_eq!(place.names(), ["p.toml"]);
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Resuming what cannot be resumed.
+
+#[test]
+fn a_finished_run_prints_its_result_again() {
+    let place = Place::holding(BOWL);
+    let table = place.pasta("solve p.toml --output run").assert().code(0).get_output().stdout.clone();
+    let [before, trace] = ["run/result.json", "run/trace.jsonl"].map(|file| place.read(file));
+    place.pasta("resume run").assert().code(0).stdout(table).stderr("");
+    assert_eq!([before, trace], ["run/result.json", "run/trace.jsonl"].map(|file| place.read(file)));
+}
+
+#[test]
+fn a_damaged_checkpoint_is_refused_wherever_the_damage_is() {
+    let place = Place::holding(BOWL);
+    place.done("solve p.toml --output run --budget 1e4");
+    let [trace, whole] = ["run/trace.jsonl", "run/checkpoint.pasta"].map(|file| place.path(file));
+    let (trace_before, bytes) = (fs::read(&trace).unwrap(), fs::read(&whole).unwrap());
+    let refused = || {
+        let why = contains("damaged").or(contains("not a pasta checkpoint")).or(contains("format"));
+        contains("run/checkpoint.pasta: ").and(why)
+    };
+    let flips = (0..bytes.len()).step_by(29).map(|at| {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1;
+        flipped
+    });
+    let cuts = (0..bytes.len()).step_by(61).map(|length| bytes[..length].to_vec());
+    for damaged in flips.chain(cuts) {
+        fs::write(&whole, damaged).unwrap();
+        place.pasta("resume run --budget 1e5").assert().code(2).stdout("").stderr(refused());
+    }
+    assert_eq!(fs::read(&trace).unwrap(), trace_before, "a refused resume changes nothing");
+    fs::write(&whole, &bytes).unwrap();
+    place.done("resume run --budget 1e5");
+}
+
+#[test]
+fn a_checkpoint_of_another_version_is_refused_by_its_number() {
+    let place = Place::holding(BOWL);
+    place.done("solve p.toml --output run --budget 1e4");
+    let bytes = fs::read(place.path("run/checkpoint.pasta")).unwrap();
+    let rest = bytes.strip_prefix(b"pasta checkpoint 1\n").unwrap();
+    fs::write(place.path("run/checkpoint.pasta"), [b"pasta checkpoint 7\n", rest].concat()).unwrap();
+    place.pasta("resume run").assert().code(2).stderr(contains("format 7").and(contains("reads format 1")));
+}
+
+#[test]
+fn a_checkpoint_of_another_run_than_problem_toml_describes_is_refused() {
+    let other = [
+        (BOWL, "floor = 1.0", "floor = 2.0", "of another problem"),
+        (BOWL, "[1.2]", "[1.3]", "of another problem"),
+        (BOWL, "\"gaussian\"", "\"lognormal\"\nsigma = 1.0", "of another problem"),
+        (BOWL, "target = 0.5", "target = 0.4", "of another [recipe]"),
+        (BOWL, "\"smooth\"", "\"mean-square-smooth\"", "of another [recipe]"),
+        (BOWL, "seed = 1", "seed = 2", "of seed 1, but problem.toml has seed 2"),
+        (SGD, "eta = 0.05", "eta = 0.06", "of another [recipe]"),
+        (SGD, "\"sgd\"", "\"halpern\"", "of a baseline"),
+    ];
+    for (text, old, new, message) in other {
+        let place = Place::holding(text);
+        place.done("solve p.toml --output run --budget 100");
+        place.write("run/problem.toml", &with(&place.read("run/problem.toml"), old, new));
+        let said = contains(message).and(contains("hint: problem.toml must stay"));
+        place.pasta("resume run --budget 1000").assert().code(2).stdout("").stderr(said);
+    }
+}
+
+#[test]
+fn a_folder_that_is_no_run_is_refused() {
+    let place = Place::holding(BOWL);
+    fs::create_dir(place.path("empty")).unwrap();
+    place
+        .pasta("resume nowhere")
+        .assert()
+        .code(2)
+        .stderr(contains("nowhere is not").and(contains("no such folder")));
+    place
+        .pasta("resume empty")
+        .assert()
+        .code(2)
+        .stderr(contains("empty is not").and(contains("no problem.toml")));
+    place.pasta("resume p.toml").assert().code(2).stderr(contains("p.toml is not"));
+    place.done("solve p.toml --output run");
+    fs::remove_file(place.path("run/checkpoint.pasta")).unwrap();
+    let hint = "pasta solve run/problem.toml --output run --overwrite";
+    place.pasta("resume run").assert().code(2).stderr(contains("no checkpoint").and(contains(hint)));
+    place.pasta(hint.strip_prefix("pasta ").unwrap()).assert().code(0);
+}
+
+#[test]
+fn a_damaged_trace_is_cut_with_a_warning_and_the_run_goes_on() {
+    let place = Place::holding(BOWL);
+    let whole = place.done("solve p.toml --output run");
+    place.done("solve p.toml --output run --budget 1e4 --overwrite");
+    let trace = place.read("run/trace.jsonl");
+    let lines: Vec<_> = trace.split_inclusive('\n').collect();
+    fs::write(place.path("run/trace.jsonl"), [lines[..5].concat().as_bytes(), b"\xff\xfe"].concat()).unwrap();
+    let warning = contains("warning: run/trace.jsonl is damaged; it goes on from step 5");
+    let output =
+        place.pasta("resume run --budget 1e9 --json").assert().code(0).stderr(warning).get_output().clone();
+    assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap(), whole);
+    assert!(place.read("run/trace.jsonl").starts_with(&lines[..5].concat()));
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Divergence.
+
+#[test]
+fn a_diverged_run_exits_with_3_names_the_step_and_keeps_the_last_finite_point() {
+    let place =
+        Place::holding(&with(&with(SGD, "growth = 0.5", "growth = 9.0"), "eta = 0.05", "eta = 0.333"));
+    let output = place.pasta("solve p.toml --output run").assert().code(3).get_output().clone();
+    let result: Value = serde_json::from_str(&place.read("run/result.json")).unwrap();
+    let step = &result["steps"];
+    assert_eq!(result["stop"]["diverged"]["runaway"]["step"], *step);
+    assert!(result["point"][0].as_f64().unwrap().is_finite());
+    let message = format!("the iterate after step {step} is more than 1e50 from the start");
+    for said in [&output.stdout, &output.stderr] {
+        assert!(String::from_utf8_lossy(said).contains(&message));
+    }
+    // And again when resumed, even with a larger budget.
+    let again = place.pasta("resume run --budget 1e9").assert().code(3).get_output().clone();
+    assert_eq!((again.stdout, again.stderr), (output.stdout, output.stderr));
+}
+
+#[test]
+fn numbers_that_overflow_are_null_in_json_and_never_break_it() {
+    // The curvature is finite, but f and the step are not.
+    let text = with(&with(SGD, "\"sine-bowl\"", "\"quadratic\"\nspectrum = [1e308]"), "[1.2]", "[1e20]");
+    let place = Place::holding(&text);
+    let output = place.pasta("solve p.toml --json --output run").assert().code(3).get_output().stdout.clone();
+    let result: Value = serde_json::from_slice(&output).unwrap();
+    assert_eq!((&result["point"][0], &result["gap"]), (&1e20.into(), &Value::Null));
+    assert_eq!(result["stop"]["diverged"]["gradient"]["step"], 0);
+    place.pasta("resume run").assert().code(3);
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Bad input: exit code 2, `file:line:`, and what was expected.
+
+/// Solves `text` with each replacement and expects the complaint at that line.
+fn refuses(text: &str, cases: &[(&str, &str, usize, &str)]) {
+    let place = Place::new();
+    for (old, new, line, expected) in cases {
+        place.write("p.toml", &with(text, old, new));
+        let output = place.pasta("solve p.toml --output run").output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{new:?}: {said}");
+        assert!(said.starts_with(&format!("error: p.toml:{line}: ")), "{new:?}: {said}");
+        assert!(said.contains(expected), "{new:?}: {said}");
+        assert!(output.stdout.is_empty());
+        assert!(!place.path("run").exists(), "{new:?} wrote a folder");
+    }
+}
+
+#[test]
+fn text_that_is_not_toml_is_refused_with_its_line() {
+    refuses(
+        BOWL,
+        &[
+            ("seed = 1", "seed = ", 1, "expected"),
+            ("seed = 1", "seed = 99999999999999999999", 1, "overflow"),
+            ("[noise]", "[noise", 7, "unclosed table"),
+            ("growth = 9.0", "growth 9.0", 9, "expected"),
+            ("growth = 9.0", "growth = 9.0\ngrowth = 9.0", 10, "duplicate"),
+            ("floor = 1.0", "floor = 1.0\n[noise]", 11, "duplicate"),
+        ],
+    );
+    let place = Place::new();
+    fs::write(place.path("p.toml"), b"seed = 1\n# \xff\n").unwrap();
+    place.pasta("solve p.toml").assert().code(2).stderr(contains("p.toml: ").and(contains("UTF-8")));
+    place.pasta("solve missing.toml").assert().code(2).stderr(contains("missing.toml: No such file"));
+    place.pasta("solve .").assert().code(2).stderr(contains("directory"));
+}
+
+#[test]
+fn line_ends_of_other_systems_are_understood() {
+    let place = Place::holding(&BOWL.replace('\n', "\r\n"));
+    assert_eq!(place.done("solve p.toml"), Place::holding(BOWL).done("solve p.toml"));
+    place.write("p.toml", &with(BOWL, "9.0", "-9.0").replace('\n', "\r\n"));
+    place.pasta("solve p.toml").assert().code(2).stderr(contains("p.toml:9: [noise] growth: "));
+}
+
+#[test]
+fn an_unknown_key_is_refused_at_every_level() {
+    refuses(
+        BOWL,
+        &[
+            ("seed = 1", "seeds = 1", 1, "seeds: unknown key; expected one of seed, threads, budget, output"),
+            ("start = [1.2]", "start = [1.2]\nslope = 1", 6, "has no parameter \"slope\": it takes"),
+            ("floor = 1.0", "floor = 1.0\ndof = 3", 11, "[noise] dof: unknown key; expected one of tail,"),
+            ("target = 0.5", "target = 0.5\neta = 1", 15, "[recipe] eta: unknown key; expected one of name"),
+            ("[recipe]", "[extra]\n[recipe]", 12, "extra: unknown key"),
+        ],
+    );
+    refuses(
+        DECLARED,
+        &[
+            ("gap = 1.6", "gap = 1.6\nfoo = 1", 19, "[recipe.constants] foo: unknown key; expected one of"),
+            ("gap = 1.6", "gap = 1.6\ntarget = 1", 19, "[recipe.constants] target: unknown key"),
+            ("gap = 1.6", "gap = 1.6\nrho = 1", 19, "does not use rho; it uses smoothness, gap, growth,"),
+        ],
+    );
+    refuses(
+        SGD,
+        &[
+            ("eta = 0.05", "eta = 0.05\nmomentum = 1", 15, "momentum: unknown key; expected one of name,"),
+            ("eta = 0.05", "eta = 0.05\ntarget = 1", 15, "target: unknown key"),
+        ],
+    );
+}
+
+#[test]
+fn what_is_missing_is_named_with_the_table_that_lacks_it() {
+    let problem = "[problem]\nname = \"sine-bowl\"\nstart = [1.2]\n";
+    let noise = "[noise]\ntail = \"gaussian\"\ngrowth = 9.0\nfloor = 1.0\n";
+    let recipe = "[recipe]\nname = \"smooth\"\ntarget = 0.5\nconstants = \"problem\"\n";
+    refuses(
+        BOWL,
+        &[
+            (BOWL, "", 1, "[problem] is missing; expected a table"),
+            (problem, "", 1, "[problem] is missing; expected a table"),
+            (noise, "", 1, "[noise] is missing; expected a table"),
+            (recipe, "", 1, "[recipe] is missing; expected a table"),
+            ("name = \"sine-bowl\"\n", "", 3, "[problem] name is missing; expected the name of a problem"),
+            ("start = [1.2]\n", "", 3, "[problem] start is missing; expected a list of numbers"),
+            ("\"sine-bowl\"", "\"ramp\"", 3, "ramp needs slope"),
+            ("tail = \"gaussian\"\n", "", 7, "[noise] tail is missing; expected gaussian, student-t"),
+            ("growth = 9.0\n", "", 7, "[noise] growth is missing; expected a number"),
+            ("floor = 1.0\n", "", 7, "[noise] floor is missing; expected a number"),
+            ("\"gaussian\"", "\"student-t\"", 7, "[noise] dof is missing; expected a number"),
+            ("\"gaussian\"", "\"lognormal\"", 7, "[noise] sigma is missing"),
+            ("\"gaussian\"", "\"two-point\"", 7, "[noise] probability is missing"),
+            ("name = \"smooth\"\n", "", 12, "[recipe] name is missing; expected the name of a recipe"),
+            ("target = 0.5\n", "", 12, "smooth: needs target (eps, target accuracy)"),
+            ("constants = \"problem\"\n", "", 12, "[recipe] constants is missing; expected \"problem\", or"),
+        ],
+    );
+    refuses(DECLARED, &[("gap = 1.6\n", "", 16, "[recipe.constants] smooth: needs gap (Delta, ")]);
+    refuses(
+        SGD,
+        &[
+            ("eta = 0.05\n", "", 12, "[recipe] eta is missing; expected a number"),
+            ("steps = 1000\n", "", 12, "[recipe] steps is missing; expected a whole number"),
+            ("\"sgd\"", "\"clipped-sgd\"", 12, "[recipe] threshold is missing"),
+            ("\"sgd\"", "\"storm\"", 12, "[recipe] momentum is missing"),
+            ("\"sgd\"", "\"krasnoselskii-mann\"", 12, "[recipe] beta is missing"),
+        ],
+    );
+}
+
+#[test]
+fn a_wrong_type_is_refused_with_the_right_one() {
+    refuses(
+        BOWL,
+        &[
+            ("seed = 1", "seed = \"x\"", 1, "seed: expected a whole number from 0 to 2^63 - 1, got string"),
+            ("seed = 1", "budget = [1]", 1, "budget: expected a whole number of samples"),
+            ("seed = 1", "output = 3", 1, "output: expected a string, got integer 3"),
+            ("[problem]", "[[problem]]", 3, "problem: expected a table, got array of tables"),
+            ("\"sine-bowl\"", "3", 4, "[problem] name: expected a string, got integer 3"),
+            ("[1.2]", "\"x\"", 5, "start: expected a list of numbers, or one number for all coordinates"),
+            ("[1.2]", "[\"x\"]", 5, "start: expected a list of numbers, got array [\"x\"]"),
+            ("start", "dimension = \"x\"\nstart", 5, "dimension: expected a number, got string \"x\""),
+            ("start", "dimension = [1]\nstart", 5, "dimension must be a whole number from 1 to 1e9"),
+            ("\"gaussian\"", "1", 8, "[noise] tail: expected a string, got integer 1"),
+            ("9.0", "true", 9, "[noise] growth: expected a number, got boolean true"),
+            ("0.5", "\"x\"", 14, "[recipe] target: expected a number, got string \"x\""),
+            ("\"problem\"", "\"mine\"", 15, "constants: expected \"problem\" or a table, got string"),
+            ("\"problem\"", "3", 15, "constants: expected \"problem\" or a table, got integer 3"),
+        ],
+    );
+    refuses(DECLARED, &[("1.6", "\"x\"", 18, "[recipe.constants] gap: expected a number, got string \"x\"")]);
+    refuses(
+        SGD,
+        &[
+            ("1000", "1.5", 15, "[recipe] steps: expected a whole number from 0 to 2^63 - 1, got float 1.5"),
+            ("0.05", "1979-05-27", 14, "[recipe] eta: expected a number, got datetime 1979-05-27"),
+        ],
+    );
+}
+
+#[test]
+fn impossible_values_are_refused_with_their_range() {
+    refuses(
+        BOWL,
+        &[
+            ("seed = 1", "seed = -1", 1, "seed: expected a whole number from 0 to 2^63 - 1, got integer -1"),
+            ("seed = 1", "seed = 1e30", 1, "seed: expected a whole number from 0 to 2^63 - 1, got 1e30"),
+            ("seed = 1", "threads = 0", 1, "threads: expected a whole number from 1 to 1024, got 0"),
+            ("seed = 1", "threads = 9999", 1, "threads: expected a whole number from 1 to 1024, got 9999"),
+            ("seed = 1", "budget = -5", 1, "budget: expected a whole number of samples"),
+            ("seed = 1", "budget = nan", 1, "budget: expected a whole number of samples"),
+            ("[1.2]", "[1.2, 1.3]", 5, "start: expected as many numbers as the dimension, which is 1; got 2"),
+            ("[1.2]", "[]", 5, "start: expected as many numbers as the dimension, which is 1; got 0"),
+            ("[1.2]", "[nan]", 5, "start: expected finite numbers, got NaN"),
+            ("[1.2]", "inf", 5, "start: expected a finite number, got inf"),
+            ("start", "dimension = 0\nstart", 5, "dimension must be a whole number from 1 to 1e9, but is 0"),
+            ("start", "dimension = 1e30\nstart", 5, "dimension must be a whole number from 1 to 1e9"),
+            ("\"sine-bowl\"", "\"quadratic\"\nspectrum = [-1]", 5, "none below 0"),
+            ("9.0", "-9.0", 9, "[noise] growth: expected a finite number, at least 0, got -9"),
+            ("9.0", "nan", 9, "[noise] growth: expected a finite number, got NaN"),
+            ("floor = 1.0", "floor = inf", 10, "[noise] floor: expected a finite number, got inf"),
+            ("\"gaussian\"", "\"student-t\"\ndof = 2", 9, "[noise] dof: expected more than 2"),
+            ("\"gaussian\"", "\"student-t\"\ndof = inf", 9, "[noise] dof: expected a finite number, got inf"),
+            ("\"gaussian\"", "\"lognormal\"\nsigma = 9", 9, "[noise] sigma: expected in (0, 5]"),
+            ("\"gaussian\"", "\"two-point\"\nprobability = 1", 9, "expected strictly between 0 and 1"),
+            ("0.5", "0", 14, "[recipe] target: smooth: needs a positive finite constant, but target = 0"),
+            ("0.5", "-0.5", 14, "needs a positive finite constant, but target = -0.5"),
+            ("0.5", "nan", 14, "needs a positive finite constant, but target = NaN"),
+            ("0.5", "1e-9", 14, "[recipe] target: smooth: K would be 1.9"),
+            ("0.5", "1e-300", 14, "more than 2^63\n\nhint: a larger target or less noise needs fewer"),
+            ("0.5", "0.5\nvariance = 0", 15, "needs a positive finite constant, but variance = 0"),
+            ("0.5", "0.5\nlambda = 2", 15, "[recipe] lambda: smooth: does not use lambda"),
+        ],
+    );
+    refuses(
+        DECLARED,
+        &[
+            ("1.6", "-1", 18, "[recipe.constants] gap: smooth: needs a finite constant that is not negative"),
+            ("1.6", "nan", 18, "needs a finite constant that is not negative, but gap = NaN"),
+            ("smoothness = 3.0", "smoothness = inf", 17, "needs a positive finite constant, but smoothness"),
+            ("1.6", "1e300", 14, "more than 2^63"),
+        ],
+    );
+    refuses(
+        SGD,
+        &[
+            ("0.05", "-1", 14, "[recipe] eta: expected positive and finite, got -1"),
+            ("0.05", "inf", 14, "[recipe] eta: expected a finite number, got inf"),
+            ("1000", "1e40", 15, "[recipe] steps: expected a whole number from 0 to 2^63 - 1, got float"),
+            ("1000", "1000\nbatch = 0", 16, "[recipe] batch: expected positive and finite, got 0"),
+            ("1000", "1000\nbatch = 1e19", 16, "[recipe] batch: expected a whole number from 0 to 2^63 - 1"),
+            ("\"sgd\"", "\"clipped-sgd\"\nthreshold = 0", 14, "threshold: expected positive and finite,"),
+            ("\"sgd\"", "\"storm\"\nmomentum = 2", 14, "momentum: expected in (0, 1], got 2"),
+            ("\"sgd\"", "\"krasnoselskii-mann\"\nbeta = -2", 14, "beta: expected in [0, 1], got -2"),
+        ],
+    );
+}
+
+#[test]
+fn unknown_names_are_refused_with_those_there_are() {
+    refuses(
+        BOWL,
+        &[
+            ("\"sine-bowl\"", "\"sin-bowl\"", 4, "did you mean \"sine-bowl\"?"),
+            ("\"gaussian\"", "\"cauchy\"", 8, "expected gaussian, student-t, lognormal or two-point, got"),
+            ("\"smooth\"", "\"smoooth\"", 13, "unknown recipe \"smoooth\"; expected one of smooth,"),
+        ],
+    );
+}
+
+#[test]
+fn constants_of_the_problem_are_refused_where_the_theorem_does_not_cover_it() {
+    refuses(
+        BOWL,
+        &[
+            ("\"smooth\"", "\"weakly-convex\"\nlambda = 2", 16, "weakly-convex is not proved to cover"),
+            ("\"smooth\"", "\"smooth-convex\"", 15, "smooth-convex is not proved to cover sine-bowl"),
+            ("\"smooth\"", "\"star-convex\"", 15, "it is for: smooth, convex towards its minimiser"),
+            ("\"sine-bowl\"", "\"absolute\"", 15, "smooth is not proved to cover absolute(dimension = 1)"),
+        ],
+    );
+}
+
+#[test]
+fn bad_flags_are_refused_by_name() {
+    let place = Place::holding(BOWL);
+    for (flags, message) in [
+        ("--target nan", "error: --target: smooth: needs a positive finite constant, but target = NaN"),
+        ("--target 1e-30", "error: --target: smooth: K would be"),
+        ("--target -1", "error: --target: smooth: needs a positive finite constant, but target = -1"),
+        ("--seed -1", "--seed"),
+        ("--seed 9223372036854775808", "--seed"),
+        ("--threads 0", "--threads"),
+        ("--threads 1025", "--threads"),
+        ("--budget -1", "--budget"),
+        ("--budget 1.5", "expected a whole number of samples, such as 1000 or 1e20"),
+        ("--checkpoint-every -1", "expected a number of seconds, not negative"),
+        ("--checkpoint-every nan", "expected a number of seconds, not negative"),
+        ("--frobnicate", "--frobnicate"),
+    ] {
+        place.pasta(&format!("solve p.toml {flags}")).assert().code(2).stdout("").stderr(contains(message));
+    }
+    place.write("p.toml", SGD);
+    place.pasta("solve p.toml --target 0.1").assert().code(2).stderr(contains("--target: sgd has no target"));
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Folders and streams that do not cooperate.
+
+#[test]
+fn a_folder_that_holds_a_run_is_overwritten_only_when_asked() {
+    let place = Place::holding(BOWL);
+    let first = place.done("solve p.toml --output run --budget 1e4");
+    let said = contains("run already holds a run").and(contains("hint: go on with `pasta resume run`"));
+    place
+        .pasta("solve p.toml --output run --seed 2")
+        .assert()
+        .code(2)
+        .stderr(said.and(contains("--overwrite")));
+    assert_eq!(place.done("resume run"), first);
+    // Nor is it touched by a run that cannot start.
+    place.pasta("solve p.toml --output run --target -1 --overwrite").assert().code(2);
+    assert_eq!(place.done("resume run"), first);
+    let second = place.done("solve p.toml --output run --seed 2 --overwrite");
+    assert_eq!((&second["seed"], &second["stop"]), (&2.into(), &"planned-end".into()));
+    assert_eq!(place.done("resume run"), second);
+}
+
+#[test]
+fn a_problem_file_of_the_user_is_not_overwritten_by_the_copy() {
+    let place = Place::new();
+    place.write("problem.toml", BOWL);
+    place.pasta("solve problem.toml --output . --seed 5").assert().code(2).stderr(contains("--overwrite"));
+    assert_eq!(place.read("problem.toml"), BOWL);
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_a_system_failure() {
+    let place = Place::holding(BOWL);
+    place
+        .pasta("solve p.toml --output p.toml/run")
+        .assert()
+        .code(1)
+        .stdout("")
+        .stderr(contains("p.toml/run"));
+    place.pasta("solve p.toml --output /dev/full").assert().code(1).stdout("").stderr(contains("/dev/full"));
+}
+
+/// `pasta` where no file may grow beyond some kilobytes, as on a disk that is nearly full.
+fn pasta_on_a_full_disk(place: &Place, words: &str) -> Command {
+    let mut shell = Command::new("sh");
+    let script = format!("trap '' XFSZ; ulimit -f 4; exec {PASTA} {words}");
+    shell.args(["-c", &script]).current_dir(place.0.path());
+    shell
+}
+
+#[test]
+fn a_full_disk_under_the_trace_is_a_system_failure_and_the_run_can_go_on_later() {
+    let place = Place::holding(&endless()[3].1);
+    let run = "solve p.toml --output run --checkpoint-every 0";
+    let said = contains("run/trace.jsonl: ").and(contains("too large"));
+    pasta_on_a_full_disk(&place, run).assert().code(1).stdout("").stderr(said);
+    assert_same_as_uninterrupted(&place, "run", "full disk");
+}
+
+#[test]
+fn a_full_disk_under_the_checkpoint_leaves_the_old_one_whole() {
+    // 200 coordinates: the checkpoint is larger than the limit.
+    let place = Place::holding(&with(&endless()[3].1, "start = [1.2]", "dimension = 200\nstart = 1.2"));
+    place.done("solve p.toml --output run --budget 100");
+    let before = fs::read(place.path("run/checkpoint.pasta")).unwrap();
+    let said = contains("run/checkpoint.pasta: ").and(contains("too large"));
+    pasta_on_a_full_disk(&place, "resume run --budget 200").assert().code(1).stdout("").stderr(said);
+    assert_eq!(fs::read(place.path("run/checkpoint.pasta")).unwrap(), before);
+    assert!(!place.path("run/checkpoint.draft").exists());
+    assert_same_as_uninterrupted(&place, "run", "full disk");
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure_and_a_full_stdout_is_one() {
+    let place = Place::holding(BOWL);
+    for words in ["solve p.toml", "solve p.toml --json"] {
+        let mut running = place.spawn(words);
+        drop(running.0.stdout.take());
+        let (code, said) = running.end();
+        assert_eq!((code, said.as_str()), (Some(0), ""));
+    }
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = process::Command::new(PASTA);
+    let output = command.args(["solve", "p.toml"]).current_dir(place.0.path()).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("error: stdout: "));
+}
