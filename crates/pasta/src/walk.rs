@@ -144,7 +144,7 @@ impl Stop {
                 "the next step would overdraw the budget; nothing is promised for this point".into()
             }
             Self::Asked => "the caller's own condition was met; nothing else is promised".into(),
-            Self::Diverged(divergence) => format!("diverged: {divergence}; the point is the last finite one"),
+            Self::Diverged(divergence) => format!("diverged: {divergence}; the last finite iterate is kept"),
         }
     }
 }

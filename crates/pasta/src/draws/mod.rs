@@ -32,6 +32,10 @@ pub enum Role {
     Output = 4,
     /// Random choices of tests, figures and start points.
     Setup = 5,
+    /// Fresh samples of a certificate.
+    Certificate = 6,
+    /// The pilot that plans a certificate; its samples are used for nothing else.
+    Pilot = 7,
 }
 
 /// The name of a stream.
@@ -84,6 +88,7 @@ impl Stream {
         word
     }
 
+    /// The next block. Out of line, so that the other three words of a block are read without a call.
     #[inline(never)]
     fn refill(&mut self) {
         self.block = philox4x64(self.counter, self.key);

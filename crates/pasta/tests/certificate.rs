@@ -1,0 +1,203 @@
+//! Certificates: how often they are wrong, what they cost, and what they say.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use pasta_opt::certificate::{
+    Certificate, Certifier, Grade, Request, RequestError, Verdict, delta_of_attempt,
+};
+use pasta_opt::prelude::*;
+use rayon::prelude::*;
+
+const TARGET: f64 = 0.1;
+const DELTA: f64 = 0.05;
+/// V/eps^2: the noise below has variance 1.
+const UNIT: f64 = 1.0 / (TARGET * TARGET);
+
+const DECLARED: Grade = Grade::Variance(1.0);
+const KURTOSIS: Grade = Grade::Kurtosis(100.0);
+
+fn request(grade: Grade) -> Request {
+    Request { target: TARGET, delta: DELTA, grade, budget: None, guess: None }
+}
+
+/// Noise of variance 1 around a gradient that is the point itself.
+fn oracle(tail: Tail, dimension: usize) -> Noisy {
+    let noise = Noise { growth: 0.0, floor: 1.0, tail };
+    Noisy::new(Box::new(Quadratic { spectrum: vec![1.0; dimension] }), noise, vec![0.0; dimension]).unwrap()
+}
+
+/// A certificate at a point where the gradient is `gradient` times the direction (1, .., 1).
+fn certify(oracle: &Noisy, gradient: f64, request: Request, seed: u64) -> Certificate {
+    let dimension = oracle.start().len();
+    let x = vec![gradient / (dimension as f64).sqrt(); dimension];
+    Certifier::start(oracle, &x, request, seed, 0).unwrap().finish().unwrap()
+}
+
+/// The share of false certificates at |grad| = 1.02 eps, when four times the usual samples are allowed.
+fn false_rate(tail: Tail, dimension: usize, grade: Grade, seeds: u64) -> f64 {
+    let (oracle, request) =
+        (oracle(tail, dimension), Request { budget: Some((130.0 * UNIT) as u128), ..request(grade) });
+    let wrong = |sign: f64| {
+        let at = sign * 1.02 * TARGET;
+        (0..seeds)
+            .into_par_iter()
+            .filter(|&s| certify(&oracle, at, request, s).verdict == Verdict::Certified)
+            .count()
+    };
+    // Skewed noise is worse on one side.
+    wrong(1.0).max(wrong(-1.0)) as f64 / seeds as f64
+}
+
+/// Mean samples at |grad| = eps/2 in units of V/eps^2, and the share that is certified.
+fn cost(tail: Tail, dimension: usize, grade: Grade, target: f64, seeds: u64) -> (f64, f64) {
+    let oracle = oracle(tail, dimension);
+    let request = Request { target, ..request(grade) };
+    let all: Vec<_> =
+        (0..seeds).into_par_iter().map(|seed| certify(&oracle, 0.5 * target, request, seed)).collect();
+    let samples = all.iter().map(|c| c.samples as f64).sum::<f64>() / seeds as f64;
+    let certified = all.iter().filter(|c| c.verdict == Verdict::Certified).count();
+    (samples * target * target, certified as f64 / seeds as f64)
+}
+
+#[test]
+fn declared_certificates_are_false_at_most_as_often_as_stated_whatever_the_tails() {
+    let tails = [
+        Tail::Gaussian,
+        Tail::TwoPoint { probability: 1e-4 },
+        Tail::TwoPoint { probability: 0.02 },
+        Tail::StudentT { dof: 2.5 },
+        Tail::Lognormal { sigma: 2.0 },
+    ];
+    for tail in tails {
+        // The true rates are at most .03, so that more than .05 of 1000 has probability below 10^-3.
+        let rate = false_rate(tail, 1, DECLARED, 1000);
+        assert!(rate <= DELTA, "{tail:?}: {rate}");
+    }
+    let rate = false_rate(Tail::Gaussian, 10, DECLARED, 300);
+    assert!(rate <= DELTA, "ten dimensions: {rate}");
+}
+
+#[test]
+fn a_declared_variance_that_is_false_shows_in_the_rate() {
+    // The test above can fail: four times the declared variance.
+    let rate = false_rate(Tail::Gaussian, 1, Grade::Variance(0.25), 300);
+    assert!(rate > 2.0 * DELTA, "{rate}");
+}
+
+#[test]
+fn kurtosis_certificates_hold_where_their_assumption_does_and_fail_where_it_does_not() {
+    // Kurtosis 3, and 1/p - 2 + p/(1 - p) = 48 for the two-point law.
+    for tail in [Tail::Gaussian, Tail::TwoPoint { probability: 0.02 }] {
+        let rate = false_rate(tail, 1, KURTOSIS, 500);
+        assert!(rate <= DELTA, "{tail:?}: {rate}");
+    }
+    // Kurtosis 10^4: an event that has not happened yet is not seen.
+    let rate = false_rate(Tail::TwoPoint { probability: 1e-4 }, 1, KURTOSIS, 200);
+    assert!(rate > 2.0 * DELTA, "{rate}");
+}
+
+#[test]
+fn a_certificate_at_half_the_target_costs_about_thirty_units() {
+    for (tail, dimension) in [(Tail::Gaussian, 1), (Tail::Gaussian, 10), (Tail::StudentT { dof: 3.0 }, 1)] {
+        let (units, certified) = cost(tail, dimension, DECLARED, TARGET, 100);
+        assert!(units < 36.0 && certified > 0.97, "{tail:?} {dimension}: {units}, {certified}");
+    }
+    // A kurtosis of 100 needs some ten thousand samples to bound a variance at all; beyond, it costs little more.
+    let (units, certified) = cost(Tail::Gaussian, 1, KURTOSIS, 0.1 * TARGET, 100);
+    assert!(units < 45.0 && certified > 0.97, "kurtosis: {units}, {certified}");
+}
+
+#[test]
+fn a_certificate_at_any_size_costs_the_machine_the_same() {
+    // V/eps^2 = 10^14: some 10^15 samples in exact batches.
+    let oracle = oracle(Tail::Gaussian, 3);
+    let request = Request { target: 1e-7, ..request(DECLARED) };
+    let certificate = certify(&oracle, 3e-8, request, 1);
+    assert_eq!(certificate.verdict, Verdict::Certified);
+    assert!(certificate.samples > 1_000_000_000_000_000);
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_certificate() {
+    let oracle = oracle(Tail::StudentT { dof: 3.0 }, 5);
+    let on = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| certify(&oracle, 0.04, request(KURTOSIS), 3))
+    };
+    assert_eq!(on(1), on(2));
+    assert_eq!(on(1), on(5));
+}
+
+#[test]
+fn a_budget_is_never_overdrawn_and_its_end_is_told() {
+    let oracle = oracle(Tail::Gaussian, 1);
+    for budget in [0, 1, 100, 255, 256, 257, 500] {
+        for grade in [DECLARED, KURTOSIS, Grade::Approximate] {
+            let certificate = certify(&oracle, 0.05, Request { budget: Some(budget), ..request(grade) }, 1);
+            assert!(certificate.samples <= budget);
+            assert_eq!(certificate.verdict, Verdict::OutOfBudget, "{budget} {certificate:?}");
+        }
+    }
+    let nothing = certify(&oracle, 0.05, Request { budget: Some(0), ..request(DECLARED) }, 1);
+    assert_eq!(nothing.statement(), "no bound: too few samples were allowed");
+}
+
+#[test]
+fn a_gradient_far_above_the_target_is_seen_to_be() {
+    let oracle = oracle(Tail::Gaussian, 2);
+    let certificate = certify(&oracle, 5.0, request(DECLARED), 1);
+    assert_eq!(certificate.verdict, Verdict::Above);
+    assert!((certificate.samples as f64) < 5.0 * UNIT);
+}
+
+#[test]
+fn without_noise_a_certificate_is_nearly_exact() {
+    let silent = Noise { growth: 0.0, floor: 0.0, tail: Tail::Gaussian };
+    let oracle = Noisy::new(Box::new(Quadratic { spectrum: vec![1.0] }), silent, vec![0.0]).unwrap();
+    let certificate = certify(&oracle, 0.08, request(Grade::Variance(0.0)), 1);
+    assert_eq!(certificate.verdict, Verdict::Certified);
+    let bound = certificate.bound.unwrap();
+    assert!((0.08..=0.1).contains(&bound), "{bound}");
+}
+
+#[test]
+fn the_statement_names_confidence_and_assumption_and_never_calls_an_approximation_certain() {
+    let oracle = oracle(Tail::Gaussian, 1);
+    let of = |grade| certify(&oracle, 0.03, request(grade), 1).statement();
+    let declared = of(DECLARED);
+    assert!(
+        declared.starts_with("With probability at least 95 %") && declared.contains("<= 1 at x (declared)")
+    );
+    assert!(of(KURTOSIS).contains("kurtosis at most 100 (assumed; samples cannot verify it)"));
+    assert!(of(Grade::Approximate).ends_with("by normal approximation; not a guarantee."));
+}
+
+#[test]
+fn the_attempts_of_a_run_share_its_error() {
+    let total: f64 = (1..=100_000).map(|i| delta_of_attempt(DELTA, i)).sum();
+    assert!(total <= DELTA && total > 0.999 * DELTA);
+    // Different attempts draw different samples.
+    let oracle = oracle(Tail::Gaussian, 1);
+    let bound = |attempt| {
+        Certifier::start(&oracle, &[0.03], request(DECLARED), 1, attempt).unwrap().finish().unwrap()
+    };
+    assert_ne!(bound(1).bound, bound(2).bound);
+}
+
+#[test]
+fn requests_that_mean_nothing_are_refused_with_the_number() {
+    let oracle = oracle(Tail::Gaussian, 1);
+    let refuse = |request, x: &[f64]| Certifier::start(&oracle, x, request, 1, 0).unwrap_err().to_string();
+    let base = request(DECLARED);
+    assert_eq!(
+        refuse(Request { target: 0.0, ..base }, &[0.0]),
+        "certificate: target must be positive and finite, but is 0"
+    );
+    assert!(
+        refuse(Request { delta: 1.0, ..base }, &[0.0]).contains("delta must be strictly between 0 and 1")
+    );
+    assert!(refuse(Request { grade: Grade::Variance(-1.0), ..base }, &[0.0]).contains("variance"));
+    assert!(refuse(Request { grade: Grade::Kurtosis(0.5), ..base }, &[0.0]).contains("kurtosis"));
+    assert!(refuse(Request { guess: Some(f64::NAN), ..base }, &[0.0]).contains("guess"));
+    assert!(refuse(base, &[f64::NAN]).contains("the point"));
+    assert_eq!(refuse(base, &[0.0, 0.0]), RequestError::Dimension { point: 2, oracle: 1 }.to_string());
+}
