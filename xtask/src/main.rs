@@ -18,7 +18,9 @@ fn main() -> ExitCode {
     let succeeded = match command.as_str() {
         "test" => cargo(&["test", "--workspace"], &rest, &[]),
         "check" => check(),
-        "bench" => cargo(&["bench", "--package", "pasta-opt", "--bench", "ratios", "--"], &rest, &[]),
+        "bench" => ["ratios", "hard"]
+            .iter()
+            .all(|bench| cargo(&["bench", "--package", "pasta-opt", "--bench", bench, "--"], &rest, &[])),
         _ => {
             eprintln!("{HELP}");
             false

@@ -1,13 +1,16 @@
 //! `pasta`: plan, run and check stochastic optimisation under unbounded variance.
-#![expect(clippy::print_stderr, reason = "stderr is where a program talks")]
 
 mod demo;
+mod duel;
 mod error;
+mod instance;
 mod plan;
 mod report;
+mod reproduce;
 mod solve;
 mod spec;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -30,7 +33,10 @@ struct Program {
 #[derive(Subcommand)]
 enum Command {
     Demo(demo::Arguments),
+    Duel(duel::Arguments),
+    Instance(instance::Arguments),
     Plan(plan::Arguments),
+    Reproduce(reproduce::Arguments),
     Solve(solve::Arguments),
     Resume(solve::ResumeArguments),
 }
@@ -38,12 +44,16 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Program::parse().command {
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Duel(arguments) => duel::run(&arguments),
+        Command::Instance(arguments) => instance::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Solve(arguments) => solve::run(&arguments),
         Command::Resume(arguments) => solve::resume(&arguments),
     };
     let exit = outcome.unwrap_or_else(|failure: Failure| {
-        eprintln!("{failure}");
+        // A closed stderr is no reason to fail otherwise than by the exit code.
+        let _ = writeln!(std::io::stderr(), "{failure}");
         failure.exit
     });
     ExitCode::from(exit as u8)

@@ -21,8 +21,8 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 fn main() {
     // Cargo passes `--bench`; anything that is not an option is a name to look for.
     let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
-    let benchmarks: [(&str, fn(&str)); 4] = [
-        ("exact-batch", exact_batch),
+    let benchmarks = [
+        ("exact-batch", exact_batch as fn(&str)),
         ("vector-work", vector_work),
         ("small-step", small_step),
         ("two-threads", two_threads),
@@ -34,17 +34,23 @@ fn main() {
 }
 
 /// A step on an oracle that draws a batch from the law of its sum: a batch of 10^12 over a batch of one.
+///
+/// A batch of one needs no division of g by n, and where one two-point draw moves all coordinates that division
+/// is a good part of the step. Over a batch of two, which divides as well, only what N itself costs is left.
 fn exact_batch(name: &str) {
-    for (law, tail) in [("Gaussian", Tail::Gaussian), ("two-point", Tail::TwoPoint { probability: 0.3 })] {
+    let two_point = Tail::TwoPoint { probability: 0.3 };
+    for (law, tail, few) in
+        [("Gaussian", Tail::Gaussian, 1), ("two-point", two_point, 1), ("two-point", two_point, 2)]
+    {
         for (d, steps) in [(1, 20_000), (100, 2_000), (100_000, 2)] {
             let start = vec![1.0; d];
             let noise = Noise { growth: 1.0, floor: 1.0, tail };
             let quadratic = Box::new(Quadratic { spectrum: vec![1.0; d] });
             let oracle = Noisy::new(quadratic, noise, start.clone()).expect("a valid noise");
-            let [mut huge, mut one] = [1_000_000_000_000, 1].map(|n| endless(&oracle, plain(n), &start));
-            let [huge, one] = fastest(100, || advance(&mut huge, steps), || advance(&mut one, steps));
-            let what = format!("step, {law}, d = {d}: N = 10^12 over N = 1");
-            print_row(name, &what, huge / one, Goal::AtMost(1.2));
+            let [mut huge, mut small] = [1_000_000_000_000, few].map(|n| endless(&oracle, plain(n), &start));
+            let [huge, small] = fastest(200, || advance(&mut huge, steps), || advance(&mut small, steps));
+            let what = format!("step, {law}, d = {d}: N = 10^12 over N = {few}");
+            print_row(name, &what, huge / small, Goal::AtMost(1.2));
         }
     }
 }
@@ -54,7 +60,8 @@ fn exact_batch(name: &str) {
 /// Both count as STREAM does: each vector read and each vector written once, without the line that a cache
 /// fetches before it is overwritten. The triad reads two and writes one. A step reads x, g and x0 and writes
 /// x_{t+1}; it reads the anchor where beta > 0; a batch of n > 1 also writes g; and PAGE's correction reads
-/// the sum of differences and writes g.
+/// the sum of differences and writes g. (Counting the fetched lines would lower the ratios by a factor
+/// between .94 and .86: of the step's vectors fewer are overwritten unread.)
 fn vector_work(name: &str) {
     const TRIAD: f64 = 3.0;
     let d = 10_000_000;
@@ -72,7 +79,7 @@ fn vector_work(name: &str) {
         let oracle = Free { dimension: d };
         let mut walk = endless(&oracle, schedule, &b);
         let mut a = vec![0.0; d];
-        let [step, triad] = fastest(20, || advance(&mut walk, 1), || add_scaled(&mut a, &b, 3.0, &c));
+        let [step, triad] = fastest(60, || advance(&mut walk, 1), || add_scaled(&mut a, &b, 3.0, &c));
         let what = format!("bytes/s, d = 10^7, {what}: step over triad");
         print_row(name, &what, (vectors / step) / (TRIAD / triad), Goal::AtLeast(0.8));
     }

@@ -57,8 +57,8 @@ pub(crate) enum Blend<'s> {
     Ready,
 }
 
-/// Coordinates handled together: small enough for the first-level cache, so that the two loops below read
-/// memory once.
+/// Coordinates handled together: small enough for the first-level cache, so that the two loops over a block
+/// read memory once.
 const BLOCK: usize = 512;
 
 /// Algorithm 1's vector work in one pass: completes g_t, writes x_{t+1} = beta a + (1 - beta) x_t - eta g_t
@@ -69,46 +69,63 @@ pub(crate) fn anchored_step(
     eta: f64,
     blend: Blend<'_>,
     g: &mut [f64],
+    points: [&[f64]; 3],
+    next: &mut [f64],
+) -> f64 {
+    if beta == 0.0 {
+        blended_step(blend, |x, _, g| x - eta * g, g, points, next)
+    } else {
+        blended_step(blend, |x, a, g| beta * a + (1.0 - beta) * x - eta * g, g, points, next)
+    }
+}
+
+/// [`anchored_step`] with x_{t+1} = moved(x_t, a, g_t).
+#[inline]
+fn blended_step(
+    blend: Blend<'_>,
+    moved: impl Fn(f64, f64, f64) -> f64,
+    g: &mut [f64],
     [x, anchor, start]: [&[f64]; 3],
     next: &mut [f64],
 ) -> f64 {
     // Where there is no sum of differences, x stands in for it and is not looked at.
     match blend {
-        Blend::Divide(n) if n != 1.0 => pass(beta, eta, |g, _| g / n, g, [x, anchor, start, x], next),
-        Blend::AddMean { sum, n } => pass(beta, eta, |g, sum| g + sum / n, g, [x, anchor, start, sum], next),
-        Blend::Divide(_) | Blend::Ready => pass(beta, eta, |g, _| g, g, [x, anchor, start, x], next),
+        Blend::Divide(n) if n != 1.0 => pass(|g, _| g / n, moved, g, [x, anchor, start, x], next),
+        Blend::AddMean { sum, n } => pass(|g, sum| g + sum / n, moved, g, [x, anchor, start, sum], next),
+        Blend::Divide(_) | Blend::Ready => pass(|g, _| g, moved, g, [x, anchor, start, x], next),
     }
 }
 
-/// [`anchored_step`] with g_t = complete(g, sum). One loop for both, so that the divisions overlap with the
+/// [`blended_step`] with g_t = completed(g, sum). Both are written in one loop: the divisions overlap with the
 /// traffic.
 #[inline]
 fn pass(
-    beta: f64,
-    eta: f64,
-    complete: impl Fn(f64, f64) -> f64,
+    completed: impl Fn(f64, f64) -> f64,
+    moved: impl Fn(f64, f64, f64) -> f64,
     g: &mut [f64],
     [x, anchor, start, sum]: [&[f64]; 4],
     next: &mut [f64],
 ) -> f64 {
+    let d = x.len();
     let mut distance2 = 0.0;
-    let mut from = 0;
-    while from < x.len() {
-        let block = from..(from + BLOCK).min(x.len());
-        from = block.end;
-        let (x, sum) = (&x[block.clone()], &sum[block.clone()]);
+    if d <= LANES {
+        // The same without blocks and lanes, which would be most of the work.
+        let (g, next, anchor, start, sum) =
+            (&mut g[..d], &mut next[..d], &anchor[..d], &start[..d], &sum[..d]);
+        for i in 0..d {
+            g[i] = completed(g[i], sum[i]);
+            next[i] = moved(x[i], anchor[i], g[i]);
+            distance2 += (next[i] - start[i]) * (next[i] - start[i]);
+        }
+        return distance2;
+    }
+    for from in (0..d).step_by(BLOCK) {
+        let block = from..(from + BLOCK).min(d);
+        let (x, anchor, sum) = (&x[block.clone()], &anchor[block.clone()], &sum[block.clone()]);
         let (g, next) = (&mut g[block.clone()], &mut next[block.clone()]);
-        if beta == 0.0 {
-            for (((next, x), g), sum) in next.iter_mut().zip(x).zip(g).zip(sum) {
-                *g = complete(*g, *sum);
-                *next = x - eta * *g;
-            }
-        } else {
-            let anchor = &anchor[block.clone()];
-            for ((((next, x), g), sum), a) in next.iter_mut().zip(x).zip(g).zip(sum).zip(anchor) {
-                *g = complete(*g, *sum);
-                *next = beta * a + (1.0 - beta) * x - eta * *g; // x_{t+1}
-            }
+        for ((((next, x), a), g), sum) in next.iter_mut().zip(x).zip(anchor).zip(g).zip(sum) {
+            *g = completed(*g, *sum);
+            *next = moved(*x, *a, *g);
         }
         distance2 += squared_distance(next, &start[block]);
     }

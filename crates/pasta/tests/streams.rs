@@ -1,6 +1,5 @@
 //! Value stability: the random streams and the first steps of a run on every problem, pinned. A change here changes the
 //! result of every run, so it needs a line under "Random stream" in the changelog.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use pasta_opt::draws::{Address, Role};
 use pasta_opt::prelude::*;

@@ -52,7 +52,7 @@ impl FromArgMatches for ConstantFlags {
 }
 
 /// A number as people write it: 3, 0.5, 1e-3.
-pub(super) fn number(text: &str) -> Result<f64, String> {
+pub(crate) fn number(text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| "not a number".to_owned())
 }
 

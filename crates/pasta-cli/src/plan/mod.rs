@@ -1,12 +1,12 @@
 //! `pasta plan`: what a run would do, promise and cost, before it draws a sample.
 
 mod compare;
-mod flags;
+pub(crate) mod flags;
 mod limit;
 mod principle;
 mod regime;
 mod single;
-mod text;
+pub(crate) mod text;
 
 use clap::Args;
 use flags::{ConstantFlags, count, number};

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use crate::error::{Exit, Failure};
 
 /// An answer that can be printed either way.
-pub(super) trait Report: Serialize {
+pub(crate) trait Report: Serialize {
     /// For people: at most [`WIDTH`] columns.
     fn text(&self) -> String;
 }
@@ -17,7 +17,7 @@ pub(super) trait Report: Serialize {
 const WIDTH: u16 = 80;
 
 /// Prints an answer to stdout.
-pub(super) fn print(report: &impl Report, as_json: bool) -> Result<Exit, Failure> {
+pub(crate) fn print(report: &impl Report, as_json: bool) -> Result<Exit, Failure> {
     let text = if as_json { serde_json::to_string(report).map_err(Failure::system)? } else { report.text() };
     match writeln!(io::stdout().lock(), "{text}") {
         // Nobody listens any more: not our failure.
@@ -28,7 +28,7 @@ pub(super) fn print(report: &impl Report, as_json: bool) -> Result<Exit, Failure
 }
 
 /// Lines of a label and a value.
-pub(super) fn labelled(rows: &[(&str, String)]) -> String {
+pub(crate) fn labelled(rows: &[(&str, String)]) -> String {
     let mut table = plain();
     table.add_rows(rows.iter().map(|(label, value)| [*label, value.as_str()]));
     trimmed(&table)
@@ -77,12 +77,12 @@ fn trimmed(table: &Table) -> String {
 const NO_BREAK: &str = "\u{a0}";
 
 /// Text that a table does not break; its spaces are plain again when it is printed.
-pub(super) fn unbroken(text: &str) -> String {
+pub(crate) fn unbroken(text: &str) -> String {
     text.replace(' ', NO_BREAK)
 }
 
 /// Six significant digits.
-pub(super) fn real(value: f64) -> String {
+pub(crate) fn real(value: f64) -> String {
     exactly(format!("{value:.5e}").parse().unwrap_or(value))
 }
 
@@ -92,7 +92,7 @@ pub(super) fn rough(value: f64) -> String {
 }
 
 /// A limit from above, in four digits that do not exceed it.
-pub(super) fn ceiling(limit: f64) -> String {
+pub(crate) fn ceiling(limit: f64) -> String {
     if !(limit > 0.0 && limit.is_finite()) {
         return real(limit);
     }
@@ -101,7 +101,7 @@ pub(super) fn ceiling(limit: f64) -> String {
 }
 
 /// A count in full, its digits in threes, or in three digits from 10^15 on.
-pub(super) fn whole(count: u128) -> String {
+pub(crate) fn whole(count: u128) -> String {
     if (count as f64) < IN_FULL { grouped(count) } else { format!("{:.2e}", count as f64) }
 }
 
@@ -117,7 +117,7 @@ pub(super) fn at_most(samples: f64) -> String {
 }
 
 /// A lower bound on a number of samples: rounded down where it is large.
-pub(super) fn at_least(samples: f64) -> String {
+pub(crate) fn at_least(samples: f64) -> String {
     match samples {
         samples if samples < 1e4 => real(samples),
         samples if samples < IN_FULL => grouped(samples as u128),
@@ -148,7 +148,7 @@ fn grouped(count: u128) -> String {
 }
 
 /// "L = 3, Delta = 1.6, ..", the values as they were given.
-pub(super) fn given(constants: &Constants) -> String {
+pub(crate) fn given(constants: &Constants) -> String {
     let known: Vec<_> = constants.known().map(|(constant, value)| equation(constant, value)).collect();
     known.join(", ")
 }
@@ -167,7 +167,7 @@ pub(super) fn exactly(value: f64) -> String {
 }
 
 /// The constants as an object, by name.
-pub(super) struct Echo(pub(super) Constants);
+pub(crate) struct Echo(pub(crate) Constants);
 
 impl Serialize for Echo {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

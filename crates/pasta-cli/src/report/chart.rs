@@ -68,7 +68,6 @@ pub(crate) enum Tone {
     Blue,
     Red,
     Green,
-    #[expect(dead_code, reason = "the palette is whole before the pages that need all of it")]
     Pink,
     Grey,
 }

@@ -30,7 +30,10 @@ pub(crate) enum Part {
     Figure(Chart),
     Table(Table),
     /// A table whose rows lead to the sections with these headings.
-    Contents { table: Table, headings: Vec<String> },
+    Contents {
+        table: Table,
+        headings: Vec<String>,
+    },
 }
 
 const STYLE: &str = concat!(include_str!("page.css"), include_str!("chart.css"));

@@ -19,33 +19,36 @@ use summary::Summary;
 use crate::error::{Exit, Failure};
 use crate::spec::{self, Method, Overrides, Spec};
 
+/// The long help: a whole file, ready to copy.
+const HELP: &str = r#"Run what a problem file describes: a problem, its noise, and a recipe or another method.
+
+A file has the tables [problem], [noise] and [recipe]:
+
+    seed = 1
+    budget = 1e9                # stop before drawing more samples than this (optional)
+    threads = 2                 # changes the time, not a bit of the result (optional)
+    output = "runs/bowl"        # trace, checkpoint, result; nothing is written without it
+
+    [problem]
+    name = "sine-bowl"
+    start = [1.2]
+
+    [noise]
+    tail = "gaussian"           # or student-t (dof), lognormal (sigma), two-point (probability)
+    growth = 9.0                # B: the variance is B^2 |x - x0|^2 + b^2
+    floor = 1.0                 # b
+
+    [recipe]
+    name = "smooth"             # any recipe of `pasta plan`, or sgd, sgd-decaying, clipped-sgd,
+    target = 0.1                # halpern, krasnoselskii-mann, storm
+    constants = "problem"       # or a table [recipe.constants] with smoothness, gap, ..
+
+Flags override the file. Ctrl-C and SIGTERM write a checkpoint into the output folder, or into
+FILE.interrupted if there is none; `pasta resume DIR` goes on, bit for bit."#;
+
 /// Run what a problem file describes: a problem, its noise, and a recipe or another method.
-///
-/// A file has the tables [problem], [noise] and [recipe]:
-///
-///     seed = 1
-///     budget = 1e9                # stop before drawing more samples than this (optional)
-///     threads = 2                 # changes the time, not a bit of the result (optional)
-///     output = "runs/bowl"        # trace, checkpoint, result; nothing is written without it
-///
-///     [problem]
-///     name = "sine-bowl"
-///     start = [1.2]
-///
-///     [noise]
-///     tail = "gaussian"           # or student-t (dof), lognormal (sigma), two-point (probability)
-///     growth = 9.0                # B: the variance is B^2 |x - x0|^2 + b^2
-///     floor = 1.0                 # b
-///
-///     [recipe]
-///     name = "smooth"             # any recipe of `pasta plan`, or sgd, sgd-decaying, clipped-sgd,
-///     target = 0.1                # halpern, krasnoselskii-mann, storm
-///     constants = "problem"       # or a table [recipe.constants] with smoothness, gap, ..
-///
-/// Flags override the file. Ctrl-C and SIGTERM write a checkpoint into the output folder, or into
-/// FILE.interrupted if there is none; `pasta resume DIR` goes on, bit for bit.
 #[derive(Args)]
-#[command(verbatim_doc_comment)]
+#[command(long_about = HELP)]
 pub(crate) struct Arguments {
     /// The problem file.
     file: PathBuf,

@@ -13,20 +13,22 @@ pub enum Mask {
 }
 
 impl Mask {
-    /// Overwrites `mask` with m_i at x = y/lambda.
-    pub(super) fn evaluate(self, y: &[f64], lambda: f64, mask: &mut [f64]) {
+    /// Calls `hide(i, m_i)` for every coordinate, counted from 0, whose m_i at x = y/lambda is not zero. They are the
+    /// last ones, so this costs what lies beyond the frontier.
+    pub(super) fn visit(self, y: &[f64], lambda: f64, mut hide: impl FnMut(usize, f64)) {
         match self {
-            Self::Basic => {
-                let frontier = super::progress(y, 0.25 * lambda);
-                mask[..frontier].fill(0.0);
-                mask[frontier..].fill(1.0);
-            }
+            Self::Basic => (super::progress(y, 0.25 * lambda)..y.len()).for_each(|i| hide(i, 1.0)),
             Self::MeanSquareSmooth => {
                 // Theta_i = Gamma(1 - (sum over k >= i of Gamma(|x_k|)^2)^(1/2)), from the far end.
                 let mut tail = 0.0;
-                for (m, y) in mask.iter_mut().zip(y).rev() {
+                for (i, y) in y.iter().enumerate().rev() {
                     tail += gamma((y / lambda).abs()).powi(2);
-                    *m = gamma(1.0 - tail.sqrt());
+                    let m = gamma(1.0 - tail.sqrt());
+                    // The sum only grows: all that come before are zero, too.
+                    if m == 0.0 {
+                        break;
+                    }
+                    hide(i, m);
                 }
             }
         }

@@ -49,7 +49,9 @@ pub enum InstanceError {
     #[error(transparent)]
     Constants(#[from] RecipeError),
     /// The target is too large for a chain of two coordinates.
-    #[error("the {theorem} instance needs eps <= {largest:e}, but eps = {target:e}")]
+    #[error(
+        "the {theorem} instance needs T >= 2, that is eps <= {largest:e}, but eps = {target:e} gives T = {chain}"
+    )]
     Target {
         /// Which instance.
         theorem: &'static str,
@@ -57,6 +59,8 @@ pub enum InstanceError {
         largest: f64,
         /// The target.
         target: f64,
+        /// T.
+        chain: u64,
     },
     /// The noise grows too fast for mean-square smoothness.
     #[error(
@@ -68,6 +72,16 @@ pub enum InstanceError {
         /// B.
         growth: f64,
     },
+    /// A parameter of the instance cannot be held, or divided by, in doubles.
+    #[error("the {theorem} instance needs {name} between 1e-300 and 1e300, but {name} = {value:e}")]
+    Range {
+        /// Which instance.
+        theorem: &'static str,
+        /// p, D, lambda, or the scale.
+        name: &'static str,
+        /// Its value, as far as doubles go.
+        value: f64,
+    },
     /// The rotation does not fit.
     #[error(transparent)]
     Rotation(#[from] RotationError),
@@ -76,19 +90,8 @@ pub enum InstanceError {
 impl HardInstance {
     /// The instance of Theorem 1.
     pub fn smooth(limit: LowerSmooth) -> Result<Self, InstanceError> {
-        let bound = limit.evaluate()?;
-        if !bound.admissible {
-            let (largest, target) = (bound.eps_max, limit.target);
-            return Err(InstanceError::Target { theorem: "smooth", largest, target });
-        }
-        Ok(Self {
-            mask: Mask::Basic,
-            gap: limit.gap,
-            target: limit.target,
-            bound,
-            rotation: None,
-            name: format!("hard instance {limit:?}"),
-        })
+        let name = format!("hard instance {limit:?}");
+        Self::new(Mask::Basic, limit.gap, limit.target, limit.evaluate()?, name)
     }
 
     /// The instance of Theorem 2.
@@ -97,18 +100,30 @@ impl HardInstance {
         if limit.growth >= limit.growth_limit() {
             return Err(InstanceError::Growth { limit: limit.growth_limit(), growth: limit.growth });
         }
-        if !bound.admissible {
-            let (largest, target) = (bound.eps_max, limit.target);
-            return Err(InstanceError::Target { theorem: "mean-square smooth", largest, target });
+        let name = format!("hard instance {limit:?}");
+        Self::new(Mask::MeanSquareSmooth, limit.gap, limit.target, bound, name)
+    }
+
+    fn new(
+        mask: Mask,
+        gap: f64,
+        target: f64,
+        bound: LowerBound,
+        name: String,
+    ) -> Result<Self, InstanceError> {
+        let theorem = match mask {
+            Mask::Basic => "smooth",
+            Mask::MeanSquareSmooth => "mean-square smooth",
+        };
+        let LowerBound { admissible, eps_max: largest, chain, p, reach, lambda, scale, .. } = bound;
+        if !admissible {
+            return Err(InstanceError::Target { theorem, largest, target, chain });
         }
-        Ok(Self {
-            mask: Mask::MeanSquareSmooth,
-            gap: limit.gap,
-            target: limit.target,
-            bound,
-            rotation: None,
-            name: format!("hard instance {limit:?}"),
-        })
+        let parameters = [("p", p), ("D", reach), ("lambda", lambda), ("scale", scale)];
+        match parameters.into_iter().find(|(_, value)| !(1e-300..1e300).contains(value)) {
+            Some((name, value)) => Err(InstanceError::Range { theorem, name, value }),
+            None => Ok(Self { mask, gap, target, bound, rotation: None, name }),
+        }
     }
 
     /// The same instance with y = U' x, U the rotation's orthonormal columns.
@@ -151,7 +166,7 @@ impl HardInstance {
     /// m_i of the mask at y.
     pub fn mask_at(&self, y: &[f64]) -> Vec<f64> {
         let mut mask = vec![0.0; y.len()];
-        self.mask.evaluate(y, self.bound.lambda, &mut mask);
+        self.mask.visit(y, self.bound.lambda, |i, m| mask[i] = m);
         mask
     }
 
@@ -196,20 +211,10 @@ impl HardInstance {
         *out_u += switch_slope * chain_value;
         // grad Fs = 2 eps grad Fbar(y/lambda).
         let factor = 2.0 * self.target * switch;
-        match (reveal, self.mask) {
-            (None, _) => out_y.iter_mut().for_each(|g| *g *= factor),
-            (Some(reveal), Mask::Basic) => {
-                let (known, hidden) = out_y.split_at_mut(progress(y, 0.25 * lambda));
-                known.iter_mut().for_each(|g| *g *= factor);
-                hidden.iter_mut().for_each(|g| *g *= factor * reveal);
-            }
-            (Some(reveal), Mask::MeanSquareSmooth) => {
-                let mut mask = vec![0.0; y.len()];
-                self.mask.evaluate(y, lambda, &mut mask);
-                for (g, m) in out_y.iter_mut().zip(&mask) {
-                    *g *= factor * (1.0 + m * (reveal - 1.0));
-                }
-            }
+        out_y.iter_mut().for_each(|g| *g *= factor);
+        if let Some(reveal) = reveal {
+            // 1 + m (z/p - 1), so written that it is z/p itself where m = 1.
+            self.mask.visit(y, lambda, |i, m| out_y[i] *= (1.0 - m) + m * reveal);
         }
         slope_value + switch * chain_value
     }

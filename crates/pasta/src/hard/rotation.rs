@@ -26,6 +26,16 @@ pub enum RotationError {
         /// Columns given.
         columns: usize,
     },
+    /// Not as many entries as rows times columns.
+    #[error("{columns} columns of {rows} rows are not {entries} entries")]
+    Entries {
+        /// Rows given.
+        rows: usize,
+        /// Columns given.
+        columns: usize,
+        /// Entries given.
+        entries: usize,
+    },
     /// The columns are not orthonormal.
     #[error("the columns are not orthonormal: U'U differs from the identity by {error:e}")]
     NotOrthonormal {
@@ -38,7 +48,7 @@ impl Rotation {
     /// A rotation drawn from the uniform law, by the QR factors of a Gaussian matrix.
     pub fn random(rows: usize, columns: usize, seed: u64) -> Result<Self, RotationError> {
         if rows < columns || columns == 0 {
-            return Err(RotationError::Shape { chain: columns, rows, columns });
+            return Err(RotationError::Shape { chain: columns.max(1), rows, columns });
         }
         let mut xi = Address { seed, role: Role::Setup, step: 0, sample: 0 }.stream();
         let gaussian = DMatrix::from_fn(rows, columns, |_, _| xi.normal());
@@ -55,8 +65,11 @@ impl Rotation {
 
     /// A rotation with these columns, one after another.
     pub fn from_columns(rows: usize, columns: usize, entries: Vec<f64>) -> Result<Self, RotationError> {
-        if rows < columns || entries.len() != rows * columns {
-            return Err(RotationError::Shape { chain: columns, rows, columns });
+        if rows < columns || columns == 0 {
+            return Err(RotationError::Shape { chain: columns.max(1), rows, columns });
+        }
+        if rows.checked_mul(columns) != Some(entries.len()) {
+            return Err(RotationError::Entries { rows, columns, entries: entries.len() });
         }
         let matrix = DMatrix::from_vec(rows, columns, entries);
         let error = (matrix.tr_mul(&matrix) - DMatrix::identity(columns, columns)).amax();
@@ -73,6 +86,11 @@ impl Rotation {
     /// d.
     pub fn dim(&self) -> usize {
         self.columns.nrows()
+    }
+
+    /// The columns of U, one after another.
+    pub fn columns(&self) -> impl Iterator<Item = &[f64]> {
+        self.columns.as_slice().chunks_exact(self.dim())
     }
 
     pub(super) fn identity(&self) -> &str {

@@ -193,7 +193,9 @@ impl Noise {
         positive("floor", self.floor)?;
         let (name, needs, got, met) = match self.tail {
             Tail::Gaussian => return Ok(()),
-            Tail::StudentT { dof } => ("dof", "finite and more than 2 (finite variance)", dof, dof > 2.0 && dof.is_finite()),
+            Tail::StudentT { dof } => {
+                ("dof", "finite and more than 2 (finite variance)", dof, dof > 2.0 && dof.is_finite())
+            }
             Tail::Lognormal { sigma } => {
                 ("sigma", "in (0, 5] (beyond, doubles lose the law)", sigma, sigma > 0.0 && sigma <= 5.0)
             }
