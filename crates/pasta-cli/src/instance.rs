@@ -285,7 +285,7 @@ fn evaluate(instance: &HardInstance, Point { u, y, z }: Point) -> Result<Evaluat
     let stochastic_gradient = z.map(|z| {
         let mut out = vec![0.0; x.len()];
         instance.stochastic_gradient(&x, z, &mut out);
-        out.iter().map(without_sign).collect::<Vec<_>>()
+        out.iter().copied().map(without_sign).collect::<Vec<_>>()
     });
     let value = instance.value(&x);
     let numbers =
@@ -295,7 +295,7 @@ fn evaluate(instance: &HardInstance, Point { u, y, z }: Point) -> Result<Evaluat
     }
     Ok(Evaluated {
         value,
-        gradient: gradient.iter().map(without_sign).collect(),
+        gradient: gradient.iter().copied().map(without_sign).collect(),
         stochastic_gradient,
         mask: instance.mask_at(&y),
         prog_quarter: instance.progress(&y, 0.25),
@@ -309,6 +309,6 @@ fn evaluate(instance: &HardInstance, Point { u, y, z }: Point) -> Result<Evaluat
 }
 
 /// A zero without its sign, which means nothing here.
-fn without_sign(x: &f64) -> f64 {
+fn without_sign(x: f64) -> f64 {
     x + 0.0
 }
