@@ -277,7 +277,7 @@ fn evaluate(instance: &HardInstance, Point { u, y, z }: Point) -> Result<Evaluat
         return Err(format!("y has {} entries, but the chain has T = {chain}", y.len()));
     }
     if let Some(z) = z.filter(|z| !(0.0..=1.0).contains(z)) {
-        return Err(format!("z must be from 0 to 1, a draw or the mean of a batch, but is {z}"));
+        return Err(format!("z must be from 0 to 1, a draw or the mean of a batch, but is {z:?}"));
     }
     let x: Vec<f64> = [u].iter().chain(&y).copied().collect();
     let mut gradient = vec![0.0; x.len()];

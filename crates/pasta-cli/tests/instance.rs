@@ -183,7 +183,7 @@ fn settings_without_an_instance_are_refused_with_the_condition_and_both_numbers(
     refuses(&mut pasta(&format!("{smooth} --target nan")), &["positive", "target = NaN"]);
     refuses(&mut pasta(&format!("{smooth} --target -1")), &["positive", "target = -1"]);
     refuses(&mut pasta(&format!("{smooth} --target tiny")), &["--target", "not a number"]);
-    refuses(&mut pasta(&format!("{smooth} --target 1e-12")), &["T would be", "more than 2^63"]);
+    refuses(&mut pasta(&format!("{smooth} --target 1e-13")), &["T would be", "more than 2^63"]);
     let mss = "mss --ms-smoothness 1 --gap 1 --floor 0 --target 0.00085";
     let fast = &mut pasta(&format!("{mss} --growth 1e-3"));
     refuses(fast, &["B < varsigma Lbar/(96 lbar1) = 7.304369918699187e-4", "B = 1e-3"]);
@@ -216,10 +216,7 @@ fn points_of_the_wrong_shape_are_refused_with_their_place() {
     );
     for z in ["1.5", "-0.1", "-1e-300"] {
         let point = format!(r#"{{"u": 1, "y": [0,0,0,0,0,0,0,0], "z": {z}}}"#);
-        refuses_point(
-            &point,
-            &["point 1 of 1: z must be from 0 to 1", &format!("but is {z}").replace("e-300", "")],
-        );
+        refuses_point(&point, &["point 1 of 1: z must be from 0 to 1", &format!("but is {z}")]);
     }
     refuses_point(r#"{"u": 1}"#, &["missing field `y`", "line 1 column 8"]);
     refuses_point(r#"{"y": []}"#, &["missing field `u`"]);
@@ -240,7 +237,7 @@ fn points_of_the_wrong_shape_are_refused_with_their_place() {
 #[test]
 fn what_is_no_json_is_refused_with_line_and_column() {
     refuses_point("", &["standard input: EOF while parsing a value at line 1 column 0"]);
-    refuses_point("{\"u\": 1,\n \"y\": [0 0]}", &["expected `,` or `]` at line 2 column 9"]);
+    refuses_point("{\"u\": 1,\n \"y\": [0 0]}", &["expected `,` or `]` at line 2 column 10"]);
     refuses_point(r#"{"u": NaN, "y": []}"#, &["expected value at line 1 column 7"]);
     refuses_point(r#"{"u": 1e999, "y": []}"#, &["number out of range at line 1 column 11"]);
     let missing = &mut pasta(&format!("{SMOOTH} --at no/such/file.json"));

@@ -51,7 +51,7 @@ pub(super) struct Safe {
 }
 
 impl Safe {
-    /// Whether a method keeps to its limit by chance alone in all but this part of the duels.
+    /// How often, at most, the check fails by chance though the method respects zeros.
     const DELTA: f64 = 0.05;
 
     pub(super) fn of(instance: &Instance, runs: usize) -> Self {
@@ -87,7 +87,7 @@ pub(super) struct Outcome {
 pub(super) struct Score {
     pub(super) samples: Quartiles,
     evaluations: Quartiles,
-    steps: Quartiles,
+    pub(super) steps: Quartiles,
     /// prog_1 of the last point.
     progress: Quartiles,
     /// Median samples over (T - 1)/(2p).
@@ -195,8 +195,28 @@ impl Findings {
         if !remarks.is_empty() {
             parts.push(remarks.join("\n"));
         }
+        parts.extend(self.surprise());
         parts.extend(self.page.as_ref().map(|page| format!("Page with the curves: {}", page.display())));
         parts.join("\n\n")
+    }
+
+    /// What a reader who knows the recipe's promise will wonder about.
+    fn surprise(&self) -> Option<String> {
+        let ((sgd, single), (_, batched)) = self.one_sample_and_batches()?;
+        let enough = match sgd.leap {
+            Some(leap) if leap > 1.0 => "one lucky sample a coordinate is enough",
+            _ => "one sample a step is good enough to go by",
+        };
+        let more = if self.page.is_some() {
+            "the page says more"
+        } else {
+            "--output DIR writes a page that says more"
+        };
+        Some(format!(
+            "smooth took {} times the samples of sgd: on this instance {enough}.\n\
+             That is not what the recipe's batches are for; {more}.",
+            count(batched.samples.median / single.samples.median)
+        ))
     }
 
     fn tables(&self) -> [String; 3] {
@@ -217,11 +237,11 @@ impl Findings {
             caption: format!("Samples until |grad F| <= eps, {over}"),
             columns: columns(&[
                 ("method", Align::Left),
-                ("reached", Align::Right),
                 ("samples", Align::Right),
                 ("quartiles", Align::Right),
                 ("/ sharp", Align::Right),
                 ("/ closed", Align::Right),
+                ("reached", Align::Left),
             ]),
             rows: self.methods.iter().map(Outcome::cells).collect(),
         }
@@ -258,10 +278,20 @@ impl Findings {
         self.methods.iter().filter_map(|outcome| outcome.remark(self.limits)).collect()
     }
 
-    pub(super) fn of(&self, method: &str) -> Option<&Outcome> {
-        self.methods.iter().find(|outcome| outcome.method == method)
+    /// sgd and smooth, if both got there in all their runs and the former with fewer samples.
+    pub(super) fn one_sample_and_batches(&self) -> Option<(Scored<'_>, Scored<'_>)> {
+        let done = |method| {
+            let outcome = self.methods.iter().find(|outcome| outcome.method == method)?;
+            let score = outcome.score.as_ref()?;
+            (outcome.verdict == Verdict::Reached).then_some((outcome, score))
+        };
+        let (sgd, smooth) = (done("sgd")?, done("smooth")?);
+        (sgd.1.samples.median < smooth.1.samples.median).then_some((sgd, smooth))
     }
 }
+
+/// A method that was run, with its score.
+type Scored<'f> = (&'f Outcome, &'f Score);
 
 /// The columns of the comparison that do not explain themselves.
 pub(super) const LEGEND: [&str; 2] = [
@@ -364,20 +394,31 @@ impl Outcome {
     }
 
     fn cells(&self) -> Vec<String> {
-        let Some(score) = &self.score else {
-            let mut cells = vec![self.method.to_owned(), "not run".into()];
-            cells.resize(6, "-".into());
-            return cells;
+        let numbers = match &self.score {
+            None => ["-"; 4].map(str::to_owned),
+            Some(Score {
+                samples: Quartiles { lower, median, upper, .. },
+                ratio_to_sharp,
+                ratio_to_closed,
+                ..
+            }) => [
+                count(*median),
+                format!("{} to {}", rough_count(*lower), rough_count(*upper)),
+                self.ratio(*ratio_to_sharp),
+                self.ratio(*ratio_to_closed),
+            ],
         };
-        let Quartiles { lower, median, upper, .. } = score.samples;
-        vec![
-            self.method.into(),
-            format!("{}/{}", self.reached, self.runs.len()),
-            count(median),
-            format!("{} to {}", rough_count(lower), rough_count(upper)),
-            self.ratio(score.ratio_to_sharp),
-            self.ratio(score.ratio_to_closed),
-        ]
+        [self.method.to_owned()].into_iter().chain(numbers).chain([self.reached()]).collect()
+    }
+
+    /// In how many runs it reached the target.
+    fn reached(&self) -> String {
+        let (reached, runs) = (self.reached, self.runs.len());
+        match self.verdict {
+            Verdict::NotRun => "not run".into(),
+            Verdict::Diverged => format!("{reached} of {runs}, {} diverged", self.diverged),
+            _ => format!("{reached} of {runs}"),
+        }
     }
 
     /// A run that was stopped would have needed more; one that diverged says nothing.
@@ -409,7 +450,7 @@ impl Outcome {
             let [sharp, closed] =
                 [score.ratio_to_sharp, score.ratio_to_closed].map(|ratio| self.ratio(ratio));
             lines.extend([
-                ("reached", format!("|grad F| <= eps in {} of {} runs", self.reached, self.runs.len())),
+                ("reached", format!("|grad F| <= eps in {} runs", self.reached())),
                 ("samples", score.samples.words()),
                 ("evaluations", score.evaluations.words()),
                 ("steps", score.steps.words()),

@@ -69,67 +69,53 @@ fn lead(findings: &Findings) -> String {
 
 /// Why one sample a step does better here than batches, if in this duel it did.
 fn why(findings: &Findings) -> Vec<String> {
-    let done = |method| {
-        let outcome = findings.of(method).filter(|outcome| outcome.verdict == Verdict::Reached)?;
-        Some((outcome, outcome.score.as_ref()?))
-    };
-    let (Some((sgd, single)), Some((smooth, batched))) = (done("sgd"), done("smooth")) else {
+    let Some(((sgd, single), (smooth, batched))) = findings.one_sample_and_batches() else {
         return Vec::new();
     };
-    if single.samples.median >= batched.samples.median {
-        return Vec::new();
-    }
-    [
-        luck(sgd, single, batched, &findings.instance.bound),
-        Some(price(smooth, &findings.instance.bound)),
-        Some(MEANING.into()),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
-
-fn luck(sgd: &Outcome, single: &Score, batched: &Score, bound: &LowerBound) -> Option<String> {
-    let LowerBound { chain, p, .. } = *bound;
-    let leap = sgd.leap?;
-    // A throw beyond lambda opens the next coordinate by itself.
-    let thrown = if leap > 1.0 {
-        format!(
-            ", and here that throws the first coordinate {} lambda far: beyond where the next one opens. To \
-             overshoot does no harm, since the chain is flat out there",
-            significant(leap, 2)
-        )
-    } else {
-        String::new()
-    };
-    let reveals = chain as f64 / p;
-    let slope = single.samples.median - reveals;
-    let rest = if slope > reveals {
-        format!(
-            " The others of its {} samples are the steps of the long way down the slope.",
-            count(single.samples.median)
-        )
-    } else {
-        String::new()
-    };
-    Some(format!(
-        "sgd, with one sample a step, took {} samples; the recipe smooth took {}, which is {} times as many. On this \
-         instance a method has to wait for one lucky sample for each coordinate, and one is enough: it shows \
-         the slope of the coordinate 1/p times as steep as it is{thrown}. So T/p = {} samples do, in \
-         expectation.{rest}",
+    let bound = &findings.instance.bound;
+    let numbers = format!(
+        "sgd, with one sample a step, took {} samples; the recipe smooth took {}, which is {} times as many.",
         count(single.samples.median),
         count(batched.samples.median),
-        significant(batched.samples.median / single.samples.median, 2),
-        count(reveals)
-    ))
+        significant(batched.samples.median / single.samples.median, 2)
+    );
+    let leap = sgd.leap.filter(|leap| *leap > 1.0);
+    let reason = match leap {
+        Some(leap) => luck(leap, single, bound),
+        None => format!(
+            "In steps they are closer: {} and {}. Here one sample a step is good enough to go by.",
+            count(single.steps.median),
+            count(batched.steps.median)
+        ),
+    };
+    vec![format!("{numbers} {reason}"), price(smooth, bound, leap), MEANING.into()]
 }
 
-fn price(smooth: &Outcome, bound: &LowerBound) -> String {
+/// What a sample does that throws a coordinate farther than lambda, so that the next one opens.
+fn luck(leap: f64, single: &Score, bound: &LowerBound) -> String {
+    let reveals = bound.chain as f64 / bound.p;
+    let samples = single.samples.median;
+    let rest = if samples > 2.0 * reveals {
+        format!(" Most of its {} samples are the steps of the long way down the slope.", count(samples))
+    } else {
+        String::new()
+    };
+    format!(
+        "On this instance a method has to wait for a lucky sample for each coordinate, and one is enough: it shows \
+         the slope of the coordinate 1/p times as steep as it is, which throws the first coordinate {} lambda \
+         far, beyond where the next one opens. To overshoot does no harm, since the chain is flat out there. So \
+         T/p = {} samples do, in expectation.{rest}",
+        significant(leap, 2),
+        count(reveals)
+    )
+}
+
+fn price(smooth: &Outcome, bound: &LowerBound, leap: Option<f64>) -> String {
     let largest = smooth.runs.iter().map(|run| run.largest_batch).max().unwrap_or(0) as f64;
     let early = smooth.runs.iter().map(|run| run.samples_on_slope as f64 / run.samples as f64);
     let early = early.sum::<f64>() / smooth.runs.len() as f64;
     let lucky = largest * bound.p;
-    let enough = if lucky > 2.0 { " where one would do" } else { "" };
+    let enough = if lucky > 2.0 && leap.is_some() { ", where one would do" } else { "" };
     format!(
         "smooth does not know that it is on a chain. In every step it averages as many samples as the worst \
          noise asks for that its constants allow at this distance. Its largest batch had {} samples, of which \
