@@ -57,12 +57,12 @@ pub(crate) enum Blend<'s> {
     Ready,
 }
 
-/// Coordinates handled together: small enough for the first-level cache, so that the two loops over a block
-/// read memory once.
+/// Coordinates whose squares are added up in lanes before they join |x_{t+1} - x0|^2. Part of its bits.
 const BLOCK: usize = 512;
 
-/// Algorithm 1's vector work in one pass: completes g_t, writes x_{t+1} = beta a + (1 - beta) x_t - eta g_t
-/// to `next`, and returns |x_{t+1} - x0|^2, which sizes the next batch and shows a runaway.
+/// Algorithm 1's vector work in one pass over memory: completes g_t, writes
+/// x_{t+1} = beta a + (1 - beta) x_t - eta g_t to `next`, and returns |x_{t+1} - x0|^2, which sizes the next
+/// batch and shows a runaway.
 #[inline]
 pub(crate) fn anchored_step(
     beta: f64,
@@ -90,16 +90,17 @@ fn blended_step(
 ) -> f64 {
     // Where there is no sum of differences, x stands in for it and is not looked at.
     match blend {
-        Blend::Divide(n) if n != 1.0 => pass(|g, _| g / n, moved, g, [x, anchor, start, x], next),
-        Blend::AddMean { sum, n } => pass(|g, sum| g + sum / n, moved, g, [x, anchor, start, sum], next),
-        Blend::Divide(_) | Blend::Ready => pass(|g, _| g, moved, g, [x, anchor, start, x], next),
+        Blend::Divide(n) if n != 1.0 => fused_step(|g, _| g / n, moved, g, [x, anchor, start, x], next),
+        Blend::AddMean { sum, n } => {
+            fused_step(|g, sum| g + sum / n, moved, g, [x, anchor, start, sum], next)
+        }
+        Blend::Divide(_) | Blend::Ready => fused_step(|g, _| g, moved, g, [x, anchor, start, x], next),
     }
 }
 
-/// [`blended_step`] with g_t = completed(g, sum). Both are written in one loop: the divisions overlap with the
-/// traffic.
+/// [`blended_step`] with g_t = completed(g, sum).
 #[inline]
-fn pass(
+fn fused_step(
     completed: impl Fn(f64, f64) -> f64,
     moved: impl Fn(f64, f64, f64) -> f64,
     g: &mut [f64],
@@ -109,9 +110,9 @@ fn pass(
     let d = x.len();
     let mut distance2 = 0.0;
     if d <= LANES {
-        // The same without blocks and lanes, which would be most of the work.
-        let (g, next, anchor, start, sum) =
-            (&mut g[..d], &mut next[..d], &anchor[..d], &start[..d], &sum[..d]);
+        // One coordinate a lane: the same sums without the lanes, which would be most of the work.
+        let (g, next) = (&mut g[..d], &mut next[..d]);
+        let [anchor, start, sum] = [anchor, start, sum].map(|v| &v[..d]);
         for i in 0..d {
             g[i] = completed(g[i], sum[i]);
             next[i] = moved(x[i], anchor[i], g[i]);
@@ -121,15 +122,40 @@ fn pass(
     }
     for from in (0..d).step_by(BLOCK) {
         let block = from..(from + BLOCK).min(d);
-        let (x, anchor, sum) = (&x[block.clone()], &anchor[block.clone()], &sum[block.clone()]);
-        let (g, next) = (&mut g[block.clone()], &mut next[block.clone()]);
-        for ((((next, x), a), g), sum) in next.iter_mut().zip(x).zip(anchor).zip(g).zip(sum) {
-            *g = completed(*g, *sum);
-            *next = moved(*x, *a, *g);
-        }
-        distance2 += squared_distance(next, &start[block]);
+        let points = [x, anchor, start, sum].map(|v| &v[block.clone()]);
+        distance2 += fused_block(&completed, &moved, &mut g[block.clone()], points, &mut next[block]);
     }
     distance2
+}
+
+/// [`fused_step`] on one block. A divider works while memory does: one loop takes the time of the slower.
+#[inline]
+fn fused_block(
+    completed: &impl Fn(f64, f64) -> f64,
+    moved: &impl Fn(f64, f64, f64) -> f64,
+    g: &mut [f64],
+    points: [&[f64]; 4],
+    next: &mut [f64],
+) -> f64 {
+    let mut lanes = [0.0; LANES];
+    let (next, next_rest) = next.as_chunks_mut::<LANES>();
+    let (g, g_rest) = g.as_chunks_mut::<LANES>();
+    let [(x, x_rest), (anchor, anchor_rest), (start, start_rest), (sum, sum_rest)] =
+        points.map(|v| v.as_chunks::<LANES>());
+    for (((((next, g), x), a), start), sum) in next.iter_mut().zip(g).zip(x).zip(anchor).zip(start).zip(sum) {
+        // Whole lanes are stored at once: the compiler need not fear that a store changes the next load.
+        *g = std::array::from_fn(|i| completed(g[i], sum[i]));
+        *next = std::array::from_fn(|i| moved(x[i], a[i], g[i]));
+        for i in 0..LANES {
+            lanes[i] += (next[i] - start[i]) * (next[i] - start[i]);
+        }
+    }
+    for i in 0..x_rest.len() {
+        g_rest[i] = completed(g_rest[i], sum_rest[i]);
+        next_rest[i] = moved(x_rest[i], anchor_rest[i], g_rest[i]);
+        lanes[i] += (next_rest[i] - start_rest[i]) * (next_rest[i] - start_rest[i]);
+    }
+    lanes.iter().sum()
 }
 
 /// mean += (x - mean)/count: the running mean of `count` points, the newest of which is x.

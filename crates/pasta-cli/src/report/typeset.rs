@@ -10,6 +10,7 @@ const LETTERS: &[(&str, &str)] = &[
     ("rho", "ρ"),
     ("mu", "μ"),
     ("phi", "φ"),
+    ("delta", "δ"),
     ("Delta", "Δ"),
 ];
 

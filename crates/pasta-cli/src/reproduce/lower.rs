@@ -33,6 +33,7 @@ struct Row {
     /// What SGD should need: see [`expected_sgd`].
     expected: f64,
     recipe: Vec<f64>,
+    /// Empty where it would take too long.
     sgd: Vec<f64>,
 }
 
@@ -49,7 +50,7 @@ fn expected_sgd(target: f64) -> Measured<f64> {
     Ok(way + hard.bound().chain as f64 / hard.bound().p)
 }
 
-fn row(target: f64, seeds: &[u64]) -> Measured<Row> {
+fn row(target: f64, seeds: &[u64], with_sgd: bool) -> Measured<Row> {
     let hard = instance(GROWTH, target)?;
     let bound = *hard.bound();
     let start = vec![0.0; Objective::dim(&hard)];
@@ -62,7 +63,7 @@ fn row(target: f64, seeds: &[u64]) -> Measured<Row> {
         upper: recipe(GROWTH, target)?.cost.samples,
         expected,
         recipe: over_seeds(seeds, |seed| recipe_on_instance(GROWTH, target, Some(seed)))?,
-        sgd: over_seeds(seeds, |seed| {
+        sgd: over_seeds(if with_sgd { seeds } else { &[] }, |seed| {
             let walk = Baseline::start(&hard, SGD, patience, 1, &start, seed)?;
             Ok(samples(walk, &hard, target, Until::Hit)?.to_hit)
         })?,
@@ -70,19 +71,21 @@ fn row(target: f64, seeds: &[u64]) -> Measured<Row> {
 }
 
 fn measure(setting: &Setting) -> Measured<Finding> {
-    let chains: &[u32] = effort(setting, &[2, 3, 4, 6], &[2, 3, 4, 6, 8, 12]);
+    let chains: &[u32] = effort(setting, &[2, 3, 4, 6, 8, 16], &[2, 3, 4, 6, 8, 12, 16, 32]);
+    let longest_for_sgd = effort(setting, 6, 12);
     let seeds = setting.seeds(24, 32);
-    let rows: Vec<Row> =
-        chains.iter().map(|&length| row(target_of_chain(length), &seeds)).collect::<Measured<_>>()?;
+    let rows: Vec<Row> = chains
+        .iter()
+        .map(|&length| row(target_of_chain(length), &seeds, length <= longest_for_sgd))
+        .collect::<Measured<_>>()?;
     let last = rows.last().ok_or("there are no targets")?;
-    let place = format!(
-        "hard instance, B = {GROWTH}, chains of {} coordinates, {} seeds",
-        listed(chains),
-        seeds.len()
-    );
-    let mut checks = sandwich(&rows, &place)?;
-    let sgd = sgd_rate(&rows, &place, &seeds)?;
-    checks.push(sgd.check());
+    let place = |longest: u32| {
+        let chains: Vec<u32> = chains.iter().copied().filter(|&length| length <= longest).collect();
+        format!("B = {GROWTH}, chains of {} coordinates, {} seeds", listed(&chains), seeds.len())
+    };
+    let with_sgd: Vec<&Row> = rows.iter().filter(|row| !row.sgd.is_empty()).collect();
+    let mut checks = sandwich(&rows, &place(u32::MAX))?;
+    checks.extend(sgd_checks(&with_sgd, &place(longest_for_sgd), &seeds)?);
     checks.extend(early_hits(setting)?);
     Ok(Finding {
         text: vec![
@@ -99,7 +102,7 @@ fn measure(setting: &Setting) -> Measured<Finding> {
                 significant(Estimate::of(&last.recipe).value / last.lower, 2)
             ),
             "SGD with one sample a step needs the way to the chain, which is not random, and about 1/p samples for each \
-             coordinate: the sum of the two is the prediction in the column without noise."
+             coordinate: the sum of the two is what its samples are checked against."
                 .into(),
             "The bound is on zero-respecting methods. That a random rotation extends it to all randomised algorithms \
              does not follow; see the last claim."
@@ -112,37 +115,39 @@ fn measure(setting: &Setting) -> Measured<Finding> {
     })
 }
 
-/// The worst, over the targets, of each pair of neighbours.
+/// The mean samples of the recipe against the two bounds: the worst over the targets.
 fn sandwich(rows: &[Row], place: &str) -> Measured<Vec<Check>> {
-    let least = |what: &dyn Fn(&Row) -> Estimate| {
-        rows.iter().map(what).min_by(|a, b| a.low().total_cmp(&b.low())).ok_or("there are no targets")
-    };
-    let most = |what: &dyn Fn(&Row) -> Estimate| {
-        rows.iter().map(what).max_by(|a, b| a.high().total_cmp(&b.high())).ok_or("there are no targets")
-    };
-    let check =
-        |name: &str, measured, predicted| Check::within(name.into(), place.into(), measured, predicted);
+    let over = |bound: fn(&Row) -> f64| move |row: &Row| Estimate::of(&row.recipe).over(bound(row));
+    let least = rows.iter().map(over(|row| row.lower)).min_by(|a, b| a.low().total_cmp(&b.low()));
+    let most = rows.iter().map(over(|row| row.upper)).max_by(|a, b| a.high().total_cmp(&b.high()));
     Ok(vec![
-        check(
-            "SGD, N = 1: least mean samples over the lower bound",
-            least(&|row| Estimate::of(&row.sgd).over(row.lower))?,
+        Check::within(
+            "Recipe: least mean samples over the lower bound".into(),
+            place.into(),
+            least.ok_or("there are no targets")?,
             Predicted::AtLeast(1.0),
         ),
-        check(
-            "Recipe: least mean samples over the lower bound",
-            least(&|row| Estimate::of(&row.recipe).over(row.lower))?,
-            Predicted::AtLeast(1.0),
-        ),
-        check(
-            "Recipe: largest mean samples over its upper bound",
-            most(&|row| Estimate::of(&row.recipe).over(row.upper))?,
+        Check::within(
+            "Recipe: largest mean samples over its upper bound".into(),
+            place.into(),
+            most.ok_or("there are no targets")?,
             Predicted::AtMost(1.0),
         ),
     ])
 }
 
-fn sgd_rate(rows: &[Row], place: &str, seeds: &[u64]) -> Measured<Rate> {
-    Ok(Rate {
+/// SGD against the lower bound and against what it should need, and its slope.
+fn sgd_checks(rows: &[&Row], place: &str, seeds: &[u64]) -> Measured<Vec<Check>> {
+    let least = rows
+        .iter()
+        .map(|row| Estimate::of(&row.sgd).over(row.lower))
+        .min_by(|a, b| a.low().total_cmp(&b.low()))
+        .ok_or("there are no targets")?;
+    // One ratio a seed, over all targets: the seeds share their draws from one target to the next.
+    let ratios: Vec<f64> = (0..seeds.len())
+        .map(|s| rows.iter().map(|row| row.sgd[s] / row.expected).sum::<f64>() / rows.len() as f64)
+        .collect();
+    let rate = Rate {
         name: "SGD, N = 1",
         setting: place.into(),
         exponent: -6.0,
@@ -155,7 +160,22 @@ fn sgd_rate(rows: &[Row], place: &str, seeds: &[u64]) -> Measured<Rate> {
             .into_iter()
             .map(|length| Ok((target_of_chain(length), expected_sgd(target_of_chain(length))?)))
             .collect::<Measured<_>>()?,
-    })
+    };
+    Ok(vec![
+        Check::within(
+            "SGD, N = 1: least mean samples over the lower bound".into(),
+            place.into(),
+            least,
+            Predicted::AtLeast(1.0),
+        ),
+        Check::within(
+            "SGD, N = 1: samples over the way to the chain plus T/p".into(),
+            place.into(),
+            Estimate::of(&ratios),
+            Predicted::Is(1.0),
+        ),
+        rate.check(),
+    ])
 }
 
 /// Zero-respecting methods with a budget of (T - log(1/delta))/(2p) samples: at most a part delta of the runs may arrive.
@@ -234,10 +254,10 @@ impl Row {
             point("bounds", None, "lower bound", self.lower),
             point("bounds", None, "upper bound of the recipe", self.upper),
         ];
-        for (&seed, (&recipe, &sgd)) in seeds.iter().zip(self.recipe.iter().zip(&self.sgd)) {
-            points.push(point("recipe", Some(seed), "samples", recipe));
-            points.push(point("SGD, N = 1", Some(seed), "samples", sgd));
-        }
+        let recipe = seeds.iter().zip(&self.recipe);
+        points.extend(recipe.map(|(&seed, &samples)| point("recipe", Some(seed), "samples", samples)));
+        let sgd = seeds.iter().zip(&self.sgd);
+        points.extend(sgd.map(|(&seed, &samples)| point("SGD, N = 1", Some(seed), "samples", samples)));
         points
     }
 }

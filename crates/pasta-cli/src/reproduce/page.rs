@@ -53,7 +53,8 @@ pub(super) fn summary(findings: &Findings, label: fn(&Claim) -> &'static str) ->
 }
 
 fn measured(check: &Check) -> String {
-    significant(check.measured, 4)
+    // A count is a count.
+    if check.measured.fract() == 0.0 { given(check.measured) } else { significant(check.measured, 4) }
 }
 
 fn predicted(predicted: Predicted) -> String {
@@ -65,7 +66,8 @@ fn predicted(predicted: Predicted) -> String {
 }
 
 fn checks_table(finding: &Finding) -> Table {
-    let sharper = finding.checks.iter().any(|check| check.on_this_grid.is_some());
+    let predicted_slopes = finding.checks.iter().filter(|check| check.on_this_grid.is_some()).count();
+    let sharper = 2 * predicted_slopes >= finding.checks.len();
     let mut columns = vec![("what", Align::Left), ("measured", Align::Right), ("interval", Align::Right)];
     columns.push(("theory", Align::Right));
     if sharper {
@@ -94,14 +96,14 @@ fn interval(check: &Check) -> String {
             let digits = digits(low, high);
             format!("{} to {}", significant(low, digits), significant(high, digits))
         }
-        None => "not random".into(),
+        None => "–".into(),
     }
 }
 
 /// Enough to tell the ends of an interval apart.
 fn digits(low: f64, high: f64) -> usize {
     let apart = ((high - low) / high.abs().max(low.abs())).log10();
-    if apart.is_finite() { (2.0 - apart).clamp(3.0, 6.0) as usize } else { 4 }
+    if apart.is_finite() { (2.0 - apart).clamp(3.0, 7.0) as usize } else { 4 }
 }
 
 /// Everything on one page.
@@ -145,8 +147,8 @@ fn method() -> Section {
             Part::Text(format!(
                 "Slopes are those of least-squares lines through the means over the seeds, on doubly logarithmic axes. \
                  Their intervals are those of the jackknife, which leaves out one seed after another. All intervals are \
-                 at {CONFIDENCE}, by Student's law, because there are many of them on this page. Where a count is not \
-                 random there is no interval, and the table says so."
+                 at {CONFIDENCE}, by Student's law, because there are many of them on this page. A number that is \
+                 counted or computed has no interval; where the number of samples is not random, the text says so."
             )),
             Part::Text(format!(
                 "A slope agrees with the theory if its interval contains the exponent. At targets that a run can \
@@ -168,11 +170,10 @@ fn method() -> Section {
 fn section(claim: &Claim, finding: &Finding, setting: &Setting) -> Section {
     let number = headline(finding).map_or_else(String::new, |check| {
         let (measured, predicted) = (measured(check), predicted(check.predicted));
-        let interval = match check.interval {
-            Some(_) => format!("{CONFIDENCE} interval {}", interval(check)),
-            None => "not random".into(),
-        };
-        format!(" {}: measured {measured} ({interval}), theory {predicted}.", check.name)
+        let interval = check
+            .interval
+            .map_or_else(String::new, |_| format!(" ({CONFIDENCE} interval {})", interval(check)));
+        format!(" {}: measured {measured}{interval}, theory {predicted}.", check.name)
     });
     let mut parts = vec![
         Part::Text(claim.statement.into()),

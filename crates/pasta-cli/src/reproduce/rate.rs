@@ -63,7 +63,8 @@ impl Rate {
         let close = measured.admits(on_this_grid, SLACK) && (beyond - exponent).abs() <= LIMIT;
         let shown = |slope: f64| significant(slope, 4);
         let (holds, reason) = if measured.admits(exponent, 0.0) {
-            (true, "the interval contains the exponent".to_string())
+            let reason = "the interval contains the exponent; without noise the slope is";
+            (true, format!("{reason} {}", shown(on_this_grid)))
         } else if close {
             let reason = format!(
                 "finite eps: the noiseless run has slope {} on these targets and {} at smaller ones",

@@ -52,14 +52,8 @@ impl Rotation {
         }
         let mut xi = Address { seed, role: Role::Setup, step: 0, sample: 0 }.stream();
         let gaussian = DMatrix::from_fn(rows, columns, |_, _| xi.normal());
-        let (q, r) = gaussian.qr().unpack();
-        // Signs of R's diagonal, or the law of Q depends on the algorithm.
-        let mut columns_of_q = q;
-        for (mut column, diagonal) in columns_of_q.column_iter_mut().zip(r.diagonal().iter()) {
-            if *diagonal < 0.0 {
-                column.neg_mut();
-            }
-        }
+        // R has a positive diagonal, which makes Q unique, and its law that of the Gaussian matrix under rotations.
+        let columns_of_q = gaussian.qr().q();
         Ok(Self { columns: columns_of_q, name: format!("random {rows} x {columns}, seed {seed}") })
     }
 
