@@ -66,7 +66,9 @@ impl Rotation {
             return Err(RotationError::Entries { rows, columns, entries: entries.len() });
         }
         let matrix = DMatrix::from_vec(rows, columns, entries);
-        let error = (matrix.tr_mul(&matrix) - DMatrix::identity(columns, columns)).amax();
+        let errors = matrix.tr_mul(&matrix) - DMatrix::identity(columns, columns);
+        // A maximum that keeps NaN.
+        let error = errors.iter().fold(0.0, |m: f64, e| if m.is_nan() || e.abs() <= m { m } else { e.abs() });
         // Columns that were normalised in doubles are this good.
         if error.is_nan() || error > 1e-12 {
             return Err(RotationError::NotOrthonormal { error });
