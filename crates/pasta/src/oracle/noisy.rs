@@ -194,7 +194,7 @@ impl Noise {
         let (name, needs, got, met) = match self.tail {
             Tail::Gaussian => return Ok(()),
             Tail::StudentT { dof } => {
-                ("dof", "finite and more than 2 (finite variance)", dof, dof > 2.0 && dof.is_finite())
+                ("dof", "more than 2 and finite (for a finite variance)", dof, dof > 2.0 && dof.is_finite())
             }
             Tail::Lognormal { sigma } => {
                 ("sigma", "in (0, 5] (beyond, doubles lose the law)", sigma, sigma > 0.0 && sigma <= 5.0)
