@@ -19,7 +19,8 @@ use crate::plan::text::{self, Echo, Report, at_least, ceiling, given, labelled, 
 ///
 /// The instance is F(u, y) = f0(u) + phi(u) Fs(y). A slope f0 leads from the start, the origin, to the distance
 /// D; there phi switches on a chain Fs of T coordinates, of which a sample reveals the next one with
-/// probability p. On it no zero-respecting method reaches |grad F| <= eps sooner than the theorem says.
+/// probability p. On it no zero-respecting method reaches |grad F| <= eps with fewer samples, in expectation,
+/// than the theorem says.
 ///
 /// Without --at the constants are printed as a table, rounded, or with --json as one JSON object. With --at the
 /// answer is always JSON. JSON is never rounded: every number reads back as the same double.

@@ -275,5 +275,5 @@ fn print_row(name: &str, what: &str, value: f64, goal: Goal) {
 }
 
 fn print_line([name, what, value, goal, verdict]: [&str; 5]) {
-    println!("{name:<12} {what:<62} {value:>7}  {goal:<6}  {verdict}");
+    println!("{name:<12} {what:<64} {value:>7}  {goal:<6}  {verdict}");
 }
