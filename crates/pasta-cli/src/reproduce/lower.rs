@@ -84,8 +84,8 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         format!("B = {GROWTH}, chains of {} coordinates, {} seeds", listed(&chains), seeds.len())
     };
     let with_sgd: Vec<&Row> = rows.iter().filter(|row| !row.sgd.is_empty()).collect();
-    let mut checks = sandwich(&rows, &place(u32::MAX))?;
-    checks.extend(sgd_checks(&with_sgd, &place(longest_for_sgd), &seeds)?);
+    let mut checks = sgd_checks(&with_sgd, &place(longest_for_sgd), &seeds)?;
+    checks.extend(sandwich(&rows, &place(u32::MAX))?);
     checks.extend(early_hits(setting)?);
     Ok(Finding {
         text: vec![

@@ -100,10 +100,12 @@ fn interval(check: &Check) -> String {
     }
 }
 
-/// Enough to tell the ends of an interval apart.
+/// Enough to tell the ends of an interval apart, unless a power of ten makes them too long for a table.
 fn digits(low: f64, high: f64) -> usize {
-    let apart = ((high - low) / high.abs().max(low.abs())).log10();
-    if apart.is_finite() { (2.0 - apart).clamp(3.0, 7.0) as usize } else { 4 }
+    let size = high.abs().max(low.abs());
+    let most = if (1e-4..1e7).contains(&size) { 7.0 } else { 4.0 };
+    let apart = ((high - low) / size).log10();
+    if apart.is_finite() { (2.0 - apart).clamp(3.0, most) as usize } else { 4 }
 }
 
 /// Everything on one page.
