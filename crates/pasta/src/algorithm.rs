@@ -6,7 +6,7 @@ use crate::checkpoint::{Checkpoint, CheckpointError, Method};
 use crate::estimator::{Ask, Moment, Scratch};
 use crate::kernels::anchored_step;
 use crate::oracle::{Oracle, OracleError};
-use crate::schedule::Schedule;
+use crate::schedule::{Output, Schedule};
 use crate::state::State;
 use crate::walk::{Advance, Divergence, Record, StartError, Stop, Walk, check_start};
 
@@ -91,7 +91,12 @@ impl Walk for Pasta<'_> {
             seed: self.seed,
             method: Method::Pasta(self.schedule.clone()),
             state: self.state.clone(),
+            certification: None,
         }
+    }
+
+    fn average(&self) -> Option<&[f64]> {
+        (self.schedule.output == Output::Average).then_some(&self.state.carried)
     }
 }
 

@@ -118,6 +118,7 @@ impl Walk for Baseline<'_> {
             seed: self.seed,
             method: Method::Baseline(self.settings),
             state: self.state.clone(),
+            certification: None,
         }
     }
 }

@@ -11,6 +11,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::baseline::Settings;
+use crate::certificate::Progress;
 use crate::oracle::Oracle;
 use crate::schedule::Schedule;
 use crate::state::{State, VECTORS};
@@ -29,6 +30,8 @@ pub struct Checkpoint {
     pub method: Method,
     /// Where it stood.
     pub state: State,
+    /// How far its certificates had come, if it has any.
+    pub certification: Option<Progress>,
 }
 
 /// The method of a run, with its settings.
@@ -92,6 +95,8 @@ struct Header {
     seed: u64,
     method: Method,
     state: State,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    certification: Option<Progress>,
     lengths: [u64; VECTORS],
 }
 
@@ -104,6 +109,7 @@ impl Checkpoint {
             seed: self.seed,
             method: self.method.clone(),
             state: without_vectors(&self.state),
+            certification: self.certification,
             lengths: vectors.map(|v| v.len() as u64),
         };
         let mut bytes = format!("{MAGIC}{VERSION}\n").into_bytes();
@@ -129,7 +135,7 @@ impl Checkpoint {
             return Err(damaged("the checksum does not match the contents"));
         }
         let (header, rest) = split_line(rest).ok_or_else(|| damaged("the second line does not end"))?;
-        let Header { identity, seed, method, mut state, lengths } =
+        let Header { identity, seed, method, mut state, certification, lengths } =
             serde_json::from_slice(header).map_err(|error| damaged(&error.to_string()))?;
         let mut values = rest[..rest.len() - checksum.len()].chunks_exact(8);
         if lengths.iter().map(|&n| u128::from(n)).sum::<u128>() != values.len() as u128 {
@@ -141,7 +147,7 @@ impl Checkpoint {
                 .extend(bytes.map(|b| f64::from_le_bytes(b.try_into().expect("chunks are of eight bytes"))));
         }
         state.wake();
-        Ok(Self { identity, seed, method, state })
+        Ok(Self { identity, seed, method, state, certification })
     }
 
     /// Writes the checkpoint so that the file is at every moment either the old one or the new one, whole.

@@ -18,6 +18,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::certificate::{Certified, Progress, RequestError, StopRule};
 use crate::checkpoint::Checkpoint;
 use crate::estimator::Kind;
 use crate::oracle::{Ledger, Oracle, OracleError};
@@ -40,6 +41,53 @@ pub trait Walk {
 
     /// All that is needed to go on later, bit for bit.
     fn checkpoint(&self) -> Checkpoint;
+
+    /// The mean of the iterates, where that is what the walk hands out.
+    fn average(&self) -> Option<&[f64]> {
+        None
+    }
+
+    /// The point that the walk hands out, were it to end here.
+    fn point(&self) -> &[f64] {
+        self.state().output()
+    }
+
+    /// How far the walk's certificates have come, where it has any.
+    fn certification(&self) -> Option<&Progress> {
+        None
+    }
+
+    /// Stops when |grad f| <= target is certified by fresh samples of the same oracle, and tries once more at the end.
+    /// Tried when a few samples suggest that it will succeed; `seed` is that of the walk, `progress` that of its
+    /// checkpoint if it is resumed. A budget belongs into the rule, which counts the certificates' samples too.
+    ///
+    /// ```
+    /// use pasta_opt::certificate::{Grade, StopRule};
+    /// use pasta_opt::prelude::*;
+    ///
+    /// let noise = Noise { growth: 9.0, floor: 1.0, tail: Tail::Gaussian };
+    /// let oracle = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2])?;
+    /// let recipe = Smooth { smoothness: 3.0, gap: 1.6, growth: 9.0, floor: 1.0, variance: None, target: 0.1 };
+    /// let grade = Grade::Growth { growth: 9.0, floor: 1.0, distance: 0.0 };
+    /// let rule = StopRule { target: 0.1, delta: 0.05, grade, share: 0.5, budget: None };
+    /// let walk = Pasta::start(&oracle, recipe.plan()?.schedule, &[1.2], 1)?;
+    /// let end = walk.certified(&oracle, rule, 1, None)?.finish()?;
+    /// assert_eq!(end.stop, Stop::Certified);
+    /// assert!(end.ledger.samples < 5_000_000); // the recipe's worst case is 45 million
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    fn certified<'o>(
+        self,
+        oracle: &'o dyn Oracle,
+        rule: StopRule,
+        seed: u64,
+        progress: Option<Progress>,
+    ) -> Result<Certified<'o, Self>, RequestError>
+    where
+        Self: Sized,
+    {
+        Certified::new(self, oracle, rule, seed, progress)
+    }
 
     /// Stops after the first step for which `stop` is true.
     fn until<F>(self, stop: F) -> Until<Self, F>
@@ -86,10 +134,11 @@ pub trait Walk {
                 let state = self.state();
                 return Ok(Finished {
                     stop,
-                    point: state.output().to_vec(),
+                    point: self.point().to_vec(),
                     last: state.x.clone(),
                     ledger: state.ledger,
                     steps: state.step,
+                    certification: self.certification().copied(),
                 });
             }
         }
@@ -101,6 +150,8 @@ pub trait Walk {
 pub enum Advance {
     /// A step was taken.
     Step(Record),
+    /// No step, but samples for a certificate.
+    Check,
     /// There is no further step.
     Stop(Stop),
 }
@@ -130,6 +181,8 @@ pub enum Stop {
     OutOfBudget,
     /// A condition of the caller was met: it means what the caller meant.
     Asked,
+    /// The point is certified: with the stated confidence, under the stated assumption, its gradient is small.
+    Certified,
     /// The run left the region where numbers mean something: the point is the last sane one.
     Diverged(Divergence),
 }
@@ -144,6 +197,7 @@ impl Stop {
                 "the next step would overdraw the budget; nothing is promised for this point".into()
             }
             Self::Asked => "the caller's own condition was met; nothing else is promised".into(),
+            Self::Certified => "the point is certified; what that means is in the certificate".into(),
             Self::Diverged(divergence) => format!("diverged: {divergence}; the last finite iterate is kept"),
         }
     }
@@ -206,6 +260,8 @@ pub struct Finished {
     pub ledger: Ledger,
     /// Steps taken.
     pub steps: u64,
+    /// The walk's certificates and what they cost, where it had any.
+    pub certification: Option<Progress>,
 }
 
 /// Why a walk cannot start.
@@ -256,6 +312,15 @@ macro_rules! inner_walk {
         }
         fn checkpoint(&self) -> Checkpoint {
             self.walk.checkpoint()
+        }
+        fn average(&self) -> Option<&[f64]> {
+            self.walk.average()
+        }
+        fn point(&self) -> &[f64] {
+            self.walk.point()
+        }
+        fn certification(&self) -> Option<&Progress> {
+            self.walk.certification()
         }
     };
 }
@@ -338,6 +403,15 @@ macro_rules! walk_through {
             }
             fn checkpoint(&self) -> Checkpoint {
                 (**self).checkpoint()
+            }
+            fn average(&self) -> Option<&[f64]> {
+                (**self).average()
+            }
+            fn point(&self) -> &[f64] {
+                (**self).point()
+            }
+            fn certification(&self) -> Option<&Progress> {
+                (**self).certification()
             }
         }
     };

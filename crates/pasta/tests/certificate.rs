@@ -168,7 +168,8 @@ fn the_statement_names_confidence_and_assumption_and_never_calls_an_approximatio
         declared.starts_with("With probability at least 95 %") && declared.contains("<= 1 at x (declared)")
     );
     assert!(of(KURTOSIS).contains("kurtosis at most 100 (assumed; samples cannot verify it)"));
-    assert!(of(Grade::Approximate).ends_with("by normal approximation; not a guarantee."));
+    assert!(of(Grade::Approximate).starts_with("About 95 % by normal approximation, not a guarantee: |grad"));
+    assert_eq!(certify(&oracle, 0.03, request(Grade::Approximate), 1).verdict, Verdict::Likely);
 }
 
 #[test]

@@ -550,7 +550,7 @@ fn an_oracle_error_keeps_its_cause_and_the_step_can_be_tried_again() {
         let mut run = Pasta::start(&oracle, schedule.clone(), &[1.2, -0.3, 0.7], 1).unwrap();
         let error = loop {
             match run.advance() {
-                Ok(Advance::Step(_)) => {}
+                Ok(Advance::Step(_) | Advance::Check) => {}
                 Ok(Advance::Stop(stop)) => panic!("stopped: {stop:?}"),
                 Err(error) => break error,
             }

@@ -168,6 +168,7 @@ impl Forecast {
                         mark = (mark + 1).max((mark as f64 * 1.02) as u64);
                     }
                 }
+                Advance::Check => {}
                 Advance::Stop(stop) => {
                     let measure = sum / steps as f64;
                     trail.push((samples as f64, measure));

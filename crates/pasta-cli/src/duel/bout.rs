@@ -160,6 +160,7 @@ pub(super) fn run(
         }
         match walk.advance().map_err(Failure::system)? {
             Advance::Step(record) => run.largest_batch = run.largest_batch.max(record.n),
+            Advance::Check => {}
             Advance::Stop(stop) => {
                 run.end = End::of(stop);
                 break;

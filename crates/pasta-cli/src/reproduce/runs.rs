@@ -129,7 +129,7 @@ pub(super) fn promise(oracle: &Noisy, plan: &Plan, seed: u64) -> Measured<Kept> 
                 total += here;
                 points += 1.0;
             }
-            Advance::Step(_) => {}
+            Advance::Step(_) | Advance::Check => {}
             Advance::Stop(stop) => break stop,
         }
     };

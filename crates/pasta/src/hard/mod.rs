@@ -323,6 +323,15 @@ impl Oracle for HardInstance {
         if self.rotation.is_some() { dim } else { (active.max(1) + 1).min(dim) }
     }
 
+    fn full_pass(&self) -> Option<u64> {
+        Some(0)
+    }
+
+    fn exact_gradient(&self, x: &[f64], out: &mut [f64]) -> Result<(), OracleError> {
+        Objective::gradient(self, x, out);
+        Ok(())
+    }
+
     fn identity(&self) -> String {
         self.name.clone()
     }

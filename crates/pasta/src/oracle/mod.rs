@@ -62,6 +62,17 @@ pub trait Oracle: Sync {
         self.dim()
     }
 
+    /// What grad f(x) itself costs, in samples: the rows of a finite table, or 0 for a formula. `None` where there are
+    /// only samples.
+    fn full_pass(&self) -> Option<u64> {
+        None
+    }
+
+    /// Overwrites `out` with grad f(x), exactly but for rounding, where there is a [`full_pass`](Self::full_pass).
+    fn exact_gradient(&self, _x: &[f64], _out: &mut [f64]) -> Result<(), OracleError> {
+        Err(OracleError::new("it does not know its gradient, only samples of it"))
+    }
+
     /// What this oracle is, parameters included. A checkpoint is only resumed on an oracle of the same identity.
     fn identity(&self) -> String {
         format!("an oracle in dimension {}", self.dim())

@@ -108,6 +108,11 @@ impl Noisy {
         &self.start
     }
 
+    /// E|g(x, xi) - grad f(x)|^2.
+    pub fn variance(&self, x: &[f64]) -> f64 {
+        self.deviation(x).powi(2)
+    }
+
     /// s(x), the standard deviation of a sample at x.
     #[inline]
     fn deviation(&self, x: &[f64]) -> f64 {
@@ -165,6 +170,15 @@ impl Oracle for Noisy {
         self.objective.gradient(y, &mut at_y);
         out.iter_mut().zip(&at_y).for_each(|(o, y)| *o -= y);
         self.sum_around(self.deviation(x) - self.deviation(y), batch, out);
+        Ok(())
+    }
+
+    fn full_pass(&self) -> Option<u64> {
+        Some(0)
+    }
+
+    fn exact_gradient(&self, x: &[f64], out: &mut [f64]) -> Result<(), OracleError> {
+        self.objective.gradient(x, out);
         Ok(())
     }
 

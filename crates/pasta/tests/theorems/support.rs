@@ -74,7 +74,7 @@ fn one(oracle: &Noisy, schedule: &Schedule, measure: Measure, seed: u64) -> (f64
                 total += here;
                 points += 1.0;
             }
-            Advance::Step(_) => {}
+            Advance::Step(_) | Advance::Check => {}
             Advance::Stop(stop) => break stop,
         }
     };

@@ -1,0 +1,70 @@
+//! What else follows from a bound on the gradient, if more is declared about f.
+
+use serde::Serialize;
+
+use super::{Certificate, RequestError, demand};
+
+/// A bound on f(x) - inf f that follows from |grad f(x)| <= U.
+///
+/// Neither constant can be measured from samples: both are declared.
+///
+/// ```
+/// use pasta_opt::certificate::{Certificate, Consequence, Grade, Verdict};
+///
+/// let certificate = Certificate {
+///     verdict: Verdict::Certified,
+///     bound: Some(0.1),
+///     target: 0.1,
+///     delta: 0.05,
+///     grade: Grade::Variance(1.0),
+///     samples: 3_000,
+/// };
+/// assert_eq!(Consequence::Pl { mu: 0.5 }.gap(&certificate), Some(0.1 * 0.1));
+/// assert!(Consequence::Convex { radius: 2.0 }.statement(&certificate).contains("f(x) - inf f <= 2.0"));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Consequence {
+    /// f is convex and a minimiser lies within R of x: f(x) - f* <= <grad f(x), x - x*> <= R U.
+    Convex {
+        /// R.
+        radius: f64,
+    },
+    /// 2 mu (f - inf f) <= |grad f|^2 (strong convexity implies it): f(x) - inf f <= U^2/(2 mu).
+    Pl {
+        /// mu.
+        mu: f64,
+    },
+}
+
+impl Consequence {
+    /// Refuses a constant that means nothing.
+    pub fn check(&self) -> Result<(), RequestError> {
+        let (name, value) = match *self {
+            Self::Convex { radius } => ("radius", radius),
+            Self::Pl { mu } => ("mu", mu),
+        };
+        demand(name, "positive and finite", value, value > 0.0 && value.is_finite())
+    }
+
+    /// The bound on f(x) - inf f, where the certificate has a bound.
+    pub fn gap(&self, certificate: &Certificate) -> Option<f64> {
+        let bound = certificate.bound?;
+        Some(match *self {
+            Self::Convex { radius } => radius * bound,
+            Self::Pl { mu } => bound * bound / (2.0 * mu),
+        })
+    }
+
+    /// The claim in words, with all it rests on.
+    pub fn statement(&self, certificate: &Certificate) -> String {
+        let Some(gap) = self.gap(certificate) else { return certificate.statement() };
+        let also = match *self {
+            Self::Convex { radius } => {
+                format!("f is convex with a minimiser within {radius} of x (declared)")
+            }
+            Self::Pl { mu } => format!("2 mu (f - inf f) <= |grad f|^2 with mu = {mu} (declared)"),
+        };
+        certificate.claim(&format!("f(x) - inf f <= {gap:.6e}"), Some(also))
+    }
+}

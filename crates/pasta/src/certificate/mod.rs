@@ -1,0 +1,299 @@
+//! Certificates: fresh samples that say, with a stated confidence and under a stated assumption, how small the
+//! gradient at a point is.
+//!
+//! The method and its proof are in `docs/certificate.md`. In short: X_1, X_2, .. are means of m fresh samples at x,
+//! E|X - grad f(x)|^2 <= v. Each is shrunk to c(X) = X psi(s|X|)/(s|X|) with Catoni's psi(t) = log(1 + t + t^2/2).
+//! If s^2 v <= 1/100, then with probability at least 1 - delta, at *all* k >= 20 log(1/delta) with |mean c| <= 0.17/s,
+//! |grad f(x)| is at most U, the smaller root of U - s U^2/2 = |mean c| + s v/2 + log(1/delta)/(s k).
+//! No dimension, no tail assumption, no union over looks.
+//!
+//! ```
+//! use pasta_opt::certificate::{Certifier, Grade, Request, Verdict};
+//! use pasta_opt::prelude::*;
+//!
+//! let noise = Noise { growth: 0.0, floor: 1.0, tail: Tail::StudentT { dof: 3.0 } };
+//! let oracle = Noisy::new(Box::new(SineBowl { dimension: 2 }), noise, vec![1.0, 1.0])?;
+//! let request = Request { target: 0.1, delta: 0.05, grade: Grade::Variance(1.0), budget: None, guess: None };
+//! let certificate = Certifier::start(&oracle, &[0.01, 0.0], request, 1, 0)?.finish()?;
+//! assert_eq!(certificate.verdict, Verdict::Certified);
+//! assert!(certificate.bound.is_some_and(|u| u <= 0.1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod consequence;
+mod moments;
+pub mod moreau;
+mod sequential;
+mod stop_rule;
+
+pub use consequence::Consequence;
+pub use sequential::Certifier;
+use serde::{Deserialize, Serialize};
+pub use stop_rule::{Certified, Progress, StopRule};
+
+use crate::oracle::{Oracle, OracleError};
+
+/// On what a certificate rests.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grade {
+    /// The oracle knows its gradient ([`Oracle::full_pass`]). Exact, but for rounding.
+    Exact,
+    /// Declared: E|g - grad f|^2 at the point is at most this. Proved, whatever the tails.
+    Variance(f64),
+    /// Declared: E|g - grad f|^2 at the point is at most B^2 |x - x0|^2 + b^2. Proved, whatever the tails.
+    Growth {
+        /// B.
+        growth: f64,
+        /// b.
+        floor: f64,
+        /// |x - x0|.
+        distance: f64,
+    },
+    /// Assumed: E|g - grad f|^4 is at most this times (E|g - grad f|^2)^2. Proved; samples cannot verify it.
+    Kurtosis(f64),
+    /// A normal approximation. Never a certificate.
+    Approximate,
+}
+
+impl Grade {
+    /// The same grade at a point that is so far from the start.
+    #[must_use]
+    pub fn at_distance(self, distance: f64) -> Self {
+        match self {
+            Self::Growth { growth, floor, .. } => Self::Growth { growth, floor, distance },
+            other => other,
+        }
+    }
+
+    /// The bound on E|g - grad f|^2 that is declared, if one is.
+    pub fn declared_variance(&self) -> Option<f64> {
+        match *self {
+            Self::Variance(variance) => Some(variance),
+            Self::Growth { growth, floor, distance } => Some((growth * distance).powi(2) + floor * floor),
+            Self::Exact | Self::Kurtosis(_) | Self::Approximate => None,
+        }
+    }
+
+    /// What must be true for the bound to hold, after "provided"; `None` where nothing need be.
+    pub fn assumption(&self) -> Option<String> {
+        match *self {
+            Self::Exact | Self::Approximate => None,
+            Self::Variance(variance) => Some(format!("E|g - grad f|^2 <= {variance} at x (declared)")),
+            Self::Growth { growth, floor, .. } => Some(format!(
+                "E|g - grad f|^2 <= B^2 |x - x0|^2 + b^2 = {:.4} at x (B = {growth}, b = {floor}, declared)",
+                self.declared_variance().unwrap_or_default()
+            )),
+            Self::Kurtosis(kappa) => Some(format!(
+                "the noise at x has kurtosis at most {kappa} (assumed; samples cannot verify it)"
+            )),
+        }
+    }
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Request {
+    /// eps: is the gradient's norm at most this?
+    pub target: f64,
+    /// The probability with which the answer may be wrong.
+    pub delta: f64,
+    /// On what it may rest.
+    pub grade: Grade,
+    /// The most samples it may draw; `None` is the end of its own plan.
+    pub budget: Option<u128>,
+    /// A guess of the gradient's norm, not from the certificate's samples. It steers the cost, not the validity.
+    pub guess: Option<f64>,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The bound is at most the target.
+    Certified,
+    /// A normal approximation says that the gradient is at most the target. Not a certificate.
+    Likely,
+    /// The samples suggest that the gradient is larger than the target (in the exact grade: it is). Claims nothing.
+    Above,
+    /// The samples that were allowed or planned are used up.
+    OutOfBudget,
+}
+
+impl Verdict {
+    /// The verdict in a word or two.
+    pub fn words(&self) -> &'static str {
+        match self {
+            Self::Certified => "certified",
+            Self::Likely => "likely, not certified",
+            Self::Above => "above the target",
+            Self::OutOfBudget => "out of budget",
+        }
+    }
+}
+
+/// The answer.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Certificate {
+    /// How it ended.
+    pub verdict: Verdict,
+    /// U: the smallest bound found, valid (under the grade's assumption) with probability at least 1 - delta whatever
+    /// the verdict; `None` if there were too few samples for any.
+    pub bound: Option<f64>,
+    /// The target.
+    pub target: f64,
+    /// The probability of error.
+    pub delta: f64,
+    /// On what it rests.
+    pub grade: Grade,
+    /// Samples drawn, the pilot's included; rows read in the exact grade.
+    pub samples: u128,
+}
+
+impl Certificate {
+    /// The claim in words, with its confidence and its assumption. What is approximate is not called certified.
+    pub fn statement(&self) -> String {
+        match (self.bound, self.grade) {
+            (None, _) => "no bound: too few samples were allowed".into(),
+            (Some(norm), Grade::Exact) if self.samples == 0 => {
+                format!("|grad f(x)| = {norm:.6e} by the oracle's own formula, but for rounding.")
+            }
+            (Some(norm), Grade::Exact) => {
+                format!("|grad f(x)| = {norm:.6e} over all {} rows.", self.samples)
+            }
+            (Some(bound), _) => self.claim(&format!("|grad f(x)| <= {bound:.6e}"), None),
+        }
+    }
+
+    /// That something follows from the bound, under the grade's assumption and perhaps another.
+    fn claim(&self, what: &str, also: Option<String>) -> String {
+        let percent = percent(self.delta);
+        let confidence = match self.grade {
+            Grade::Exact => String::new(),
+            Grade::Approximate => format!("About {percent} % by normal approximation, not a guarantee: "),
+            _ => format!("With probability at least {percent} % over the certificate's own samples, "),
+        };
+        let provided: Vec<String> = self.grade.assumption().into_iter().chain(also).collect();
+        let provided = match provided.as_slice() {
+            [] => String::new(),
+            all => format!(", provided {}", all.join(", and ")),
+        };
+        format!("{confidence}{what}{provided}.")
+    }
+}
+
+/// A probability of being right, in percent, without the rounding of the subtraction.
+fn percent(delta: f64) -> f64 {
+    (1e10 * (1.0 - delta)).round() / 1e8
+}
+
+/// The share of delta that attempt i = 1, 2, .. of one run may use: all of them together never exceed delta.
+pub fn delta_of_attempt(delta: f64, attempt: u64) -> f64 {
+    let i = attempt as f64;
+    delta / (i * (i + 1.0))
+}
+
+/// Why a request was refused.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum RequestError {
+    /// A number out of its range.
+    #[error("certificate: {name} must be {needs}, but is {got}")]
+    Number {
+        /// Which.
+        name: &'static str,
+        /// Its range.
+        needs: &'static str,
+        /// What it is.
+        got: f64,
+    },
+    /// The point has another dimension than the oracle.
+    #[error("the point has {point} coordinates, but the oracle has {oracle}")]
+    Dimension {
+        /// Coordinates of the point.
+        point: usize,
+        /// Coordinates of the oracle.
+        oracle: usize,
+    },
+    /// The exact grade was asked of an oracle that only has samples.
+    #[error("certificate: the oracle does not know its gradient exactly; it only has samples")]
+    NotExact,
+    /// A run was to stop on something that is no certificate.
+    #[error("certificate: a normal approximation is no certificate, so no run may stop on it")]
+    NoCertificate,
+}
+
+/// Refuses a number outside its range.
+fn demand(name: &'static str, needs: &'static str, got: f64, met: bool) -> Result<(), RequestError> {
+    if met { Ok(()) } else { Err(RequestError::Number { name, needs, got }) }
+}
+
+impl Request {
+    fn check(&self, oracle: &dyn Oracle, x: &[f64]) -> Result<(), RequestError> {
+        check_point(oracle, x)?;
+        let Self { target, delta, grade, guess, .. } = *self;
+        demand("target", "positive and finite", target, target > 0.0 && target.is_finite())?;
+        demand("delta", "strictly between 0 and 1", delta, delta > 0.0 && delta < 1.0)?;
+        if let Some(guess) = guess {
+            demand("guess", "finite, at least 0", guess, guess >= 0.0 && guess.is_finite())?;
+        }
+        grade.check()?;
+        match grade {
+            Grade::Exact if oracle.full_pass().is_none() => Err(RequestError::NotExact),
+            _ => Ok(()),
+        }
+    }
+
+    fn affordable(&self) -> u64 {
+        self.budget.map_or(u64::MAX, |budget| u64::try_from(budget).unwrap_or(u64::MAX))
+    }
+}
+
+fn check_point(oracle: &dyn Oracle, x: &[f64]) -> Result<(), RequestError> {
+    if x.len() != oracle.dim() {
+        return Err(RequestError::Dimension { point: x.len(), oracle: oracle.dim() });
+    }
+    match x.iter().find(|x| !x.is_finite()) {
+        Some(&x) => demand("the point", "finite", x, false),
+        None => Ok(()),
+    }
+}
+
+impl Grade {
+    fn check(&self) -> Result<(), RequestError> {
+        let at_least = |name, least: f64, needs, value: f64| {
+            demand(name, needs, value, value >= least && value.is_finite())
+        };
+        const ZERO: &str = "finite, at least 0";
+        match *self {
+            Self::Exact | Self::Approximate => Ok(()),
+            Self::Variance(variance) => at_least("variance", 0.0, ZERO, variance),
+            Self::Growth { growth, floor, distance } => {
+                at_least("growth", 0.0, ZERO, growth)?;
+                at_least("floor", 0.0, ZERO, floor)?;
+                at_least("distance", 0.0, ZERO, distance)
+            }
+            Self::Kurtosis(kappa) => at_least("kurtosis", 1.0, "finite, at least 1", kappa),
+        }
+    }
+}
+
+/// Why a certificate could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartCertificateError {
+    /// The request makes no sense.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// The oracle failed during the pilot.
+    #[error(transparent)]
+    Oracle(#[from] OracleError),
+}
+
+/// An oracle that can be shown by name.
+#[derive(Clone, Copy)]
+struct Named<'o>(&'o dyn Oracle);
+
+impl std::fmt::Debug for Named<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.identity())
+    }
+}

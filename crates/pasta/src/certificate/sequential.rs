@@ -1,0 +1,305 @@
+//! The sequential certificate: draw, shrink, bound, look again.
+
+use super::moments::{Draws, Moments};
+use super::{Certificate, Grade, Named, Request, StartCertificateError, Verdict};
+use crate::draws::Role;
+use crate::kernels::squared_norm;
+use crate::oracle::{Oracle, OracleError};
+
+/// Sub-batches of the first track: s^2 v = 2 log(1/delta)/k must be below 1/100, and the more there are the
+/// sharper the variance is known.
+const SUB_BATCHES: f64 = 4096.0;
+/// Each further track aims at half the margin, so at four times the samples; it gets a fifth of the error.
+const TRACKS: usize = 3;
+const FIRST_SHARE: f64 = 0.8;
+const NEXT_SHARE: f64 = 0.2;
+/// Of a variance estimated on the side, this share of all error; look j = 0, 1, .. at it gets 2^-(j+1) of the share.
+const VARIANCE_SHARE: f64 = 0.2;
+/// Samples of the pilot.
+const PILOT: u64 = 256;
+
+/// A certificate in the making: a step is a group of sub-batches.
+#[derive(Debug)]
+pub struct Certifier<'o> {
+    oracle: Named<'o>,
+    x: Vec<f64>,
+    request: Request,
+    seed: u64,
+    attempt: u64,
+    /// m: samples of a sub-batch.
+    samples_each: u64,
+    tracks: Vec<Track>,
+    moments: Moments,
+    /// The next look at the variance: its number, and the count of sub-batches it waits for.
+    variance_look: (i32, u64),
+    /// An upper bound on v; the smallest so far. v itself never changes.
+    variance: Option<f64>,
+    samples: u128,
+    bound: Option<f64>,
+}
+
+/// One value of s with its running sum.
+#[derive(Debug, Clone)]
+struct Track {
+    /// s: the scale of the shrinking.
+    scale: f64,
+    /// log(1/delta) of this track, for the mean.
+    log: f64,
+    /// The number of sub-batches that s is best for.
+    planned: f64,
+    /// The sum of c(X).
+    sum: Vec<f64>,
+}
+
+impl<'o> Certifier<'o> {
+    /// Plans a certificate of the point x. `attempt` tells apart the certificates of one run: each has samples of its
+    /// own. Unless the variance is declared, a pilot of 256 samples plans it.
+    ///
+    /// An oracle over a finite table is passed over once, and the answer is exact, if the samples would be as many as
+    /// its rows.
+    pub fn start(
+        oracle: &'o dyn Oracle,
+        x: &[f64],
+        request: Request,
+        seed: u64,
+        attempt: u64,
+    ) -> Result<Self, StartCertificateError> {
+        request.check(oracle, x)?;
+        let pilot = match request.grade {
+            Grade::Exact | Grade::Variance(_) | Grade::Growth { .. } => 0,
+            Grade::Kurtosis(_) | Grade::Approximate => PILOT.min(request.affordable()),
+        };
+        let mut certifier = Self {
+            oracle: Named(oracle),
+            x: x.to_vec(),
+            request,
+            seed,
+            attempt,
+            samples_each: 1,
+            tracks: Vec::new(),
+            moments: Moments::new(x.len()),
+            variance_look: (0, 0),
+            variance: None,
+            samples: u128::from(pilot),
+            bound: None,
+        };
+        let variance = match request.grade.declared_variance() {
+            Some(variance) => variance,
+            // A fifth more than estimated, so that a typical error does not leave the plan too small.
+            None => 1.2 * certifier.draws(Role::Pilot, 1).moments(0..pilot)?.variance(),
+        };
+        certifier.plan(variance);
+        let pass = oracle.full_pass().filter(|rows| *rows > 0 && u128::from(*rows) <= certifier.planned_samples());
+        if pass.is_some_and(|rows| rows <= certifier.left()) {
+            certifier.request.grade = Grade::Exact;
+        }
+        Ok(certifier)
+    }
+
+    /// Draws to the end.
+    pub fn finish(mut self) -> Result<Certificate, OracleError> {
+        loop {
+            if let Some(certificate) = self.advance()? {
+                return Ok(certificate);
+            }
+        }
+    }
+
+    /// Draws one group of sub-batches; the answer when there is one.
+    pub fn advance(&mut self) -> Result<Option<Certificate>, OracleError> {
+        if self.request.grade == Grade::Exact {
+            return self.pass_over_all().map(Some);
+        }
+        let group = self.group().min(self.left() / self.samples_each);
+        if group == 0 || self.moments.count as f64 >= 2.0 * self.tracks.last().map_or(0.0, |t| t.planned) {
+            return Ok(Some(self.answer(Verdict::OutOfBudget)));
+        }
+        self.draw(group)?;
+        self.look_at_variance();
+        if let Some(bound) = self.bound_now() {
+            self.bound = Some(self.bound.map_or(bound, |best| best.min(bound)));
+        }
+        if self.bound.is_some_and(|bound| bound <= self.request.target) {
+            let approximate = self.request.grade == Grade::Approximate;
+            let verdict = if approximate { Verdict::Likely } else { Verdict::Certified };
+            return Ok(Some(self.answer(verdict)));
+        }
+        Ok(self.looks_above().then(|| self.answer(Verdict::Above)))
+    }
+
+    /// The answer, were it given now.
+    pub fn answer(&self, verdict: Verdict) -> Certificate {
+        let Request { target, delta, grade, .. } = self.request;
+        Certificate { verdict, bound: self.bound, target, delta, grade, samples: self.samples }
+    }
+
+    /// The samples that it will draw if the gradient is as small as the plan supposes.
+    pub fn planned_samples(&self) -> u128 {
+        let sub_batches = self.tracks.first().map_or(0.0, |track| track.planned);
+        self.samples + (sub_batches * self.samples_each as f64) as u128
+    }
+
+    /// Samples that may still be drawn, as far as they can be counted.
+    fn left(&self) -> u64 {
+        let left = self.request.budget.map_or(u128::MAX, |budget| budget.saturating_sub(self.samples));
+        u64::try_from(left).unwrap_or(u64::MAX)
+    }
+
+    /// Sub-batches drawn between two looks: enough to keep threads busy, few enough to stop in time.
+    fn group(&self) -> u64 {
+        (1_000_000 / self.x.len().max(1)).clamp(1, 32) as u64
+    }
+
+    fn pass_over_all(&mut self) -> Result<Certificate, OracleError> {
+        let rows = self.oracle.0.full_pass().unwrap_or(0);
+        if rows > self.left() {
+            return Ok(self.answer(Verdict::OutOfBudget));
+        }
+        let mut gradient = vec![0.0; self.x.len()];
+        self.oracle.0.exact_gradient(&self.x, &mut gradient)?;
+        self.samples += u128::from(rows);
+        let norm = squared_norm(&gradient).sqrt();
+        if !norm.is_finite() {
+            return Err(OracleError::new("its gradient at the point is not finite"));
+        }
+        self.bound = Some(norm);
+        Ok(self.answer(if norm <= self.request.target { Verdict::Certified } else { Verdict::Above }))
+    }
+
+    fn draws(&self, role: Role, samples_each: u64) -> Draws<'_> {
+        let (seed, attempt) = (self.seed, self.attempt);
+        Draws { oracle: self.oracle.0, x: &self.x, seed, role, attempt, samples_each }
+    }
+
+    /// Chooses m and the tracks for a variance V of one sample.
+    fn plan(&mut self, variance: f64) {
+        let Request { target, delta, guess, .. } = self.request;
+        // The margin for error, as a share of the target: the guess leaves 1 - guess/target of it, less the
+        // guess's own error. Beyond these limits the plan would be too bold or too dear.
+        let margin = guess.map_or(0.45, |guess| (0.9 - 0.9 * guess / target).clamp(0.2, 0.8));
+        let log_of = |share: f64| (1.0 / (share * delta)).ln();
+        let mean_share = match self.request.grade {
+            Grade::Kurtosis(_) => 1.0 - VARIANCE_SHARE,
+            _ => 1.0,
+        };
+        let first_log = log_of(FIRST_SHARE * mean_share);
+        // sqrt(2 V log/n) = margin * target.
+        let samples = 2.0 * first_log * variance / (margin * target).powi(2);
+        self.samples_each = (samples / SUB_BATCHES).ceil().clamp(1.0, MAX_SUB_BATCH) as u64;
+        let v = variance / self.samples_each as f64;
+        self.variance = self.request.grade.declared_variance().map(|_| v);
+        // s^2 v <= 1/100 needs this many; a noiseless oracle needs no more either.
+        let planned = (samples / self.samples_each as f64).max(250.0 * first_log);
+        self.tracks = (0..TRACKS)
+            .map(|i| {
+                let log = log_of(FIRST_SHARE * NEXT_SHARE.powi(i as i32) * mean_share);
+                let planned = planned * 4f64.powi(i as i32);
+                let spread = v + target * target;
+                Track {
+                    scale: (2.0 * log / (planned * spread)).sqrt(),
+                    log,
+                    planned,
+                    sum: vec![0.0; self.x.len()],
+                }
+            })
+            .collect();
+        self.variance_look = (0, (planned / 4.0) as u64);
+    }
+
+    /// Draws `group` sub-batch means, in parallel, and adds them in their order.
+    fn draw(&mut self, group: u64) -> Result<(), OracleError> {
+        let first = self.moments.count;
+        let means = self.draws(Role::Certificate, self.samples_each).means(first..first + group)?;
+        self.samples += u128::from(group) * u128::from(self.samples_each);
+        for mean in &means {
+            self.moments.add(mean);
+            let norm = squared_norm(mean).sqrt();
+            for track in &mut self.tracks {
+                let factor = shrink(track.scale * norm);
+                track.sum.iter_mut().zip(mean).for_each(|(sum, x)| *sum += factor * x);
+            }
+        }
+        Ok(())
+    }
+
+    /// The smallest bound that the tracks give now.
+    fn bound_now(&self) -> Option<f64> {
+        let bounds = self.tracks.iter().filter_map(|track| match self.request.grade {
+            Grade::Approximate => self.approximate_bound(track),
+            _ => self.bound_of(track, self.variance?),
+        });
+        bounds.min_by(f64::total_cmp)
+    }
+
+    fn bound_of(&self, track: &Track, v: f64) -> Option<f64> {
+        let (k, s) = (self.moments.count as f64, track.scale);
+        let mean = squared_norm(&track.sum).sqrt() / k;
+        if k < 20.0 * track.log || s * s * v > 0.01 || mean > 0.17 / s {
+            return None;
+        }
+        let b = mean + s * v / 2.0 + track.log / (s * k);
+        // The smaller root of U - s U^2/2 = b, without cancellation; 2 s b < 1 by the conditions above.
+        Some(2.0 * b / (1.0 + (1.0 - 2.0 * s * b).sqrt()))
+    }
+
+    /// Bounds v from the scatter of the sub-batch means, at counts that double.
+    ///
+    /// A mean of m samples of kurtosis kappa has kurtosis at most kappa/m + 3 (1 - 1/m).
+    fn look_at_variance(&mut self) {
+        let (Grade::Kurtosis(kappa), (j, due)) = (self.request.grade, self.variance_look) else { return };
+        let (count, m) = (self.moments.count, self.samples_each as f64);
+        if count < due.max(2) {
+            return;
+        }
+        self.variance_look = (j + 1, 2 * count);
+        let share = VARIANCE_SHARE * 0.5f64.powi(j + 1) * self.request.delta;
+        let kappa_of_mean = kappa / m + 3.0 * (1.0 - 1.0 / m);
+        let t = ((kappa_of_mean + 3.0) * (1.0 / share).ln() / (count / 2) as f64).sqrt();
+        if t < 1.0 {
+            let bound = self.moments.variance() / (1.0 - t);
+            self.variance = Some(self.variance.map_or(bound, |best| best.min(bound)));
+        }
+    }
+
+    /// The normal quantile times the standard error: what most people would do.
+    fn approximate_bound(&self, track: &Track) -> Option<f64> {
+        let k = self.moments.count as f64;
+        if k < track.planned {
+            return None;
+        }
+        let mean = squared_norm(&self.moments.mean).sqrt();
+        Some(mean + normal_quantile(-track.log) * self.moments.error2().sqrt())
+    }
+
+    /// Whether the plain mean is beyond the target by more than its noise could explain.
+    fn looks_above(&self) -> bool {
+        let norm = self.moments.squared_mean().max(0.0).sqrt();
+        self.tracks.first().is_some_and(|track| self.moments.count as f64 >= 20.0 * track.log)
+            && norm > self.request.target + 4.0 * self.moments.error2().sqrt()
+    }
+}
+
+/// A sub-batch has at most this many samples, so that the count of all of them cannot overflow.
+const MAX_SUB_BATCH: f64 = 4.0e18;
+
+/// psi(t)/t with psi(t) = log(1 + t + t^2/2).
+#[inline]
+fn shrink(t: f64) -> f64 {
+    // psi(t)/t = 1 - t^2/6 + ..
+    if t < 1e-8 { 1.0 } else { libm::log1p(t + 0.5 * t * t) / t }
+}
+
+/// z with P(Z > z) = exp(log_tail), by bisection on the complementary error function.
+fn normal_quantile(log_tail: f64) -> f64 {
+    let tail = libm::exp(log_tail);
+    let (mut low, mut high) = (-40.0, 40.0);
+    for _ in 0..80 {
+        let middle = 0.5 * (low + high);
+        if 0.5 * libm::erfc(middle * std::f64::consts::FRAC_1_SQRT_2) > tail {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}

@@ -1,0 +1,352 @@
+//! A certificate as the end of a run: tried when it looks worth it, at a bounded share of the cost.
+
+use serde::{Deserialize, Serialize};
+
+use super::moments::{Draws, Moments};
+use super::{
+    Certificate, Certifier, Grade, Named, Request, RequestError, Verdict, delta_of_attempt, demand,
+};
+use crate::checkpoint::Checkpoint;
+use crate::draws::Role;
+use crate::kernels::squared_distance;
+use crate::oracle::{Oracle, OracleError};
+use crate::state::State;
+use crate::walk::{Advance, Stop, Walk};
+
+/// When a run may stop on a certificate of |grad f| <= target.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StopRule {
+    /// eps.
+    pub target: f64,
+    /// The probability that any certificate of the run is wrong. Attempts share it.
+    pub delta: f64,
+    /// On what certificates rest; the distance of [`Grade::Growth`] is the run's.
+    pub grade: Grade,
+    /// The largest share of all samples that certificates, and looks whether to try one, may take.
+    pub share: f64,
+    /// The most samples that run and certificates may draw together.
+    pub budget: Option<u128>,
+}
+
+/// How far a run's certificates have come. Part of its checkpoint: no error is spent twice.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Progress {
+    /// Certificates tried.
+    pub attempts: u64,
+    /// Samples that they and the looks before them drew. The run's own ledger does not count them.
+    pub samples: u128,
+    /// The last one.
+    pub last: Option<Certificate>,
+    /// Looks whether to try one.
+    looks: u64,
+    /// The run looks again when it has drawn this many samples.
+    next_look: u128,
+    /// What a certificate would cost, by the last look.
+    expected: u128,
+    /// Which point the last attempt was about.
+    about: Candidate,
+    /// How the run ended, with the budget it then had.
+    ended: Option<(Stop, Option<u128>)>,
+}
+
+/// A point that may be certified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Candidate {
+    /// x_t.
+    Last,
+    /// The mean of the iterates, for a run that hands that out.
+    Average,
+    /// What the run hands out at its end.
+    #[default]
+    Output,
+}
+
+/// See [`Walk::certified`].
+#[derive(Debug)]
+pub struct Certified<'o, W> {
+    walk: W,
+    oracle: Named<'o>,
+    rule: StopRule,
+    seed: u64,
+    progress: Progress,
+    attempt: Option<Attempt<'o>>,
+}
+
+#[derive(Debug)]
+struct Attempt<'o> {
+    certifier: Certifier<'o>,
+    about: Candidate,
+    /// Set where the run is at its end whatever the answer.
+    ending: Option<Stop>,
+    /// The progress before the look that led to it.
+    before: Progress,
+}
+
+/// Sub-batches of a look, and the share of the run's samples that it may take.
+const LOOK_MEANS: u64 = 64;
+const LOOK_SHARE: u128 = 32;
+/// From one look to the next the run's samples grow by a quarter, after a failed attempt by a half.
+const NEXT_LOOK: u128 = 4;
+const NEXT_ATTEMPT: u128 = 2;
+/// A gradient that looks larger than this share of the target is not tried: the bound would not fit in between.
+const HOPEFUL: f64 = 0.7;
+/// A look resolves the gradient if its standard error is at most this share of the target.
+const RESOLVED: f64 = 0.5;
+
+impl<'o, W: Walk> Certified<'o, W> {
+    /// Ends `walk`, a run on `oracle`, by the rule. `progress` is that of its checkpoint, if it is resumed.
+    pub(crate) fn new(
+        walk: W,
+        oracle: &'o dyn Oracle,
+        rule: StopRule,
+        seed: u64,
+        progress: Option<Progress>,
+    ) -> Result<Self, RequestError> {
+        rule.check(oracle, walk.state())?;
+        let mut progress = progress.unwrap_or_default();
+        // A run that ran out of budget goes on with another.
+        if matches!(progress.ended, Some((Stop::OutOfBudget, budget)) if budget != rule.budget) {
+            progress.ended = None;
+        }
+        Ok(Self { walk, oracle: Named(oracle), rule, seed, progress, attempt: None })
+    }
+
+    fn drawn(&self) -> u128 {
+        self.walk.state().ledger.samples
+    }
+
+    /// Samples that looks and certificates may still draw.
+    fn allowance(&self) -> u128 {
+        let StopRule { share, budget, .. } = self.rule;
+        let by_share = (share / (1.0 - share) * self.drawn() as f64) as u128;
+        let by_budget = budget.map_or(u128::MAX, |budget| budget.saturating_sub(self.drawn()));
+        by_share.min(by_budget).saturating_sub(self.progress.samples)
+    }
+
+    /// Whether the next step would leave too little of the budget: for itself, or for a certificate at the end.
+    fn budget_ends(&self) -> bool {
+        let Some(budget) = self.rule.budget else { return false };
+        let kept = ((self.rule.share * budget as f64) as u128).min(self.progress.expected);
+        let next = u128::from(self.walk.next_samples());
+        self.drawn() + self.progress.samples.max(kept) + next > budget
+    }
+
+    fn look_is_due(&self) -> bool {
+        let first = u128::from(LOOK_MEANS) * LOOK_SHARE;
+        self.drawn() >= self.progress.next_look.max(first) && self.allowance() >= 2 * self.drawn() / LOOK_SHARE
+    }
+
+    /// Guesses from a few fresh samples whether some candidate is good enough, and starts an attempt if so.
+    fn look(&mut self) -> Result<(), OracleError> {
+        let before = self.progress;
+        let mut best: Option<(Candidate, Seen)> = None;
+        for about in [Candidate::Last, Candidate::Average] {
+            let Some(point) = self.point_of(about).map(<[f64]>::to_vec) else { continue };
+            let seen = self.look_at(&point)?;
+            if best.is_none_or(|(_, other)| seen.squared < other.squared) {
+                best = Some((about, seen));
+            }
+        }
+        self.progress.next_look = self.drawn() + self.drawn() / NEXT_LOOK;
+        let Some((about, seen)) = best else { return Ok(()) };
+        self.progress.expected = seen.cost(&self.rule);
+        if seen.is_hopeful(self.rule.target) {
+            self.try_certificate(about, Some(seen.squared.max(0.0).sqrt()), None, before)?;
+        }
+        Ok(())
+    }
+
+    fn look_at(&mut self, point: &[f64]) -> Result<Seen, OracleError> {
+        let usual = (self.drawn() / LOOK_SHARE) as u64;
+        let seen = self.fresh(point, usual)?;
+        // What resolves the target costs an eighth of a certificate or so: worth it where that can be had too.
+        let needed = (seen.variance / (RESOLVED * self.rule.target).powi(2)) as u64;
+        let affordable = seen.cost(&self.rule).saturating_add(u128::from(needed)) <= self.allowance();
+        if seen.squared_error > (RESOLVED * self.rule.target).powi(2) && needed > usual && affordable {
+            return self.fresh(point, needed);
+        }
+        Ok(seen)
+    }
+
+    fn fresh(&mut self, point: &[f64], samples: u64) -> Result<Seen, OracleError> {
+        let samples_each = samples.div_ceil(LOOK_MEANS).max(1);
+        let (oracle, attempt) = (self.oracle.0, self.progress.looks);
+        let draws = Draws { oracle, x: point, seed: self.seed, role: Role::Look, attempt, samples_each };
+        let moments = draws.moments(0..LOOK_MEANS)?;
+        self.progress.looks += 1;
+        self.progress.samples += u128::from(LOOK_MEANS) * u128::from(samples_each);
+        Ok(Seen::new(&moments, samples_each, self.rule.grade.at_distance(self.distance(point))))
+    }
+
+    fn distance(&self, point: &[f64]) -> f64 {
+        squared_distance(point, &self.walk.state().start).sqrt()
+    }
+
+    /// Starts a certificate if its plan fits the allowance; at the end of a run, with whatever there is.
+    fn try_certificate(
+        &mut self,
+        about: Candidate,
+        guess: Option<f64>,
+        ending: Option<Stop>,
+        before: Progress,
+    ) -> Result<(), OracleError> {
+        let Some(point) = self.point_of(about).map(<[f64]>::to_vec) else { return Ok(()) };
+        let number = self.progress.attempts + 1;
+        let request = Request {
+            target: self.rule.target,
+            delta: delta_of_attempt(self.rule.delta, number),
+            grade: self.rule.grade.at_distance(self.distance(&point)),
+            budget: Some(self.allowance()),
+            guess,
+        };
+        let certifier = Certifier::start(self.oracle.0, &point, request, self.seed, number)
+            .map_err(|error| OracleError::new(error.to_string()))?;
+        if ending.is_some() || certifier.planned_samples() <= self.allowance() {
+            self.attempt = Some(Attempt { certifier, about, ending, before });
+        } else {
+            self.progress.samples += certifier.answer(Verdict::OutOfBudget).samples;
+        }
+        Ok(())
+    }
+
+    fn conclude(&mut self, certificate: Certificate, about: Candidate, ending: Option<Stop>) {
+        let early = (certificate.verdict == Verdict::Certified).then_some(Stop::Certified);
+        self.progress.attempts += 1;
+        self.progress.samples += certificate.samples;
+        self.progress.last = Some(certificate);
+        self.progress.about = about;
+        self.progress.next_look = self.drawn() + self.drawn() / NEXT_ATTEMPT;
+        self.progress.ended = ending.or(early).map(|stop| (stop, self.rule.budget));
+    }
+
+    fn point_of(&self, candidate: Candidate) -> Option<&[f64]> {
+        match candidate {
+            Candidate::Last => Some(&self.walk.state().x),
+            Candidate::Average => self.walk.average(),
+            Candidate::Output => Some(self.walk.point()),
+        }
+    }
+}
+
+impl<W: Walk> Walk for Certified<'_, W> {
+    fn advance(&mut self) -> Result<Advance, OracleError> {
+        if let Some(Attempt { certifier, about, ending, .. }) = &mut self.attempt {
+            let (about, ending) = (*about, *ending);
+            if let Some(certificate) = certifier.advance()? {
+                self.attempt = None;
+                self.conclude(certificate, about, ending);
+            }
+            return Ok(Advance::Check);
+        }
+        if let Some((stop, _)) = self.progress.ended {
+            return Ok(Advance::Stop(stop));
+        }
+        if self.look_is_due() {
+            self.look()?;
+            return Ok(Advance::Check);
+        }
+        let advance = if self.budget_ends() {
+            Advance::Stop(Stop::OutOfBudget)
+        } else {
+            self.walk.advance()?
+        };
+        match advance {
+            Advance::Stop(stop) if !matches!(stop, Stop::Diverged(_)) && self.allowance() > 0 => {
+                self.try_certificate(Candidate::Output, None, Some(stop), self.progress)?;
+                Ok(Advance::Check)
+            }
+            other => Ok(other),
+        }
+    }
+
+    fn state(&self) -> &State {
+        self.walk.state()
+    }
+
+    fn next_samples(&self) -> u64 {
+        self.walk.next_samples()
+    }
+
+    fn planned_steps(&self) -> u128 {
+        self.walk.planned_steps()
+    }
+
+    /// An attempt under way is not part of it: a resumed run begins it again, with the same samples.
+    fn checkpoint(&self) -> Checkpoint {
+        let progress = self.attempt.as_ref().map_or(self.progress, |attempt| attempt.before);
+        Checkpoint { certification: Some(progress), ..self.walk.checkpoint() }
+    }
+
+    fn average(&self) -> Option<&[f64]> {
+        self.walk.average()
+    }
+
+    /// The certified point where a certificate ended the run.
+    fn point(&self) -> &[f64] {
+        match self.progress.ended {
+            Some((Stop::Certified, _)) => self.point_of(self.progress.about),
+            _ => None,
+        }
+        .unwrap_or_else(|| self.walk.point())
+    }
+
+    fn certification(&self) -> Option<&Progress> {
+        Some(&self.progress)
+    }
+}
+
+impl StopRule {
+    fn check(&self, oracle: &dyn Oracle, state: &State) -> Result<(), RequestError> {
+        let Self { target, delta, grade, share, .. } = *self;
+        demand("share", "at least 0 and below 1", share, (0.0..1.0).contains(&share))?;
+        if grade == Grade::Approximate {
+            return Err(RequestError::NoCertificate);
+        }
+        let grade = grade.at_distance(0.0);
+        Request { target, delta, grade, budget: None, guess: None }.check(oracle, &state.x)
+    }
+}
+
+/// What a look saw of a candidate. Nothing is claimed of it.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    /// |grad f|^2, without bias; may be negative.
+    squared: f64,
+    /// The square of the mean's standard error.
+    squared_error: f64,
+    /// Of one sample.
+    variance: f64,
+    /// Of one sample, as a certificate will take it.
+    planned_variance: f64,
+}
+
+impl Seen {
+    fn new(moments: &Moments, samples_each: u64, grade: Grade) -> Self {
+        let variance = moments.variance() * samples_each as f64;
+        Self {
+            squared: moments.squared_mean(),
+            squared_error: moments.error2(),
+            variance,
+            planned_variance: grade.declared_variance().unwrap_or(variance),
+        }
+    }
+
+    /// Samples of a certificate, roughly.
+    fn cost(&self, rule: &StopRule) -> u128 {
+        match rule.grade {
+            Grade::Exact => 0,
+            _ => (expected_units(rule.delta) * self.planned_variance / rule.target.powi(2)) as u128,
+        }
+    }
+
+    fn is_hopeful(&self, target: f64) -> bool {
+        self.squared_error <= (RESOLVED * target).powi(2)
+            && self.squared <= (HOPEFUL * target).powi(2) + self.squared_error
+    }
+}
+
+/// What a certificate is planned to cost, in units of V/eps^2.
+fn expected_units(delta: f64) -> f64 {
+    2.0 * (1.25 / delta_of_attempt(delta, 1)).ln() / 0.45f64.powi(2)
+}
