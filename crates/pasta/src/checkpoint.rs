@@ -11,10 +11,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::baseline::Settings;
-use crate::certificate::Progress;
 use crate::oracle::Oracle;
 use crate::schedule::Schedule;
 use crate::state::{State, VECTORS};
+use crate::walk::Progress;
 
 const MAGIC: &str = "pasta checkpoint ";
 const VERSION: u32 = 1;

@@ -46,6 +46,7 @@ pub mod checkpoint;
 pub mod draws;
 pub mod estimator;
 mod exact;
+pub mod forecast;
 pub mod hard;
 mod kernels;
 pub mod objective;

@@ -2,6 +2,7 @@
 
 pub use crate::algorithm::Pasta;
 pub use crate::baseline::{Baseline, Rule};
+pub use crate::certificate::{Certificate, Certifier, Grade, Request, Verdict};
 pub use crate::checkpoint::Checkpoint;
 pub use crate::draws::Stream;
 pub use crate::estimator::Estimator;
@@ -15,4 +16,4 @@ pub use crate::recipe::{
     SmoothConvex, StarConvex, WeaklyConvex,
 };
 pub use crate::schedule::{BatchRule, Output, Schedule, Sequence};
-pub use crate::walk::{Advance, Finished, Stop, Walk};
+pub use crate::walk::{Advance, Finished, Stop, StopRule, Walk};

@@ -21,15 +21,13 @@
 //! ```
 
 mod consequence;
-mod moments;
+pub(crate) mod moments;
 pub mod moreau;
 mod sequential;
-mod stop_rule;
 
 pub use consequence::Consequence;
 pub use sequential::Certifier;
 use serde::{Deserialize, Serialize};
-pub use stop_rule::{Certified, Progress, StopRule};
 
 use crate::oracle::{Oracle, OracleError};
 
@@ -72,6 +70,15 @@ impl Grade {
             Self::Variance(variance) => Some(variance),
             Self::Growth { growth, floor, distance } => Some((growth * distance).powi(2) + floor * floor),
             Self::Exact | Self::Kurtosis(_) | Self::Approximate => None,
+        }
+    }
+
+    /// Samples without which a certificate of this grade is hopeless, however large the target: a kurtosis of kappa
+    /// leaves a variance open by a factor of two until about 8 (kappa + 6) log(10/delta) are drawn.
+    pub(crate) fn least_samples(&self, delta: f64) -> f64 {
+        match *self {
+            Self::Kurtosis(kappa) => 8.0 * (kappa + 6.0) * (10.0 / delta).ln(),
+            _ => 0.0,
         }
     }
 
@@ -223,12 +230,12 @@ pub enum RequestError {
 }
 
 /// Refuses a number outside its range.
-fn demand(name: &'static str, needs: &'static str, got: f64, met: bool) -> Result<(), RequestError> {
+pub(crate) fn demand(name: &'static str, needs: &'static str, got: f64, met: bool) -> Result<(), RequestError> {
     if met { Ok(()) } else { Err(RequestError::Number { name, needs, got }) }
 }
 
 impl Request {
-    fn check(&self, oracle: &dyn Oracle, x: &[f64]) -> Result<(), RequestError> {
+    pub(crate) fn check(&self, oracle: &dyn Oracle, x: &[f64]) -> Result<(), RequestError> {
         check_point(oracle, x)?;
         let Self { target, delta, grade, guess, .. } = *self;
         demand("target", "positive and finite", target, target > 0.0 && target.is_finite())?;
@@ -290,7 +297,7 @@ pub enum StartCertificateError {
 
 /// An oracle that can be shown by name.
 #[derive(Clone, Copy)]
-struct Named<'o>(&'o dyn Oracle);
+pub(crate) struct Named<'o>(pub(crate) &'o dyn Oracle);
 
 impl std::fmt::Debug for Named<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -10,19 +10,19 @@ use crate::oracle::{Batch, Oracle, OracleError};
 
 /// A sequence of independent means of `samples_each` samples at x, numbered from 0.
 #[derive(Clone, Copy)]
-pub(super) struct Draws<'a> {
-    pub(super) oracle: &'a dyn Oracle,
-    pub(super) x: &'a [f64],
-    pub(super) seed: u64,
-    pub(super) role: Role,
+pub(crate) struct Draws<'a> {
+    pub(crate) oracle: &'a dyn Oracle,
+    pub(crate) x: &'a [f64],
+    pub(crate) seed: u64,
+    pub(crate) role: Role,
     /// Tells apart the sequences of one run: attempts are few, and means are below 2^40.
-    pub(super) attempt: u64,
-    pub(super) samples_each: u64,
+    pub(crate) attempt: u64,
+    pub(crate) samples_each: u64,
 }
 
 impl Draws<'_> {
     /// Some of the means, drawn in parallel.
-    pub(super) fn means(&self, numbers: Range<u64>) -> Result<Vec<Vec<f64>>, OracleError> {
+    pub(crate) fn means(&self, numbers: Range<u64>) -> Result<Vec<Vec<f64>>, OracleError> {
         numbers.into_par_iter().map(|number| self.mean(number)).collect()
     }
 
@@ -39,7 +39,7 @@ impl Draws<'_> {
     }
 
     /// Mean and spread over some of the means. Holds a few hundred of them at a time.
-    pub(super) fn moments(&self, numbers: Range<u64>) -> Result<Moments, OracleError> {
+    pub(crate) fn moments(&self, numbers: Range<u64>) -> Result<Moments, OracleError> {
         const HELD: u64 = 256;
         let mut moments = Moments::new(self.x.len());
         for first in numbers.clone().step_by(HELD as usize) {
@@ -51,18 +51,18 @@ impl Draws<'_> {
 
 /// Mean and scatter, by Welford's recursion.
 #[derive(Debug, Clone)]
-pub(super) struct Moments {
-    pub(super) count: u64,
-    pub(super) mean: Vec<f64>,
+pub(crate) struct Moments {
+    pub(crate) count: u64,
+    pub(crate) mean: Vec<f64>,
     scatter: f64,
 }
 
 impl Moments {
-    pub(super) fn new(dim: usize) -> Self {
+    pub(crate) fn new(dim: usize) -> Self {
         Self { count: 0, mean: vec![0.0; dim], scatter: 0.0 }
     }
 
-    pub(super) fn add(&mut self, x: &[f64]) {
+    pub(crate) fn add(&mut self, x: &[f64]) {
         self.count += 1;
         let before = squared_distance(x, &self.mean);
         let n = self.count as f64;
@@ -71,17 +71,17 @@ impl Moments {
     }
 
     /// The unbiased estimate of E|X - EX|^2.
-    pub(super) fn variance(&self) -> f64 {
+    pub(crate) fn variance(&self) -> f64 {
         if self.count < 2 { 0.0 } else { self.scatter / (self.count as f64 - 1.0) }
     }
 
     /// The variance of the mean.
-    pub(super) fn error2(&self) -> f64 {
+    pub(crate) fn error2(&self) -> f64 {
         self.variance() / self.count.max(1) as f64
     }
 
     /// |EX|^2, estimated without bias: the square of the mean less what its own noise adds.
-    pub(super) fn squared_mean(&self) -> f64 {
+    pub(crate) fn squared_mean(&self) -> f64 {
         squared_norm(&self.mean) - self.error2()
     }
 }

@@ -16,9 +16,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod certified;
+
+pub use certified::{Certified, Progress, StopRule};
 use serde::{Deserialize, Serialize};
 
-use crate::certificate::{Certified, Progress, RequestError, StopRule};
+use crate::certificate::RequestError;
 use crate::checkpoint::Checkpoint;
 use crate::estimator::Kind;
 use crate::oracle::{Ledger, Oracle, OracleError};
@@ -62,7 +65,7 @@ pub trait Walk {
     /// checkpoint if it is resumed. A budget belongs into the rule, which counts the certificates' samples too.
     ///
     /// ```
-    /// use pasta_opt::certificate::{Grade, StopRule};
+    /// use pasta_opt::certificate::Grade;
     /// use pasta_opt::prelude::*;
     ///
     /// let noise = Noise { growth: 9.0, floor: 1.0, tail: Tail::Gaussian };

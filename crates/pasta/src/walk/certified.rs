@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::moments::{Draws, Moments};
-use super::{
+use super::{Advance, Stop, Walk};
+use crate::certificate::moments::{Draws, Moments};
+use crate::certificate::{
     Certificate, Certifier, Grade, Named, Request, RequestError, Verdict, delta_of_attempt, demand,
 };
 use crate::checkpoint::Checkpoint;
@@ -11,7 +12,6 @@ use crate::draws::Role;
 use crate::kernels::squared_distance;
 use crate::oracle::{Oracle, OracleError};
 use crate::state::State;
-use crate::walk::{Advance, Stop, Walk};
 
 /// When a run may stop on a certificate of |grad f| <= target.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -47,6 +47,13 @@ pub struct Progress {
     about: Candidate,
     /// How the run ended, with the budget it then had.
     ended: Option<(Stop, Option<u128>)>,
+}
+
+impl Progress {
+    /// Whether the last certificate succeeded.
+    pub fn is_certified(&self) -> bool {
+        self.last.is_some_and(|certificate| certificate.verdict == Verdict::Certified)
+    }
 }
 
 /// A point that may be certified.
@@ -336,7 +343,13 @@ impl Seen {
     fn cost(&self, rule: &StopRule) -> u128 {
         match rule.grade {
             Grade::Exact => 0,
-            _ => (expected_units(rule.delta) * self.planned_variance / rule.target.powi(2)) as u128,
+            grade => {
+                let delta = delta_of_attempt(rule.delta, 1);
+                // By the margin that a certificate plans with when it knows nothing else.
+                let units = 2.0 * (1.25 / delta).ln() / 0.45f64.powi(2);
+                let planned = units * self.planned_variance / rule.target.powi(2);
+                planned.max(grade.least_samples(delta)) as u128
+            }
         }
     }
 
@@ -344,9 +357,4 @@ impl Seen {
         self.squared_error <= (RESOLVED * target).powi(2)
             && self.squared <= (HOPEFUL * target).powi(2) + self.squared_error
     }
-}
-
-/// What a certificate is planned to cost, in units of V/eps^2.
-fn expected_units(delta: f64) -> f64 {
-    2.0 * (1.25 / delta_of_attempt(delta, 1)).ln() / 0.45f64.powi(2)
 }

@@ -1,0 +1,197 @@
+//! A forecast of what a certified run will cost, from a pilot: the same method, certified at coarser targets.
+//!
+//! Near a certificate the noise decides: a certificate of |grad f| <= eps costs some V/eps^2 samples, V the noise where
+//! the run ends, and so does every step that shall make out a gradient of that size. So the cost is followed down a
+//! ladder of targets, each 1/sqrt(2) of the last, as far as the pilot's budget goes, and continued from there along a
+//! power law whose exponent is near 2. It is a forecast with a range, not a bound.
+//!
+//! ```
+//! use pasta_opt::certificate::Grade;
+//! use pasta_opt::forecast::Pilot;
+//! use pasta_opt::prelude::*;
+//!
+//! let noise = Noise { growth: 1.0, floor: 1.0, tail: Tail::Gaussian };
+//! let oracle = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2])?;
+//! let grade = Grade::Growth { growth: 1.0, floor: 1.0, distance: 0.0 };
+//! let rule = StopRule { target: 0.01, delta: 0.05, grade, share: 0.5, budget: None };
+//! let run = |target, seed| {
+//!     let recipe = Smooth { smoothness: 3.0, gap: 1.6, growth: 1.0, floor: 1.0, variance: None, target };
+//!     Ok::<_, Box<dyn std::error::Error>>(Pasta::start(&oracle, recipe.plan()?.schedule, &[1.2], seed)?)
+//! };
+//! let pilot = Pilot::fly(&oracle, &[1.2], rule, 20_000, 1, run, || true)?;
+//! let forecast = pilot.forecast(0.01).ok_or("no run of the pilot arrived")?;
+//! assert!(pilot.samples <= 20_000 && forecast.low < forecast.high);
+//!
+//! let actual = run(0.01, 1)?.certified(&oracle, rule, 1, None)?.finish()?;
+//! let samples = (actual.ledger.samples + actual.certification.unwrap().samples) as f64;
+//! assert!(samples < 3.0 * forecast.middle && forecast.middle < 3.0 * samples);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use serde::Serialize;
+
+use crate::certificate::{Grade, RequestError};
+use crate::certificate::moments::Draws;
+use crate::draws::Role;
+use crate::oracle::{Oracle, OracleError};
+use crate::walk::{Advance, Stop, StopRule, Walk};
+
+/// What a certified run will probably cost.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Forecast {
+    /// Nine runs in ten cost more, by the forecast's own account.
+    pub low: f64,
+    /// As many cost more as less.
+    pub middle: f64,
+    /// Nine runs in ten cost less.
+    pub high: f64,
+}
+
+/// A run of the pilot.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PilotRun {
+    /// Its target.
+    pub target: f64,
+    /// What it drew, certificates included.
+    pub samples: u128,
+    /// Whether it ended certified, and not for want of samples.
+    pub certified: bool,
+}
+
+/// A pilot: a few cheap runs of the method that shall be run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Pilot {
+    /// About |grad f(x0)|, from a few samples.
+    pub gradient_at_start: f64,
+    /// The runs, from the coarsest target to the finest.
+    pub runs: Vec<PilotRun>,
+    /// All samples that were drawn.
+    pub samples: u128,
+    /// What no certificate of the run's grade can do without.
+    floor: f64,
+}
+
+/// Samples at x0, before the first run.
+const FIRST_LOOK: u64 = 256;
+/// The coarsest target: half the gradient at the start, so that the run has to move, and this many times the target.
+const COARSEST: f64 = 8.0;
+/// From one target of the ladder to the next.
+const RUNG: f64 = std::f64::consts::SQRT_2;
+/// The finest runs count, and of those not more than this many.
+const COUNTED: usize = 5;
+/// The exponent of the power law and how far it may be from that, before any run; from the theory of the certificate.
+const EXPONENT: f64 = 2.0;
+const EXPONENT_SPREAD: f64 = 0.3;
+/// The standard deviation of the logarithm of a run's cost around the law.
+const RUN_SPREAD: f64 = 0.5;
+/// The tenth part of a normal law lies beyond this.
+const TENTH: f64 = 1.2816;
+
+/// The grade for the pilot's own certificates, which nobody will believe: it need not pay for the smallest number of
+/// samples that an assumed kurtosis asks for, which would hide how the cost grows with the target.
+fn unclaimed(grade: Grade) -> Grade {
+    match grade {
+        Grade::Kurtosis(_) => Grade::Kurtosis(1.0),
+        other => other,
+    }
+}
+
+/// Why there is no pilot.
+#[derive(Debug, thiserror::Error)]
+pub enum PilotError<E> {
+    /// A run could not be started.
+    #[error("{0}")]
+    Run(E),
+    /// The stop rule was refused.
+    #[error(transparent)]
+    Rule(#[from] RequestError),
+    /// The oracle failed.
+    #[error(transparent)]
+    Oracle(#[from] OracleError),
+    /// Whoever watched wanted no more.
+    #[error("the pilot was interrupted")]
+    Interrupted,
+}
+
+impl Pilot {
+    /// Runs the pilot. `run` starts the method for a target and a seed; `go_on` is asked after every step.
+    ///
+    /// The pilot's seed is none that a run should have: the two must not share samples.
+    pub fn fly<W: Walk, E>(
+        oracle: &dyn Oracle,
+        start: &[f64],
+        rule: StopRule,
+        budget: u128,
+        seed: u64,
+        run: impl Fn(f64, u64) -> Result<W, E>,
+        mut go_on: impl FnMut() -> bool,
+    ) -> Result<Self, PilotError<E>> {
+        let seed = seed ^ (1 << 63);
+        let floor = 2.0 * rule.grade.least_samples(rule.delta);
+        let rule = StopRule { grade: unclaimed(rule.grade), ..rule };
+        let affordable = u64::try_from(budget / 4).unwrap_or(u64::MAX);
+        let draws = Draws { oracle, x: start, seed, role: Role::Look, attempt: 0, samples_each: 1 };
+        let look = draws.moments(0..FIRST_LOOK.min(affordable))?;
+        let gradient_at_start = look.squared_mean().max(look.error2()).sqrt();
+        let mut pilot = Self { gradient_at_start, floor, runs: Vec::new(), samples: u128::from(look.count) };
+        let mut target = (0.5 * gradient_at_start).max(COARSEST * rule.target);
+        while target >= rule.target && pilot.can_afford_another(budget) {
+            let number = pilot.runs.len() as u64;
+            let walk = run(target, seed.wrapping_add(number)).map_err(PilotError::Run)?;
+            let rule = StopRule { target, budget: Some(budget - pilot.samples), ..rule };
+            let mut walk = walk.certified(oracle, rule, seed.wrapping_add(number), None)?;
+            let stop = loop {
+                match walk.advance()? {
+                    Advance::Stop(stop) => break stop,
+                    _ if !go_on() => return Err(PilotError::Interrupted),
+                    _ => {}
+                }
+            };
+            let certificates = walk.certification().copied().unwrap_or_default();
+            let samples = walk.state().ledger.samples + certificates.samples;
+            let certified = stop == Stop::Certified || certificates.is_certified();
+            pilot.samples += samples;
+            pilot.runs.push(PilotRun { target, samples, certified });
+            // A run that reached its planned end before it could be certified was too short for that: a finer one is
+            // longer.
+            if stop == Stop::OutOfBudget {
+                break;
+            }
+            target /= RUNG;
+        }
+        Ok(pilot)
+    }
+
+    /// Whether the next run, twice as dear as the last, would fit.
+    fn can_afford_another(&self, budget: u128) -> bool {
+        let last = self.runs.last().map_or(0, |run| run.samples);
+        self.samples < budget && 2 * last <= budget - self.samples
+    }
+
+    /// The forecast for a target; `None` if no run of the pilot was certified.
+    ///
+    /// Least squares for the logarithm of the cost against that of the target, where the exponent is believed to be
+    /// near 2 beforehand.
+    pub fn forecast(&self, target: f64) -> Option<Forecast> {
+        let certified = self.runs.iter().rev().filter(|run| run.certified).take(COUNTED);
+        let points: Vec<(f64, f64)> =
+            certified.map(|run| (-run.target.ln(), (run.samples.max(1) as f64).ln())).collect();
+        let count = points.len() as f64;
+        if points.is_empty() {
+            return None;
+        }
+        let mean = |part: fn(&(f64, f64)) -> f64| points.iter().map(part).sum::<f64>() / count;
+        let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+        let spread: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
+        let joint: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
+        let (belief, evidence) = (EXPONENT_SPREAD.powi(-2), RUN_SPREAD.powi(-2));
+        let precision = belief + evidence * spread;
+        let exponent = (belief * EXPONENT + evidence * joint) / precision;
+        let far = -target.ln() - x;
+        let middle = y + exponent * far;
+        let variance = RUN_SPREAD.powi(2) * (1.0 + 1.0 / count) + far * far / precision;
+        let [low, middle, high] =
+            [-TENTH, 0.0, TENTH].map(|z| (middle + z * variance.sqrt()).exp().max(self.floor));
+        Some(Forecast { low, middle, high })
+    }
+}
