@@ -2,13 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use pasta_opt::algorithm::Pasta;
 use pasta_opt::baseline::{Baseline, Rule, Settings};
+use pasta_opt::certificate::{Grade, RequestError};
+use pasta_opt::forecast::Forecast;
+use pasta_opt::objective::Measure;
 use pasta_opt::oracle::{Noise, NoiseError, Noisy, Tail};
 use pasta_opt::problems::{self, Parameters};
 use pasta_opt::recipe::{self, Constant, Constants, Plan, RecipeError};
 use pasta_opt::schedule::{Schedule, ScheduleError, Sequence};
-use pasta_opt::walk::StartError;
-use toml_edit::{Document, Item, TableLike};
+use pasta_opt::walk::{StartError, StopRule, Walk};
+use toml_edit::{Document, DocumentMut, Item, TableLike};
 
 use crate::error::Failure;
 
@@ -21,6 +25,8 @@ pub(crate) struct Spec {
     pub(crate) output: Option<PathBuf>,
     pub(crate) oracle: Noisy,
     pub(crate) method: Method,
+    /// How the run is to be certified, if it is.
+    pub(crate) certification: Option<Certification>,
     /// The file with the overrides written into it: what `resume` reads.
     pub(crate) effective: String,
 }
@@ -28,8 +34,8 @@ pub(crate) struct Spec {
 /// What to run.
 #[derive(Debug)]
 pub(crate) enum Method {
-    /// A recipe, with its plan. `doubts` are reasons why its promise may not hold for this problem.
-    Recipe { plan: Plan, doubts: Vec<String> },
+    /// A recipe, with its constants and its plan. `doubts` are reasons why its promise may not hold for this problem.
+    Recipe { constants: Constants, plan: Plan, doubts: Vec<String> },
     /// A named special case of Algorithm 1, without a promise.
     Named { name: &'static str, schedule: Schedule },
     /// A baseline, without a promise.
@@ -43,6 +49,94 @@ impl Method {
             Self::Named { name, .. } | Self::Baseline { name, .. } => name,
         }
     }
+}
+
+/// The table [certificate].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Certification {
+    /// Without the budget, which is the run's.
+    pub(crate) rule: StopRule,
+    /// The most samples that a forecast before the run may take.
+    pub(crate) pilot: u128,
+    /// What the pilot came to, once it is flown.
+    pub(crate) flown: Option<Flown>,
+}
+
+/// A forecast, or none, and the samples that it took.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Flown {
+    pub(crate) forecast: Option<Forecast>,
+    pub(crate) samples: u128,
+}
+
+impl Method {
+    /// The same method for a gradient of norm `target`, if it is a recipe that promises one: then its schedule depends
+    /// on it.
+    pub(crate) fn aimed_at(&self, target: f64) -> Result<Option<Schedule>, RecipeError> {
+        let Self::Recipe { constants, plan, .. } = self else { return Ok(None) };
+        let row = recipe::find(plan.recipe).filter(|_| plan.guarantee.measure == Measure::GradientSquared);
+        let Some(row) = row else { return Ok(None) };
+        let mut constants = *constants;
+        constants.set(Constant::Target, target);
+        row.plan(&constants).map(|plan| Some(plan.schedule))
+    }
+}
+
+impl Certification {
+    /// Samples that the forecast took.
+    pub(crate) fn pilot_samples(&self) -> u128 {
+        self.flown.map_or(0, |flown| flown.samples)
+    }
+}
+
+impl Spec {
+    /// The walk that the file asks for, at its start; for another target of |grad f| and with another seed, if they
+    /// are given.
+    pub(crate) fn walk(&self, aim: Option<(f64, u64)>) -> Result<Box<dyn Walk + '_>, Failure> {
+        let (oracle, x0) = (&self.oracle, self.oracle.start());
+        let seed = aim.map_or(self.seed, |(_, seed)| seed);
+        let schedule = match (&self.method, aim) {
+            (Method::Baseline { settings: Settings { rule, steps, batch }, .. }, _) => {
+                let run = Baseline::start(oracle, *rule, *steps, *batch, x0, seed);
+                return Ok(Box::new(run.map_err(Failure::input)?));
+            }
+            (Method::Named { schedule, .. }, _) => schedule.clone(),
+            (method @ Method::Recipe { plan, .. }, Some((target, _))) => {
+                // A target too coarse for the recipe is run as the file says: finer than asked.
+                method.aimed_at(target).ok().flatten().unwrap_or_else(|| plan.schedule.clone())
+            }
+            (Method::Recipe { plan, .. }, None) => plan.schedule.clone(),
+        };
+        Ok(Box::new(Pasta::start(oracle, schedule, x0, seed).map_err(Failure::input)?))
+    }
+
+    /// After how many samples the run will end, if that is known or forecast.
+    pub(crate) fn likely_end(&self) -> Option<u128> {
+        let forecast = self.certification.and_then(|certification| certification.flown?.forecast);
+        self.budget.into_iter().chain(forecast.map(|forecast| forecast.middle as u128)).min()
+    }
+
+    /// Writes the forecast down, so that a resumed run has it too.
+    pub(crate) fn set_forecast(&mut self, flown: Flown) -> Result<(), Failure> {
+        let Some(certification) = &mut self.certification else { return Ok(()) };
+        certification.flown = Some(flown);
+        let mut document: DocumentMut = self.effective.parse().map_err(Failure::system)?;
+        let table = &mut document["certificate"]["forecast"];
+        *table = toml_edit::table();
+        table["pilot"] = Item::Value(integer_or_float(flown.samples));
+        if let Some(Forecast { low, middle, high }) = flown.forecast {
+            for (key, value) in [("low", low), ("middle", middle), ("high", high)] {
+                table[key] = toml_edit::value(value);
+            }
+        }
+        self.effective = document.to_string();
+        Ok(())
+    }
+}
+
+/// A count as TOML can hold it.
+fn integer_or_float(n: u128) -> toml_edit::Value {
+    i64::try_from(n).map_or_else(|_| (n as f64).into(), i64::into)
 }
 
 /// The largest whole number that a TOML file can hold.
@@ -84,6 +178,9 @@ pub(crate) struct Overrides {
     /// Target accuracy of the recipe.
     #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
     pub(crate) target: Option<f64>,
+    /// Stop when |grad f| <= EPS is certified by fresh samples (as the table [certificate] of the file does).
+    #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
+    pub(crate) certify: Option<f64>,
     /// Folder for trace, checkpoint and result; a relative one is taken from where you are.
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
@@ -103,7 +200,7 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     })?;
     let source = Source { file, text };
     let root = Section { source, name: String::new(), table: document.as_table(), line: 1 };
-    root.only(&["seed", "threads", "budget", "output", "problem", "noise", "recipe"])?;
+    root.only(&["seed", "threads", "budget", "output", "problem", "noise", "recipe", "certificate"])?;
 
     let seed = overrides.seed.or(root.count("seed")?).unwrap_or(1);
     let budget = overrides.budget.or(root.samples("budget")?);
@@ -118,8 +215,10 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
 
     let oracle = read_oracle(&root.section("problem")?, &root.section("noise")?)?;
     let method = read_method(&root.section("recipe")?, &oracle, overrides.target)?;
+    let certificate = root.item("certificate").map(|_| root.section("certificate")).transpose()?;
+    let certification = read_certification(certificate.as_ref(), &oracle, &method, overrides.certify)?;
     let effective = write_overrides(document, overrides);
-    Ok(Spec { seed, threads, budget, output, oracle, method, effective })
+    Ok(Spec { seed, threads, budget, output, oracle, method, certification, effective })
 }
 
 /// Writes the flags into the file's text, so that resuming needs no flags. The copy is kept in the output
@@ -134,12 +233,14 @@ fn write_overrides(document: Document<&str>, overrides: &Overrides) -> String {
     };
     set("seed", overrides.seed.map(|n| (n as i64).into()));
     set("threads", overrides.threads.map(|n| i64::from(n).into()));
-    let integer_or_float = |n| i64::try_from(n).map_or_else(|_| (n as f64).into(), i64::into);
     set("budget", overrides.budget.map(integer_or_float));
     if let (Some(target), Some(recipe)) =
         (overrides.target, document.get_mut("recipe").and_then(Item::as_table_like_mut))
     {
         recipe.insert("target", Item::Value(target.into()));
+    }
+    if let Some(target) = overrides.certify {
+        document.entry("certificate").or_insert(toml_edit::table())["target"] = toml_edit::value(target);
     }
     document.to_string()
 }
@@ -235,6 +336,92 @@ fn read_method(section: &Section<'_>, oracle: &Noisy, target: Option<f64>) -> Re
     }
 }
 
+/// Samples of the pilot before a certified run, unless the file says otherwise.
+pub(crate) const PILOT: u128 = 100_000;
+const DELTA: f64 = 0.05;
+const SHARE: f64 = 0.5;
+
+fn read_certification(
+    section: Option<&Section<'_>>,
+    oracle: &Noisy,
+    method: &Method,
+    flag: Option<f64>,
+) -> Result<Option<Certification>, Failure> {
+    let number = |key| section.map_or(Ok(None), |section| section.number(key));
+    if section.is_none() && flag.is_none() {
+        return Ok(None);
+    }
+    if let Some(section) = section {
+        let keys =
+            ["target", "delta", "share", "variance", "growth", "floor", "kurtosis", "pilot", "forecast"];
+        section.only(&keys)?;
+    }
+    let promised = match method {
+        Method::Recipe { constants, plan, .. } if plan.guarantee.measure == Measure::GradientSquared => {
+            constants.get(Constant::Target)
+        }
+        _ => None,
+    };
+    let Some(target) = flag.or(number("target")?).or(promised) else {
+        let message = format!("target is missing: {} has no target for |grad f| to take it from", method.name());
+        return Err(section.map_or_else(|| Failure::input(&message), |section| section.complain("", &message)));
+    };
+    let rule = StopRule {
+        target,
+        delta: number("delta")?.unwrap_or(DELTA),
+        grade: read_grade(section, oracle)?,
+        share: number("share")?.unwrap_or(SHARE),
+        budget: None,
+    };
+    rule.check(oracle).map_err(|error| match (&error, section) {
+        (RequestError::Number { name: "target", .. }, _) if flag.is_some() => {
+            Failure::input(format!("--certify: {error}"))
+        }
+        (RequestError::Number { name, .. }, Some(section)) => section.complain(name, &error.to_string()),
+        _ => Failure::input(&error),
+    })?;
+    let pilot = section.map_or(Ok(None), |section| section.samples("pilot"))?.unwrap_or(PILOT);
+    let flown = match section.filter(|section| section.item("forecast").is_some()) {
+        None => None,
+        Some(section) => Some(read_forecast(&section.section("forecast")?)?),
+    };
+    Ok(Some(Certification { rule, pilot, flown }))
+}
+
+fn read_forecast(table: &Section<'_>) -> Result<Flown, Failure> {
+    table.only(&["pilot", "low", "middle", "high"])?;
+    let samples = table.samples("pilot")?.ok_or_else(|| table.missing("pilot", SAMPLES))?;
+    let forecast = match table.item("middle") {
+        None => None,
+        Some(_) => Some(Forecast {
+            low: table.required("low")?,
+            middle: table.required("middle")?,
+            high: table.required("high")?,
+        }),
+    };
+    Ok(Flown { forecast, samples })
+}
+
+/// What a certificate rests on: what the table says, or else what [noise] says about the noise.
+fn read_grade(section: Option<&Section<'_>>, oracle: &Noisy) -> Result<Grade, Failure> {
+    let Noise { growth, floor, .. } = oracle.noise();
+    let of_problem = Grade::Growth { growth, floor, distance: 0.0 };
+    let Some(section) = section else { return Ok(of_problem) };
+    let [variance, growth, floor, kurtosis] =
+        ["variance", "growth", "floor", "kurtosis"].map(|key| section.number(key));
+    match (variance?, growth?, floor?, kurtosis?) {
+        (None, None, None, None) => Ok(of_problem),
+        (Some(variance), None, None, None) => Ok(Grade::Variance(variance)),
+        (None, Some(growth), Some(floor), None) => Ok(Grade::Growth { growth, floor, distance: 0.0 }),
+        (None, None, None, Some(kurtosis)) => Ok(Grade::Kurtosis(kurtosis)),
+        _ => {
+            let message = "expected one of: variance; growth with floor; kurtosis; or none of them, for the growth \
+                           and floor of [noise]";
+            Err(section.complain("", message))
+        }
+    }
+}
+
 /// What the user chooses, as against what is true of the problem.
 const CHOICES: [Constant; 3] = [Constant::Target, Constant::Variance, Constant::Lambda];
 
@@ -279,7 +466,7 @@ fn read_recipe(
     // Constants at the very edge of the doubles may be admitted and still give a step size of zero.
     plan.schedule.check().map_err(|error| section.complain("", &format!("{}: {error}", row.name)))?;
     let doubts = if given.is_some() { doubts(row, oracle, &constants, &proved) } else { Vec::new() };
-    Ok(Method::Recipe { plan, doubts })
+    Ok(Method::Recipe { constants, plan, doubts })
 }
 
 /// Points at the constant that is to blame, in its flag, its table or its section; where none is, at the

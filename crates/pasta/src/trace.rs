@@ -4,10 +4,11 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use crate::certificate::Certificate;
 use crate::estimator::Kind;
 use crate::objective::{Measure, Objective};
 use crate::state::State;
-use crate::walk::Record;
+use crate::walk::{Progress, Record};
 
 /// Whether a trace keeps the state after this many steps: all up to 128, then 64 for every doubling. A pure
 /// function of the step, so that a resumed run keeps the same ones.
@@ -63,9 +64,46 @@ impl Line {
 
     /// Writes the line.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        serde_json::to_writer(&mut *out, self)?;
-        out.write_all(b"\n")
+        write_line(self, out)
     }
+}
+
+/// A line for a certificate that was tried.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Attempt {
+    /// Steps taken before.
+    pub step: u64,
+    /// Its number, from 1.
+    pub attempt: u64,
+    /// Samples that the run had drawn.
+    pub samples: u128,
+    /// Samples that certificates, and looks whether to try one, have drawn.
+    pub certificate_samples: u128,
+    /// How it ended.
+    pub certificate: Certificate,
+}
+
+impl Attempt {
+    /// The line for the last attempt of a walk, if there was one.
+    pub fn last(state: &State, certification: &Progress) -> Option<Self> {
+        Some(Self {
+            step: state.step,
+            attempt: certification.attempts,
+            samples: state.ledger.samples,
+            certificate_samples: certification.samples,
+            certificate: certification.last?,
+        })
+    }
+
+    /// Writes the line.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        write_line(self, out)
+    }
+}
+
+fn write_line(line: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, line)?;
+    out.write_all(b"\n")
 }
 
 #[cfg(test)]

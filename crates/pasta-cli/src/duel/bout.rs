@@ -193,7 +193,7 @@ pub(super) fn run(
 impl End {
     fn of(stop: Stop) -> Self {
         match stop {
-            Stop::PlannedEnd | Stop::Asked => Self::PlanFinished,
+            Stop::PlannedEnd | Stop::Asked | Stop::Certified => Self::PlanFinished,
             Stop::OutOfBudget => Self::OutOfBudget,
             Stop::Diverged(Divergence::Batch { needed, .. }) => Self::BatchTooLarge { batch: needed },
             Stop::Diverged(

@@ -5,8 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use pasta_opt::checkpoint::{Checkpoint, CheckpointError};
-use pasta_opt::state::State;
-use pasta_opt::trace::Line;
+use pasta_opt::trace::{Attempt, Line};
 use pasta_opt::walk::Walk;
 
 use super::progress::say;
@@ -84,7 +83,8 @@ impl Keep {
 
     /// An earlier run in its folder, which stands at `state`. Trace lines beyond, which a killed run may have
     /// left, are dropped: the resumed run writes them again. So is a result that is not the last word.
-    pub(super) fn open(path: &Path, spec: &str, state: &State) -> Result<Self, Failure> {
+    pub(super) fn open(path: &Path, spec: &str, walk: &dyn Walk) -> Result<Self, Failure> {
+        let (state, attempts) = (walk.state(), walk.certification().map_or(0, |progress| progress.attempts));
         replace(&path.join(SPEC), spec)?;
         if state.ended.is_none() {
             remove(&path.join(RESULT))?;
@@ -94,8 +94,11 @@ impl Keep {
         let text = fs::read(&name).map_err(failed(&name))?;
         let (mut length, mut last) = (0, 0);
         for line in text.split_inclusive(|byte| *byte == b'\n') {
-            match step_of(line) {
-                Some(step) if step <= state.step => (length, last) = (length + line.len(), step),
+            match read(line) {
+                Some((step, None)) if step <= state.step => (length, last) = (length + line.len(), step),
+                Some((step, Some(attempt))) if step <= state.step && attempt <= attempts => {
+                    length += line.len();
+                }
                 _ => break,
             }
         }
@@ -112,6 +115,10 @@ impl Keep {
     }
 
     pub(super) fn trace(&mut self, line: &Line) -> Result<(), Failure> {
+        line.write(&mut self.lines).map_err(failed(Path::new(TRACE)))
+    }
+
+    pub(super) fn trace_attempt(&mut self, line: &Attempt) -> Result<(), Failure> {
         line.write(&mut self.lines).map_err(failed(Path::new(TRACE)))
     }
 
@@ -160,10 +167,10 @@ fn last_milestone(step: u64) -> u64 {
     step >> spacing << spacing
 }
 
-/// The step of a whole trace line; `None` for a torn one.
-fn step_of(line: &[u8]) -> Option<u64> {
-    let line = line.strip_suffix(b"\n")?;
-    serde_json::from_slice::<serde_json::Value>(line).ok()?.get("step")?.as_u64()
+/// The step of a whole trace line, with the number of the certificate that it may be about; `None` for a torn one.
+fn read(line: &[u8]) -> Option<(u64, Option<u64>)> {
+    let line: serde_json::Value = serde_json::from_slice(line.strip_suffix(b"\n")?).ok()?;
+    Some((line.get("step")?.as_u64()?, line.get("attempt").and_then(serde_json::Value::as_u64)))
 }
 
 /// Writes a file so that it is at every moment either the old one or the new one, whole.

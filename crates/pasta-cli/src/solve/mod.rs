@@ -1,6 +1,7 @@
 //! `pasta solve` and `pasta resume`: a run with progress, trace, checkpoint and a final table.
 
 mod folder;
+mod pilot;
 mod progress;
 mod signals;
 mod summary;
@@ -9,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use folder::Keep;
-use pasta_opt::baseline::Settings;
 use pasta_opt::prelude::*;
-use pasta_opt::trace::{Line, is_milestone};
+use pasta_opt::trace::{Attempt, Line, is_milestone};
+use pasta_opt::walk::Progress as CertificateProgress;
 use progress::{Progress, say};
 use signals::Signals;
 use summary::Summary;
@@ -42,6 +43,14 @@ A file has the tables [problem], [noise] and [recipe]:
     name = "smooth"             # any recipe of `pasta plan`, or sgd, sgd-decaying, clipped-sgd,
     target = 0.1                # halpern, krasnoselskii-mann, storm
     constants = "problem"       # or a table [recipe.constants] with smoothness, gap, ..
+
+    [certificate]               # optional: stop when |grad f| <= target is certified
+    target = 0.1                # default: the recipe's, if it promises a small gradient
+    delta = 0.05                # the probability that the certificate may be wrong
+    share = 0.5                 # of all samples, at most so many go into certificates
+    pilot = 1e5                 # samples for a forecast before the run; 0 is none
+    kurtosis = 100              # assumed; or variance = V, or growth = B with floor = b (declared);
+                                # without any, the growth and floor of [noise]
 
 Flags override the file. Ctrl-C and SIGTERM write a checkpoint into the output folder, or into
 FILE.interrupted if there is none; `pasta resume DIR` goes on, bit for bit."#;
@@ -97,15 +106,20 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let Arguments { file, overrides, style, overwrite } = arguments;
-    let spec = spec::read(file, overrides)?;
+    let mut spec = spec::read(file, overrides)?;
     with_threads(spec.threads, || {
         // The folder comes last: what is in it stays as it is until the run is known to be possible.
-        let walk = start(&spec)?;
+        drop(spec.walk(None)?);
+        let signals = Signals::register()?;
+        if let Err(exit) = pilot::forecast(&mut spec, &signals)? {
+            return Ok(exit);
+        }
+        let walk = certified(&spec, spec.walk(None)?, None)?;
         let keep = match &spec.output {
             Some(path) => Keep::create(path, &spec.effective, *overwrite)?,
             None => Keep::in_memory(),
         };
-        go(&spec, walk, keep, &file.with_extension("interrupted"), *style)
+        go(&spec, walk, keep, &signals, &file.with_extension("interrupted"), *style)
     })
 }
 
@@ -116,8 +130,8 @@ pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
     let checkpoint = folder::checkpoint(path)?;
     with_threads(spec.threads, || {
         let walk = go_on(&spec, path, checkpoint)?;
-        let keep = Keep::open(path, &spec.effective, walk.state())?;
-        go(&spec, walk, keep, path, *style)
+        let keep = Keep::open(path, &spec.effective, &*walk)?;
+        go(&spec, walk, keep, &Signals::register()?, path, *style)
     })
 }
 
@@ -129,18 +143,16 @@ fn with_threads(
     pool.map_err(|error| Failure::system(format!("no threads: {error}")))?.install(work)
 }
 
-/// The walk that the file asks for, at its start.
-fn start(spec: &Spec) -> Result<Box<dyn Walk + '_>, Failure> {
-    let (oracle, x0, seed) = (&spec.oracle, spec.oracle.start(), spec.seed);
-    match &spec.method {
-        Method::Baseline { settings: Settings { rule, steps, batch }, .. } => {
-            let run = Baseline::start(oracle, *rule, *steps, *batch, x0, seed);
-            Ok(Box::new(run.map_err(Failure::input)?))
-        }
-        Method::Recipe { plan: Plan { schedule, .. }, .. } | Method::Named { schedule, .. } => {
-            Ok(Box::new(Pasta::start(oracle, schedule.clone(), x0, seed).map_err(Failure::input)?))
-        }
-    }
+/// The walk with its certificates, if the file asks for any.
+fn certified<'s>(
+    spec: &'s Spec,
+    walk: Box<dyn Walk + 's>,
+    progress: Option<CertificateProgress>,
+) -> Result<Box<dyn Walk + 's>, Failure> {
+    let Some(certification) = &spec.certification else { return Ok(walk) };
+    let left = spec.budget.map(|budget| budget.saturating_sub(certification.pilot_samples()));
+    let rule = StopRule { budget: left, ..certification.rule };
+    Ok(Box::new(walk.certified(&spec.oracle, rule, spec.seed, progress).map_err(Failure::input)?))
 }
 
 /// The walk of a checkpoint, which must be the one that the file asks for: the final table states the file's
@@ -150,14 +162,17 @@ fn go_on<'s>(spec: &'s Spec, path: &Path, checkpoint: Checkpoint) -> Result<Box<
         let hint = "problem.toml must stay as the run wrote it; for another run there is `pasta solve`";
         Failure::input(format!("{}: {what}", path.display())).hint(hint)
     };
-    let drawn = checkpoint.state.ledger.samples;
+    let certification = checkpoint.certification;
+    let drawn = checkpoint.state.ledger.samples
+        + certification.map_or(0, |progress| progress.samples)
+        + spec.certification.map_or(0, |certification| certification.pilot_samples());
     if let Some(budget) = spec.budget.filter(|budget| *budget < drawn) {
         let message = format!("the run has already drawn {drawn} samples, more than the budget of {budget}");
         return Err(Failure::input(format!("{}: {message}", path.display())));
     }
     let seed = checkpoint.seed;
-    let same_recipe = checkpoint.method == start(spec)?.checkpoint().method;
-    let walk: Box<dyn Walk> = match spec.method {
+    let same_recipe = checkpoint.method == spec.walk(None)?.checkpoint().method;
+    let walk: Box<dyn Walk + 's> = match spec.method {
         Method::Baseline { .. } => {
             Box::new(Baseline::resume(&spec.oracle, checkpoint).map_err(|error| refuse(&error.to_string()))?)
         }
@@ -172,7 +187,7 @@ fn go_on<'s>(spec: &'s Spec, path: &Path, checkpoint: Checkpoint) -> Result<Box<
         let asked = spec.seed;
         return Err(refuse(&format!("the checkpoint is of seed {seed}, but problem.toml has seed {asked}")));
     }
-    Ok(walk)
+    certified(spec, walk, certification)
 }
 
 /// How the loop ended.
@@ -186,18 +201,21 @@ fn go(
     spec: &Spec,
     mut walk: Box<dyn Walk + '_>,
     mut keep: Keep,
+    signals: &Signals,
     rescue: &Path,
     style: Style,
 ) -> Result<Exit, Failure> {
-    let signals = Signals::register()?;
     if let Method::Recipe { doubts, .. } = &spec.method
         && !doubts.is_empty()
     {
         say(&format!("note: nothing is promised for this run: {}", doubts.join("; ")));
     }
     let end = match spec.budget {
-        Some(budget) => drive((&mut walk).budget(budget), spec, &mut keep, &signals, style),
-        None => drive(&mut walk, spec, &mut keep, &signals, style),
+        // Certificates count against the budget too: with them it is theirs to keep.
+        Some(budget) if spec.certification.is_none() => {
+            drive((&mut walk).budget(budget), spec, &mut keep, signals, style)
+        }
+        _ => drive(&mut walk, spec, &mut keep, signals, style),
     };
     // Whatever happened, what was computed is kept.
     let saved = keep.save(&walk);
@@ -215,7 +233,7 @@ fn go(
             Ok(exit)
         }
         End::Stopped(stop) => {
-            let summary = Summary::new(spec, walk.state(), stop);
+            let summary = Summary::new(spec, &*walk, stop);
             keep.write_result(&summary)?;
             summary.print(style.json)?;
             match (stop, keep.path()) {
@@ -238,22 +256,32 @@ fn drive(
     signals: &Signals,
     style: Style,
 ) -> Result<End, Failure> {
-    let mut progress = Progress::start(&walk, spec.budget, style.checkpoint_every);
+    let mut progress = Progress::start(&walk, spec.likely_end(), style.checkpoint_every);
     keep.save(&walk)?;
     loop {
-        match walk.advance().map_err(Failure::system)? {
+        let attempts = walk.certification().map_or(0, |progress| progress.attempts);
+        let due = match walk.advance().map_err(Failure::system)? {
             Advance::Stop(stop) => return Ok(End::Stopped(stop)),
             Advance::Step(record) => {
                 let state = walk.state();
                 if is_milestone(state.step) {
                     keep.trace(&Line::new(&record, state, Some(spec.oracle.objective())))?;
                 }
+                progress.tick(&walk)
             }
-        }
+            Advance::Check => {
+                if let Some(certification) = walk.certification().filter(|now| now.attempts > attempts)
+                    && let Some(line) = Attempt::last(walk.state(), certification)
+                {
+                    keep.trace_attempt(&line)?;
+                }
+                progress.check(&walk)
+            }
+        };
         if let Some(exit) = signals.received() {
             return Ok(End::Signalled(exit));
         }
-        if progress.tick(&walk) {
+        if due {
             keep.save(&walk)?;
         }
     }

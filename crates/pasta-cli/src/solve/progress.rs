@@ -26,6 +26,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
+    /// `budget` is where the samples end, or are forecast to end.
     pub(super) fn start(walk: &impl Walk, budget: Option<u128>, save_every: f64) -> Self {
         let now = Instant::now();
         let state = walk.state();
@@ -37,7 +38,7 @@ impl Progress {
             bar,
             budget,
             started: now,
-            before: (state.ledger.samples, fraction(walk, budget)),
+            before: (drawn(walk), fraction(walk, budget)),
             shown: now,
             saved: now,
             save_every: Duration::try_from_secs_f64(save_every).unwrap_or(Duration::MAX),
@@ -62,6 +63,15 @@ impl Progress {
             self.stride = (self.stride / (since.as_millis() as u64 / 10)).max(1);
         }
         self.looked = (walk.state().step, now);
+        self.pulse(walk, now)
+    }
+
+    /// Called where there was no step, but samples for a certificate; true when it is time for a checkpoint.
+    pub(super) fn check(&mut self, walk: &impl Walk) -> bool {
+        self.pulse(walk, Instant::now())
+    }
+
+    fn pulse(&mut self, walk: &impl Walk, now: Instant) -> bool {
         let pause = if self.bar.is_some() { REDRAW } else { LINE };
         if now - self.shown >= pause {
             self.shown = now;
@@ -77,13 +87,12 @@ impl Progress {
     fn show(&self, walk: &impl Walk, now: Instant) {
         let state = walk.state();
         let seconds = (now - self.started).as_secs_f64().max(1e-9);
-        let rate = (state.ledger.samples - self.before.0) as f64 / seconds;
+        let rate = (drawn(walk) - self.before.0) as f64 / seconds;
         let fraction = fraction(walk, self.budget);
         let left = seconds * (1.0 - fraction) / (fraction - self.before.1).max(1e-12);
         // Beyond a century a duration is no information (and would not fit one).
         let left = HumanDuration(Duration::from_secs_f64(left.clamp(0.0, 3e9)));
-        let text =
-            format!("{} samples, {rate:.3e}/s, {left} left", HumanCount(saturated(state.ledger.samples)));
+        let text = format!("{} samples, {rate:.3e}/s, {left} left", HumanCount(saturated(drawn(walk))));
         match &self.bar {
             Some(bar) => {
                 bar.set_position((1000.0 * fraction) as u64);
@@ -98,8 +107,13 @@ impl Progress {
 fn fraction(walk: &impl Walk, budget: Option<u128>) -> f64 {
     let state = walk.state();
     let by_steps = state.step as f64 / walk.planned_steps().max(1) as f64;
-    let by_budget = budget.map_or(0.0, |b| state.ledger.samples as f64 / b.max(1) as f64);
+    let by_budget = budget.map_or(0.0, |b| drawn(walk) as f64 / b.max(1) as f64);
     by_steps.max(by_budget).min(1.0)
+}
+
+/// Samples of the run and of its certificates.
+fn drawn(walk: &impl Walk) -> u128 {
+    walk.state().ledger.samples + walk.certification().map_or(0, |progress| progress.samples)
 }
 
 impl Drop for Progress {

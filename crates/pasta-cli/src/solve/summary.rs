@@ -3,11 +3,12 @@
 use std::io::{self, Write};
 
 use comfy_table::{ContentArrangement, Table, presets};
+use pasta_opt::forecast::Forecast;
 use pasta_opt::objective::Measure;
 use pasta_opt::oracle::{Noise, Tail};
 use pasta_opt::recipe::Plan;
 use pasta_opt::state::State;
-use pasta_opt::walk::Stop;
+use pasta_opt::walk::{Progress, Stop, Walk};
 use serde_json::{Value, json};
 
 use crate::error::Failure;
@@ -17,6 +18,8 @@ use crate::spec::{Method, Spec};
 pub(super) struct Summary<'s> {
     spec: &'s Spec,
     state: &'s State,
+    point: &'s [f64],
+    certification: Option<&'s Progress>,
     stop: Stop,
 }
 
@@ -24,13 +27,13 @@ pub(super) struct Summary<'s> {
 const SHOWN: usize = 6;
 
 impl<'s> Summary<'s> {
-    pub(super) fn new(spec: &'s Spec, state: &'s State, stop: Stop) -> Self {
-        Self { spec, state, stop }
+    pub(super) fn new(spec: &'s Spec, walk: &'s dyn Walk, stop: Stop) -> Self {
+        Self { spec, state: walk.state(), point: walk.point(), certification: walk.certification(), stop }
     }
 
     fn plan(&self) -> Option<(&Plan, &[String])> {
         match &self.spec.method {
-            Method::Recipe { plan, doubts } => Some((plan, doubts)),
+            Method::Recipe { plan, doubts, .. } => Some((plan, doubts)),
             Method::Named { .. } | Method::Baseline { .. } => None,
         }
     }
@@ -41,7 +44,7 @@ impl<'s> Summary<'s> {
         let mut measures: Vec<_> = promised.into_iter().collect();
         measures.extend([Measure::Gap, Measure::GradientSquared].iter().filter(|m| Some(**m) != promised));
         let objective = self.spec.oracle.objective();
-        measures.into_iter().filter_map(|m| Some((m, m.at(objective, self.state.output())?))).collect()
+        measures.into_iter().filter_map(|m| Some((m, m.at(objective, self.point)?))).collect()
     }
 
     /// What is promised, or why nothing is.
@@ -56,8 +59,34 @@ impl<'s> Summary<'s> {
         match (self.stop, doubts.is_empty()) {
             (Stop::PlannedEnd, true) => statement,
             (Stop::PlannedEnd, false) => format!("none for this problem: {}", doubts.join("; ")),
+            (Stop::Certified, _) => format!("the certificate's; the theorem's planned end was not needed ({statement})"),
             _ => format!("none: the run did not reach its planned end ({statement})"),
         }
+    }
+
+    /// The certificate in words.
+    fn certificate(&self) -> String {
+        let Some(Progress { attempts, last, .. }) = self.certification else {
+            return "none was asked for (--certify EPS)".into();
+        };
+        match last {
+            None => "none: no samples were left for one, or the run never looked good enough to try".into(),
+            Some(certificate) => {
+                let (verdict, statement) = (certificate.verdict.words(), certificate.statement());
+                let tried = if *attempts == 1 { String::new() } else { format!(", attempt {attempts}") };
+                format!("{verdict}{tried} (target {}): {statement}", certificate.target)
+            }
+        }
+    }
+
+    /// All samples: the run's, its certificates' and its pilot's.
+    fn total(&self) -> u128 {
+        let pilot = self.spec.certification.map_or(0, |certification| certification.pilot_samples());
+        self.state.ledger.samples + self.certification.map_or(0, |progress| progress.samples) + pilot
+    }
+
+    fn forecast(&self) -> Option<Forecast> {
+        self.spec.certification?.flown?.forecast
     }
 
     pub(super) fn json(&self) -> Value {
@@ -74,11 +103,20 @@ impl<'s> Summary<'s> {
             "samples": count(state.ledger.samples),
             "evaluations": count(state.ledger.evaluations),
             "distance": state.distance2.sqrt(),
-            "point": state.output(),
+            "point": self.point,
             "last": state.x,
         });
         for (measure, value) in self.measured() {
             object[measure_key(measure)] = json!(value);
+        }
+        if let (Some(progress), Some(certification)) = (self.certification, self.spec.certification) {
+            object["certificate"] = json!(progress.last);
+            object["certificate_statement"] = json!(progress.last.map(|last| last.statement()));
+            object["certificate_attempts"] = json!(progress.attempts);
+            object["certificate_samples"] = count(progress.samples);
+            object["pilot_samples"] = count(certification.pilot_samples());
+            object["total_samples"] = count(self.total());
+            object["forecast"] = json!(self.forecast());
         }
         if let Some((plan, doubts)) = self.plan() {
             object["predicted_samples"] = match plan.cost.exact {
@@ -119,18 +157,35 @@ impl<'s> Summary<'s> {
         row("seed", self.spec.seed.to_string());
         row("stopped", self.stop.meaning());
         row("promise", self.promise());
-        row("point", point(state.output()));
+        row("certificate", self.certificate());
+        row("point", point(self.point));
         for (measure, value) in self.measured() {
             row(&format!("{} there", measure.formula()), real(value));
         }
         row("last distance from start", real(state.distance2.sqrt()));
         row("samples", with_prediction(state.ledger.samples, self.plan().map(|(plan, _)| plan)));
+        if let (Some(progress), Some(certification)) = (self.certification, self.spec.certification) {
+            row("samples of certificates", grouped(progress.samples));
+            row("samples of the pilot", grouped(certification.pilot_samples()));
+            row("samples in all", grouped(self.total()));
+            row("forecast", forecast(self.forecast()));
+        }
         row("evaluations", grouped(state.ledger.evaluations));
         row("steps", grouped(u128::from(state.step)));
         table.column_iter_mut().for_each(|column| {
             column.set_padding((0, 2));
         });
         table
+    }
+}
+
+/// What the pilot expected of run and certificates together.
+fn forecast(forecast: Option<Forecast>) -> String {
+    match forecast {
+        Some(Forecast { low, middle, high }) => {
+            format!("about {middle:.2e}, {low:.1e} to {high:.1e} in four of five runs (without the pilot)")
+        }
+        None => "none".into(),
     }
 }
 
@@ -149,7 +204,7 @@ fn with_prediction(samples: u128, plan: Option<&Plan>) -> String {
     match plan.map(|plan| plan.cost) {
         Some(cost) if cost.exact == Some(samples) => format!("{used} (exactly as predicted)"),
         Some(cost) if cost.exact.is_some() => format!("{used} (predicted {:.4e})", cost.samples),
-        Some(cost) => format!("{used} (predicted: at most {:.4e} in expectation)", cost.samples),
+        Some(cost) => format!("{used} (worst case: {:.4e} in expectation)", cost.samples),
         None => used,
     }
 }

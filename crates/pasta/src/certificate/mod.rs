@@ -235,8 +235,12 @@ pub(crate) fn demand(name: &'static str, needs: &'static str, got: f64, met: boo
 }
 
 impl Request {
-    pub(crate) fn check(&self, oracle: &dyn Oracle, x: &[f64]) -> Result<(), RequestError> {
+    fn check(&self, oracle: &dyn Oracle, x: &[f64]) -> Result<(), RequestError> {
         check_point(oracle, x)?;
+        self.check_numbers(oracle)
+    }
+
+    pub(crate) fn check_numbers(&self, oracle: &dyn Oracle) -> Result<(), RequestError> {
         let Self { target, delta, grade, guess, .. } = *self;
         demand("target", "positive and finite", target, target > 0.0 && target.is_finite())?;
         demand("delta", "strictly between 0 and 1", delta, delta > 0.0 && delta < 1.0)?;

@@ -139,6 +139,11 @@ impl<'o> Certifier<'o> {
         self.samples + (sub_batches * self.samples_each as f64) as u128
     }
 
+    /// Lets it draw at most this many samples in all, if it could draw more.
+    pub(crate) fn limit(&mut self, samples: u128) {
+        self.request.budget = Some(self.request.budget.map_or(samples, |budget| budget.min(samples)));
+    }
+
     /// Samples that may still be drawn, as far as they can be counted.
     fn left(&self) -> u64 {
         let left = self.request.budget.map_or(u128::MAX, |budget| budget.saturating_sub(self.samples));

@@ -98,6 +98,9 @@ const NEXT_LOOK: u128 = 4;
 const NEXT_ATTEMPT: u128 = 2;
 /// A gradient that looks larger than this share of the target is not tried: the bound would not fit in between.
 const HOPEFUL: f64 = 0.7;
+/// While the run can still move on, a certificate gets this many times what it planned: a gradient close to the target
+/// would cost more than another point.
+const PATIENCE: u128 = 2;
 /// A look resolves the gradient if its standard error is at most this share of the target.
 const RESOLVED: f64 = 0.5;
 
@@ -110,7 +113,7 @@ impl<'o, W: Walk> Certified<'o, W> {
         seed: u64,
         progress: Option<Progress>,
     ) -> Result<Self, RequestError> {
-        rule.check(oracle, walk.state())?;
+        rule.check(oracle)?;
         let mut progress = progress.unwrap_or_default();
         // A run that ran out of budget goes on with another.
         if matches!(progress.ended, Some((Stop::OutOfBudget, budget)) if budget != rule.budget) {
@@ -207,8 +210,11 @@ impl<'o, W: Walk> Certified<'o, W> {
             budget: Some(self.allowance()),
             guess,
         };
-        let certifier = Certifier::start(self.oracle.0, &point, request, self.seed, number)
+        let mut certifier = Certifier::start(self.oracle.0, &point, request, self.seed, number)
             .map_err(|error| OracleError::new(error.to_string()))?;
+        if ending.is_none() {
+            certifier.limit(PATIENCE * certifier.planned_samples());
+        }
         if ending.is_some() || certifier.planned_samples() <= self.allowance() {
             self.attempt = Some(Attempt { certifier, about, ending, before });
         } else {
@@ -221,7 +227,8 @@ impl<'o, W: Walk> Certified<'o, W> {
         let early = (certificate.verdict == Verdict::Certified).then_some(Stop::Certified);
         self.progress.attempts += 1;
         self.progress.samples += certificate.samples;
-        self.progress.last = Some(certificate);
+        // Which attempt is the last was decided by the samples: it is only as sure as all of them together.
+        self.progress.last = Some(Certificate { delta: self.rule.delta, ..certificate });
         self.progress.about = about;
         self.progress.next_look = self.drawn() + self.drawn() / NEXT_ATTEMPT;
         self.progress.ended = ending.or(early).map(|stop| (stop, self.rule.budget));
@@ -304,14 +311,15 @@ impl<W: Walk> Walk for Certified<'_, W> {
 }
 
 impl StopRule {
-    fn check(&self, oracle: &dyn Oracle, state: &State) -> Result<(), RequestError> {
+    /// Refuses numbers out of their ranges, and a grade that is no certificate or that the oracle cannot give.
+    pub fn check(&self, oracle: &dyn Oracle) -> Result<(), RequestError> {
         let Self { target, delta, grade, share, .. } = *self;
         demand("share", "at least 0 and below 1", share, (0.0..1.0).contains(&share))?;
         if grade == Grade::Approximate {
             return Err(RequestError::NoCertificate);
         }
         let grade = grade.at_distance(0.0);
-        Request { target, delta, grade, budget: None, guess: None }.check(oracle, &state.x)
+        Request { target, delta, grade, budget: None, guess: None }.check_numbers(oracle)
     }
 }
 

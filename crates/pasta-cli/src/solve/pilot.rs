@@ -1,0 +1,54 @@
+//! A forecast before a run that shall end with a certificate.
+
+use pasta_opt::forecast::{Pilot, PilotError};
+
+use super::progress::say;
+use super::signals::Signals;
+use crate::error::{Exit, Failure};
+use crate::spec::{Certification, Flown, Spec};
+
+/// Of a budget, at most this part goes into the pilot.
+const BUDGET_PART: u128 = 10;
+
+/// Runs the pilot that the file asks for and writes its forecast into the spec; the exit code if it was interrupted.
+pub(super) fn forecast(spec: &mut Spec, signals: &Signals) -> Result<Result<(), Exit>, Failure> {
+    let Some(certification) = spec.certification else { return Ok(Ok(())) };
+    let samples = spec.budget.map_or(certification.pilot, |budget| certification.pilot.min(budget / BUDGET_PART));
+    if samples == 0 || certification.flown.is_some() {
+        return Ok(Ok(()));
+    }
+    let target = certification.rule.target;
+    let pilot = match fly(spec, &certification, samples, || signals.received().is_none()) {
+        Ok(pilot) => pilot,
+        Err(PilotError::Interrupted) => return Ok(Err(signals.received().unwrap_or(Exit::Interrupted))),
+        Err(PilotError::Run(failure)) => return Err(failure),
+        Err(PilotError::Rule(error)) => return Err(Failure::input(error)),
+        Err(PilotError::Oracle(error)) => return Err(Failure::system(error)),
+    };
+    let forecast = pilot.forecast(target);
+    match forecast {
+        Some(forecast) => say(&format!(
+            "forecast: about {:.2e} samples to a certified {target}, {:.1e} to {:.1e} in four of five runs (from a \
+             pilot of {} samples)",
+            forecast.middle, forecast.low, forecast.high, pilot.samples
+        )),
+        None => say(&format!(
+            "no forecast: none of the pilot's {} runs was certified within {} samples",
+            pilot.runs.len(),
+            pilot.samples
+        )),
+    }
+    spec.set_forecast(Flown { forecast, samples: pilot.samples })?;
+    Ok(Ok(()))
+}
+
+/// The pilot of a problem file.
+pub(crate) fn fly(
+    spec: &Spec,
+    certification: &Certification,
+    samples: u128,
+    go_on: impl FnMut() -> bool,
+) -> Result<Pilot, PilotError<Failure>> {
+    let run = |target, seed| spec.walk(Some((target, seed)));
+    Pilot::fly(&spec.oracle, spec.oracle.start(), certification.rule, samples, spec.seed, run, go_on)
+}
