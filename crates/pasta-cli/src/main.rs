@@ -7,8 +7,11 @@ mod instance;
 mod plan;
 mod report;
 mod reproduce;
+mod signals;
 mod solve;
 mod spec;
+mod talk;
+mod threads;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -34,8 +34,9 @@ pub(crate) struct Spec {
 /// What to run.
 #[derive(Debug)]
 pub(crate) enum Method {
-    /// A recipe, with its constants and its plan. `doubts` are reasons why its promise may not hold for this problem.
-    Recipe { constants: Constants, plan: Plan, doubts: Vec<String> },
+    /// A recipe, with its constants and its plan. `doubts` are reasons why its promise may not hold for this problem;
+    /// that some of its constants are only `estimated` is one.
+    Recipe { constants: Constants, plan: Plan, doubts: Vec<String>, estimated: Vec<Constant> },
     /// A named special case of Algorithm 1, without a promise.
     Named { name: &'static str, schedule: Schedule },
     /// A baseline, without a promise.
@@ -139,6 +140,14 @@ fn integer_or_float(n: u128) -> toml_edit::Value {
     i64::try_from(n).map_or_else(|_| (n as f64).into(), i64::into)
 }
 
+/// What a problem file says of the problem alone: all it takes to draw samples.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub(crate) seed: u64,
+    pub(crate) threads: Option<usize>,
+    pub(crate) oracle: Noisy,
+}
+
 /// The largest whole number that a TOML file can hold.
 const LARGEST: u64 = i64::MAX as u64;
 const WHOLE: &str = "a whole number from 0 to 2^63 - 1";
@@ -162,12 +171,16 @@ pub(crate) fn thread_count() -> impl clap::builder::TypedValueParser<Value = u16
     clap::value_parser!(u16).range(1..=i64::from(MOST_THREADS))
 }
 
+pub(crate) fn seed() -> impl clap::builder::TypedValueParser<Value = u64> {
+    clap::value_parser!(u64).range(..=LARGEST)
+}
+
 /// Flags that override a file.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Overrides {
     /// Seed of all randomness (overrides the file; default 1).
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(u64).range(..=LARGEST))]
+    #[arg(value_parser = seed())]
     pub(crate) seed: Option<u64>,
     /// Threads for batches that are drawn sample by sample; does not change a bit of the result.
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = thread_count())]
@@ -188,22 +201,39 @@ pub(crate) struct Overrides {
 
 /// Reads a problem file.
 pub(crate) fn read(path: &Path, overrides: &Overrides) -> Result<Spec, Failure> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::input(format!("{name}: {error}")))?;
+    let (name, text) = load(path)?;
     parse(&name, &text, overrides)
 }
 
-fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure> {
-    let document = Document::parse(text).map_err(|error| {
+/// Reads what a problem file says of the problem. It need not have a [recipe], and what it has is not looked at.
+pub(crate) fn read_problem(path: &Path, overrides: &Overrides) -> Result<Problem, Failure> {
+    let (name, text) = load(path)?;
+    let document = open(&name, &text)?;
+    problem(&root(&name, &text, &document)?, overrides)
+}
+
+fn load(path: &Path) -> Result<(String, String), Failure> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::input(format!("{name}: {error}")))?;
+    Ok((name, text))
+}
+
+fn open<'d>(file: &str, text: &'d str) -> Result<Document<&'d str>, Failure> {
+    Document::parse(text).map_err(|error| {
         let line = error.span().map_or(1, |span| line_at(text, span.start));
         Failure::input(format!("{file}:{line}: {}", error.message()))
-    })?;
+    })
+}
+
+fn root<'d>(file: &'d str, text: &'d str, document: &'d Document<&str>) -> Result<Section<'d>, Failure> {
     let source = Source { file, text };
     let root = Section { source, name: String::new(), table: document.as_table(), line: 1 };
     root.only(&["seed", "threads", "budget", "output", "problem", "noise", "recipe", "certificate"])?;
+    Ok(root)
+}
 
+fn problem(root: &Section<'_>, overrides: &Overrides) -> Result<Problem, Failure> {
     let seed = overrides.seed.or(root.count("seed")?).unwrap_or(1);
-    let budget = overrides.budget.or(root.samples("budget")?);
     let threads = match root.count("threads")? {
         Some(n) if !(1..=u64::from(MOST_THREADS)).contains(&n) => {
             let message = format!("expected a whole number from 1 to {MOST_THREADS}, got {n}");
@@ -211,9 +241,17 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
         }
         file => overrides.threads.map(usize::from).or(file.map(|n| n as usize)),
     };
-    let output = overrides.output.clone().or(root.text("output")?.map(PathBuf::from));
-
     let oracle = read_oracle(&root.section("problem")?, &root.section("noise")?)?;
+    Ok(Problem { seed, threads, oracle })
+}
+
+fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure> {
+    let document = open(file, text)?;
+    let root = root(file, text, &document)?;
+    let budget = overrides.budget.or(root.samples("budget")?);
+    let output = overrides.output.clone().or(root.text("output")?.map(PathBuf::from));
+    let Problem { seed, threads, oracle } = problem(&root, overrides)?;
+
     let method = read_method(&root.section("recipe")?, &oracle, overrides.target)?;
     let certificate = root.item("certificate").map(|_| root.section("certificate")).transpose()?;
     let certification = read_certification(certificate.as_ref(), &oracle, &method, overrides.certify)?;
@@ -269,15 +307,23 @@ fn read_oracle(problem: &Section<'_>, noise: &Section<'_>) -> Result<Noisy, Fail
             return Err(noise.complain("tail", &expected));
         }
     };
-    let known: Vec<_> = ["tail", "growth", "floor"].into_iter().chain(own).collect();
+    let known: Vec<_> = ["tail", "growth", "floor", "exponent"].into_iter().chain(own).collect();
     noise.only(&known)?;
     let law = Noise { growth: noise.required("growth")?, floor: noise.required("floor")?, tail };
-    Noisy::new(objective, law, start).map_err(|error| match error {
+    let mut oracle = Noisy::new(objective, law, start).map_err(|error| match error {
         NoiseError::Constant { name, needs, got } => {
             noise.complain(name, &format!("expected {needs}, got {got}"))
         }
         NoiseError::Dimension { .. } => problem.complain("start", &error.to_string()),
-    })
+    })?;
+    match noise.number("exponent")? {
+        Some(exponent) if !(exponent.is_finite() && exponent >= 0.0) => {
+            let expected = format!("expected a finite number, at least 0, got {exponent}");
+            return Err(noise.complain("exponent", &expected));
+        }
+        exponent => oracle.exponent = exponent.unwrap_or(oracle.exponent),
+    }
+    Ok(oracle)
 }
 
 /// The methods that are not recipes, with their keys.
@@ -436,14 +482,15 @@ fn read_recipe(
     let item = section
         .item("constants")
         .ok_or_else(|| section.missing("constants", "\"problem\", or a table of constants"))?;
-    let (mut constants, given) = if let Some(table) = item.as_table_like() {
+    let (mut constants, given, estimated) = if let Some(table) = item.as_table_like() {
         let table = section.subsection("constants", table);
-        (read_constants(&table)?, Some(table))
+        let (constants, estimated) = read_constants(&table, row)?;
+        (constants, Some(table), estimated)
     } else if item.as_str() == Some("problem") {
-        if let Some(doubt) = not_covered(row, oracle) {
+        if let Some(doubt) = not_covered(row, oracle).or_else(|| other_growth(oracle)) {
             return Err(section.complain("constants", &doubt));
         }
-        (row.relevant(&proved), None)
+        (row.relevant(&proved), None, Vec::new())
     } else {
         return Err(section.wrong_type("constants", "\"problem\" or a table", item));
     };
@@ -465,8 +512,9 @@ fn read_recipe(
     let plan = row.plan(&constants).map_err(refuse)?;
     // Constants at the very edge of the doubles may be admitted and still give a step size of zero.
     plan.schedule.check().map_err(|error| section.complain("", &format!("{}: {error}", row.name)))?;
-    let doubts = if given.is_some() { doubts(row, oracle, &constants, &proved) } else { Vec::new() };
-    Ok(Method::Recipe { constants, plan, doubts })
+    let mut doubts = if given.is_some() { doubts(row, oracle, &constants, &proved) } else { Vec::new() };
+    doubts.extend(estimates(&estimated));
+    Ok(Method::Recipe { constants, plan, doubts, estimated })
 }
 
 /// Points at the constant that is to blame, in its flag, its table or its section; where none is, at the
@@ -488,24 +536,87 @@ fn refuse_recipe(
     }
 }
 
-fn read_constants(table: &Section<'_>) -> Result<Constants, Failure> {
+/// The key under which a table of constants names those that were measured and not proved.
+const ESTIMATED: &str = "estimated";
+
+/// The constants, and which of them are estimates. Estimates that the recipe does not use are left out, so that what
+/// `pasta calibrate` prints serves every recipe.
+fn read_constants(table: &Section<'_>, row: &recipe::Row) -> Result<(Constants, Vec<Constant>), Failure> {
     let natural: Vec<_> = Constant::ALL.iter().copied().filter(|c| !CHOICES.contains(c)).collect();
-    table.only(&natural.iter().map(|c| c.name()).collect::<Vec<_>>())?;
+    table.only(&natural.iter().map(|c| c.name()).chain([ESTIMATED]).collect::<Vec<_>>())?;
+    let mut estimated = read_estimated(table, &natural)?;
+    let used = |constant: &Constant| row.needs.contains(constant) || row.takes.contains(constant);
     let mut constants = Constants::default();
     for constant in natural {
-        if let Some(value) = table.number(constant.name())? {
+        if let Some(value) = table.number(constant.name())?
+            && (used(&constant) || !estimated.contains(&constant))
+        {
             constants.set(constant, value);
         }
     }
-    Ok(constants)
+    estimated.retain(used);
+    Ok((constants, estimated))
+}
+
+fn read_estimated(table: &Section<'_>, natural: &[Constant]) -> Result<Vec<Constant>, Failure> {
+    let Some(item) = table.item(ESTIMATED) else { return Ok(Vec::new()) };
+    let expected = "a list of names of constants, such as [\"smoothness\", \"growth\"]";
+    let array = item.as_array().ok_or_else(|| table.wrong_type(ESTIMATED, expected, item))?;
+    let constant = |value: &toml_edit::Value| {
+        let name = value.as_str().ok_or_else(|| table.wrong_type(ESTIMATED, expected, item))?;
+        let Some(constant) = natural.iter().find(|constant| constant.name() == name) else {
+            let names: Vec<_> = natural.iter().map(|constant| constant.name()).collect();
+            let message = format!("unknown constant {name:?}; expected some of {}", names.join(", "));
+            return Err(table.complain(ESTIMATED, &message));
+        };
+        match table.item(name) {
+            Some(_) => Ok(*constant),
+            None => {
+                Err(table.complain(ESTIMATED, &format!("{name} is called an estimate, but is not given")))
+            }
+        }
+    };
+    array.iter().map(constant).collect()
+}
+
+/// That constants were measured is a reason why the promise may fail.
+fn estimates(estimated: &[Constant]) -> Option<String> {
+    let names: Vec<_> = estimated.iter().map(|constant| constant.name()).collect();
+    match names.as_slice() {
+        [] => None,
+        [name] => Some(format!("{name} is an estimate")),
+        _ => Some(format!("{} are estimates", names.join(", "))),
+    }
 }
 
 fn proved_constants(row: &recipe::Row, oracle: &Noisy) -> Constants {
-    let mut proved = Constants::of(oracle.objective(), &oracle.noise(), oracle.start());
+    let mut proved = proved_by(oracle);
     if let Some(mu) = (row.mu)(&oracle.objective().facts()) {
         proved.set(Constant::Mu, mu);
     }
     proved
+}
+
+/// What is proved about the problem of a file, seen from its start; of noise that does not grow with the square of the
+/// distance, nothing.
+pub(crate) fn proved_by(oracle: &Noisy) -> Constants {
+    let all = Constants::of(oracle.objective(), &oracle.noise(), oracle.start());
+    let of_noise = [Constant::MsSmoothness, Constant::Growth, Constant::Floor];
+    let mut proved = Constants::default();
+    let kept = all.known().filter(|(c, _)| oracle.exponent == 2.0 || !of_noise.contains(c));
+    kept.for_each(|(constant, value)| proved.set(constant, value));
+    proved
+}
+
+/// Why BG-0 may fail: the noise grows with another power of the distance than the square.
+fn other_growth(oracle: &Noisy) -> Option<String> {
+    let exponent = oracle.exponent;
+    let consequence = match exponent {
+        2.0 => return None,
+        above if above > 2.0 => "so no B and b bound it: BG-0 fails",
+        _ => "and BG-0 is proved only for the power 2",
+    };
+    Some(format!("the noise grows with the distance to the power {exponent} (variance), {consequence}"))
 }
 
 /// Why the theorem may say nothing about this problem.
@@ -522,7 +633,7 @@ const ROUNDING: f64 = 1e-12;
 
 /// Why the promise may fail although the constants as given admit it.
 fn doubts(row: &recipe::Row, oracle: &Noisy, given: &Constants, proved: &Constants) -> Vec<String> {
-    let mut doubts: Vec<_> = not_covered(row, oracle).into_iter().collect();
+    let mut doubts: Vec<_> = not_covered(row, oracle).into_iter().chain(other_growth(oracle)).collect();
     for (constant, value) in given.known().filter(|(c, _)| !CHOICES.contains(c)) {
         if let Some(truth) = proved.get(constant) {
             // mu is a bound from below, all the others are bounds from above.

@@ -8,9 +8,9 @@ use pasta_opt::checkpoint::{Checkpoint, CheckpointError};
 use pasta_opt::trace::{Attempt, Line};
 use pasta_opt::walk::Walk;
 
-use super::progress::say;
 use super::summary::Summary;
 use crate::error::Failure;
+use crate::talk::say;
 
 const SPEC: &str = "problem.toml";
 const TRACE: &str = "trace.jsonl";

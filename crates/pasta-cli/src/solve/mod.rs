@@ -3,7 +3,6 @@
 mod folder;
 mod pilot;
 mod progress;
-mod signals;
 mod summary;
 
 use std::path::{Path, PathBuf};
@@ -13,12 +12,14 @@ use folder::Keep;
 use pasta_opt::prelude::*;
 use pasta_opt::trace::{Attempt, Line, is_milestone};
 use pasta_opt::walk::Progress as CertificateProgress;
-use progress::{Progress, say};
-use signals::Signals;
+use progress::Progress;
 use summary::Summary;
 
 use crate::error::{Exit, Failure};
+use crate::signals::Signals;
 use crate::spec::{self, Method, Overrides, Spec};
+use crate::talk::say;
+use crate::threads::with_threads;
 
 /// The long help: a whole file, ready to copy.
 const HELP: &str = r#"Run what a problem file describes: a problem, its noise, and a recipe or another method.
@@ -38,6 +39,7 @@ A file has the tables [problem], [noise] and [recipe]:
     tail = "gaussian"           # or student-t (dof), lognormal (sigma), two-point (probability)
     growth = 9.0                # B: the variance is B^2 |x - x0|^2 + b^2
     floor = 1.0                 # b
+    exponent = 2.0              # another power of |x - x0| than 2 breaks the theorems (optional)
 
     [recipe]
     name = "smooth"             # any recipe of `pasta plan`, or sgd, sgd-decaying, clipped-sgd,
@@ -51,6 +53,9 @@ A file has the tables [problem], [noise] and [recipe]:
     pilot = 1e5                 # samples for a forecast before the run; 0 is none
     kurtosis = 100              # assumed; or variance = V, or growth = B with floor = b (declared);
                                 # without any, the growth and floor of [noise]
+
+A table of constants may have a line estimated = ["growth", "floor"], as `pasta calibrate` prints it: these
+were measured, and with measured constants nothing is promised.
 
 Flags override the file. Ctrl-C and SIGTERM write a checkpoint into the output folder, or into
 FILE.interrupted if there is none; `pasta resume DIR` goes on, bit for bit."#;
@@ -133,14 +138,6 @@ pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
         let keep = Keep::open(path, &spec.effective, &*walk)?;
         go(&spec, walk, keep, &Signals::register()?, path, *style)
     })
-}
-
-fn with_threads(
-    threads: Option<usize>,
-    work: impl FnOnce() -> Result<Exit, Failure> + Send,
-) -> Result<Exit, Failure> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build();
-    pool.map_err(|error| Failure::system(format!("no threads: {error}")))?.install(work)
 }
 
 /// The walk with its certificates, if the file asks for any.

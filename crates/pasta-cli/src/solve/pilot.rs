@@ -2,10 +2,10 @@
 
 use pasta_opt::forecast::{Pilot, PilotError};
 
-use super::progress::say;
-use super::signals::Signals;
 use crate::error::{Exit, Failure};
+use crate::signals::Signals;
 use crate::spec::{Certification, Flown, Spec};
+use crate::talk::say;
 
 /// Of a budget, at most this part goes into the pilot.
 const BUDGET_PART: u128 = 10;

@@ -1,10 +1,12 @@
 //! Progress: a bar on a terminal, a line every ten seconds elsewhere. Never part of a result.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
 use pasta_opt::walk::Walk;
+
+use crate::talk::say;
 
 /// How often a terminal is redrawn, and how often a log gets a line.
 const REDRAW: Duration = Duration::from_millis(100);
@@ -126,15 +128,4 @@ impl Drop for Progress {
 
 fn saturated(count: u128) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
-}
-
-/// A line on stderr. A closed stderr is no reason to stop a run.
-pub(super) fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-/// A line on stderr in place of the bar, which goes on below it.
-pub(super) fn say_over_bar(line: &str) {
-    let clear = if std::io::stderr().is_terminal() { "\r\x1b[2K" } else { "" };
-    say(&format!("{clear}{line}"));
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use comfy_table::{ContentArrangement, Table, presets};
 use pasta_opt::forecast::Forecast;
 use pasta_opt::objective::Measure;
-use pasta_opt::oracle::{Noise, Tail};
+use pasta_opt::oracle::{Noise, Noisy, Tail};
 use pasta_opt::recipe::Plan;
 use pasta_opt::state::State;
 use pasta_opt::walk::{Progress, Stop, Walk};
@@ -47,6 +47,12 @@ impl<'s> Summary<'s> {
         measures.into_iter().filter_map(|m| Some((m, m.at(objective, self.point)?))).collect()
     }
 
+    /// Whether nothing speaks against the promise but that constants were measured instead of proved.
+    fn only_estimates(&self) -> bool {
+        matches!(&self.spec.method, Method::Recipe { doubts, estimated, .. }
+            if doubts.len() == 1 && !estimated.is_empty())
+    }
+
     /// What is promised, or why nothing is.
     fn promise(&self) -> String {
         let Some((plan, doubts)) = self.plan() else { return "none: no theorem is about this method".into() };
@@ -58,6 +64,9 @@ impl<'s> Summary<'s> {
         let statement = format!("E {} <= {bound} for {}", g.measure.formula(), g.point.description());
         match (self.stop, doubts.is_empty()) {
             (Stop::PlannedEnd, true) => statement,
+            (Stop::PlannedEnd, false) if self.only_estimates() => {
+                format!("none proved: {} (were they true: {statement})", doubts.join("; "))
+            }
             (Stop::PlannedEnd, false) => format!("none for this problem: {}", doubts.join("; ")),
             (Stop::Certified, _) => format!("the certificate's; the theorem's planned end was not needed ({statement})"),
             _ => format!("none: the run did not reach its planned end ({statement})"),
@@ -106,6 +115,9 @@ impl<'s> Summary<'s> {
             "point": self.point,
             "last": state.x,
         });
+        if self.spec.oracle.exponent != 2.0 {
+            object["noise"]["exponent"] = json!(self.spec.oracle.exponent);
+        }
         for (measure, value) in self.measured() {
             object[measure_key(measure)] = json!(value);
         }
@@ -153,7 +165,7 @@ impl<'s> Summary<'s> {
         };
         row("method", self.spec.method.name().to_owned());
         row("problem", self.spec.oracle.objective().identity());
-        row("noise", noise(&self.spec.oracle.noise()));
+        row("noise", noise(&self.spec.oracle));
         row("seed", self.spec.seed.to_string());
         row("stopped", self.stop.meaning());
         row("promise", self.promise());
@@ -189,14 +201,19 @@ fn forecast(forecast: Option<Forecast>) -> String {
     }
 }
 
-fn noise(Noise { growth, floor, tail }: &Noise) -> String {
+fn noise(oracle: &Noisy) -> String {
+    let Noise { growth, floor, tail } = oracle.noise();
     let tail = match tail {
         Tail::Gaussian => "gaussian".to_owned(),
         Tail::StudentT { dof } => format!("student-t (dof {dof})"),
         Tail::Lognormal { sigma } => format!("lognormal (sigma {sigma})"),
         Tail::TwoPoint { probability } => format!("two-point (probability {probability})"),
     };
-    format!("{tail}, growth {growth}, floor {floor}")
+    let exponent = match oracle.exponent {
+        2.0 => String::new(),
+        exponent => format!(", exponent {exponent}"),
+    };
+    format!("{tail}, growth {growth}, floor {floor}{exponent}")
 }
 
 fn with_prediction(samples: u128, plan: Option<&Plan>) -> String {

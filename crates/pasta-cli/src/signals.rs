@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator;
 
-use super::progress::say_over_bar;
 use crate::error::{Exit, Failure};
+use crate::talk::say_over_bar;
 
 /// `timeout` and others signal both the program and its group: what comes so soon is no second thought.
 const ECHO: Duration = Duration::from_millis(500);
 
 /// The signal that was received, or 0.
-pub(super) struct Signals(Arc<AtomicI32>);
+pub(crate) struct Signals(Arc<AtomicI32>);
 
 impl Signals {
     /// From here on a signal no longer ends the program by itself.
-    pub(super) fn register() -> Result<Self, Failure> {
+    pub(crate) fn register() -> Result<Self, Failure> {
         let failed = |error| Failure::system(format!("cannot watch for signals: {error}"));
         let mut arriving = iterator::Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
         let received = Arc::new(AtomicI32::new(0));
@@ -42,7 +42,7 @@ impl Signals {
 
     /// How to exit, if it is time to.
     #[inline]
-    pub(super) fn received(&self) -> Option<Exit> {
+    pub(crate) fn received(&self) -> Option<Exit> {
         match self.0.load(Ordering::Relaxed) {
             0 => None,
             signal => Some(exit(signal)),
