@@ -13,6 +13,8 @@ pub(crate) enum Exit {
     Input = 2,
     /// The run diverged.
     Diverged = 3,
+    /// A certificate was asked for, and there is none.
+    NotCertified = 4,
     /// Stopped by Ctrl-C, after writing a checkpoint.
     Interrupted = 130,
     /// Stopped by SIGTERM, after writing a checkpoint.

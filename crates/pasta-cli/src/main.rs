@@ -1,5 +1,6 @@
 //! `pasta`: plan, run and check stochastic optimisation under unbounded variance.
 
+mod certify;
 mod demo;
 mod duel;
 mod error;
@@ -25,8 +26,8 @@ use error::Failure;
 #[derive(Parser)]
 #[command(name = "pasta", version, propagate_version = true)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 system failure, 2 bad input, 3 diverged, 130/143 interrupted (a \
-                        checkpoint was written).\nStart here: pasta demo"
+    after_help = "Exit codes: 0 done, 1 system failure, 2 bad input, 3 diverged, 4 not certified though that \
+                        was asked for, 130/143 interrupted (a run has written a checkpoint).\nStart here: pasta demo"
 )]
 struct Program {
     #[command(subcommand)]
@@ -35,6 +36,7 @@ struct Program {
 
 #[derive(Subcommand)]
 enum Command {
+    Certify(certify::Arguments),
     Demo(demo::Arguments),
     Duel(duel::Arguments),
     Instance(instance::Arguments),
@@ -46,6 +48,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Program::parse().command {
+        Command::Certify(arguments) => certify::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Duel(arguments) => duel::run(&arguments),
         Command::Instance(arguments) => instance::run(&arguments),

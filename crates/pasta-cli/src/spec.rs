@@ -71,9 +71,19 @@ pub(crate) struct Flown {
 }
 
 impl Method {
+    /// The target for the norm of the gradient, if it is a recipe that promises one.
+    fn gradient_target(&self) -> Option<f64> {
+        match self {
+            Self::Recipe { constants, plan, .. } if plan.guarantee.measure == Measure::GradientSquared => {
+                constants.get(Constant::Target)
+            }
+            _ => None,
+        }
+    }
+
     /// The same method for a gradient of norm `target`, if it is a recipe that promises one: then its schedule depends
     /// on it.
-    pub(crate) fn aimed_at(&self, target: f64) -> Result<Option<Schedule>, RecipeError> {
+    fn aimed_at(&self, target: f64) -> Result<Option<Schedule>, RecipeError> {
         let Self::Recipe { constants, plan, .. } = self else { return Ok(None) };
         let row = recipe::find(plan.recipe).filter(|_| plan.guarantee.measure == Measure::GradientSquared);
         let Some(row) = row else { return Ok(None) };
@@ -386,6 +396,7 @@ fn read_method(section: &Section<'_>, oracle: &Noisy, target: Option<f64>) -> Re
 pub(crate) const PILOT: u128 = 100_000;
 const DELTA: f64 = 0.05;
 const SHARE: f64 = 0.5;
+const KURTOSIS: f64 = 100.0;
 
 fn read_certification(
     section: Option<&Section<'_>>,
@@ -402,15 +413,12 @@ fn read_certification(
             ["target", "delta", "share", "variance", "growth", "floor", "kurtosis", "pilot", "forecast"];
         section.only(&keys)?;
     }
-    let promised = match method {
-        Method::Recipe { constants, plan, .. } if plan.guarantee.measure == Measure::GradientSquared => {
-            constants.get(Constant::Target)
-        }
-        _ => None,
-    };
-    let Some(target) = flag.or(number("target")?).or(promised) else {
-        let message = format!("target is missing: {} has no target for |grad f| to take it from", method.name());
-        return Err(section.map_or_else(|| Failure::input(&message), |section| section.complain("", &message)));
+    let Some(target) = flag.or(number("target")?).or(method.gradient_target()) else {
+        let message =
+            format!("target is missing: {} has no target for |grad f| to take it from", method.name());
+        return Err(
+            section.map_or_else(|| Failure::input(&message), |section| section.complain("", &message))
+        );
     };
     let rule = StopRule {
         target,
@@ -448,10 +456,26 @@ fn read_forecast(table: &Section<'_>) -> Result<Flown, Failure> {
     Ok(Flown { forecast, samples })
 }
 
+/// The target that a file has for the norm of the gradient, in its [certificate] or its recipe.
+pub(crate) fn certificate_target(path: &Path) -> Result<Option<f64>, Failure> {
+    let spec = read(path, &Overrides::default())?;
+    Ok(spec.certification.map(|certification| certification.rule.target).or(spec.method.gradient_target()))
+}
+
+/// What a file declares about its noise, at the start: growth and floor, or, where it grows with another power of the
+/// distance than 2, only the usual kurtosis.
+pub(crate) fn declared_noise(oracle: &Noisy) -> Grade {
+    let Noise { growth, floor, .. } = oracle.noise();
+    if oracle.exponent == 2.0 {
+        Grade::Growth { growth, floor, distance: 0.0 }
+    } else {
+        Grade::Kurtosis(KURTOSIS)
+    }
+}
+
 /// What a certificate rests on: what the table says, or else what [noise] says about the noise.
 fn read_grade(section: Option<&Section<'_>>, oracle: &Noisy) -> Result<Grade, Failure> {
-    let Noise { growth, floor, .. } = oracle.noise();
-    let of_problem = Grade::Growth { growth, floor, distance: 0.0 };
+    let of_problem = declared_noise(oracle);
     let Some(section) = section else { return Ok(of_problem) };
     let [variance, growth, floor, kurtosis] =
         ["variance", "growth", "floor", "kurtosis"].map(|key| section.number(key));

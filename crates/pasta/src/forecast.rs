@@ -30,8 +30,8 @@
 
 use serde::Serialize;
 
-use crate::certificate::{Grade, RequestError};
 use crate::certificate::moments::Draws;
+use crate::certificate::{Grade, RequestError};
 use crate::draws::Role;
 use crate::oracle::{Oracle, OracleError};
 use crate::walk::{Advance, Stop, StopRule, Walk};

@@ -57,7 +57,7 @@ pub(crate) fn number(text: &str) -> Result<f64, String> {
 }
 
 /// A number of samples: 1000 or 1e3.
-pub(super) fn count(text: &str) -> Result<u64, String> {
+pub(crate) fn count(text: &str) -> Result<u64, String> {
     let not_a_count = || "not a whole number between 0 and 2^64 - 1".to_owned();
     if let Ok(count) = text.parse() {
         return Ok(count);

@@ -18,7 +18,7 @@ const CHECKPOINT: &str = "checkpoint.pasta";
 const RESULT: &str = "result.json";
 
 /// The problem file of an earlier run.
-pub(super) fn spec_file(folder: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn spec_file(folder: &Path) -> Result<PathBuf, Failure> {
     let file = folder.join(SPEC);
     let lacks = if file.is_file() {
         return Ok(file);
@@ -43,6 +43,23 @@ pub(super) fn checkpoint(folder: &Path) -> Result<Checkpoint, Failure> {
         CheckpointError::Io { .. } => Failure::system(error),
         _ => Failure::input(format!("{file}: {error}")).hint(again()),
     })
+}
+
+/// The point that an earlier run handed out, or would hand out if it ended where it stands.
+pub(crate) fn point(folder: &Path) -> Result<Vec<f64>, Failure> {
+    let path = folder.join(RESULT);
+    match fs::read_to_string(&path) {
+        Ok(text) => {
+            let result: serde_json::Value = serde_json::from_str(&text)
+                .map_err(|error| Failure::input(format!("{}: {error}", path.display())))?;
+            serde_json::from_value(result["point"].clone())
+                .map_err(|error| Failure::input(format!("{}: point: {error}", path.display())))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Ok(checkpoint(folder)?.state.output().to_vec())
+        }
+        Err(error) => Err(failed(&path)(error)),
+    }
 }
 
 /// What a run keeps: in a folder, or in memory as long as it has none.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use folder::Keep;
+pub(crate) use folder::{point as point_of, spec_file};
 use pasta_opt::prelude::*;
 use pasta_opt::trace::{Attempt, Line, is_milestone};
 use pasta_opt::walk::Progress as CertificateProgress;
@@ -131,7 +132,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
     let ResumeArguments { folder: path, budget, threads, style } = arguments;
     let overrides = Overrides { budget: *budget, threads: *threads, ..Overrides::default() };
-    let spec = spec::read(&folder::spec_file(path)?, &overrides)?;
+    let spec = spec::read(&spec_file(path)?, &overrides)?;
     let checkpoint = folder::checkpoint(path)?;
     with_threads(spec.threads, || {
         let walk = go_on(&spec, path, checkpoint)?;
@@ -240,7 +241,12 @@ fn go(
                 }
                 _ => {}
             }
-            Ok(if matches!(stop, Stop::Diverged(_)) { Exit::Diverged } else { Exit::Done })
+            let certified = walk.certification().is_none_or(CertificateProgress::is_certified);
+            Ok(match stop {
+                Stop::Diverged(_) => Exit::Diverged,
+                _ if !certified => Exit::NotCertified,
+                _ => Exit::Done,
+            })
         }
     }
 }

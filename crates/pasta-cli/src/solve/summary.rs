@@ -68,7 +68,9 @@ impl<'s> Summary<'s> {
                 format!("none proved: {} (were they true: {statement})", doubts.join("; "))
             }
             (Stop::PlannedEnd, false) => format!("none for this problem: {}", doubts.join("; ")),
-            (Stop::Certified, _) => format!("the certificate's; the theorem's planned end was not needed ({statement})"),
+            (Stop::Certified, _) => {
+                format!("the certificate's; the theorem's planned end was not needed ({statement})")
+            }
             _ => format!("none: the run did not reach its planned end ({statement})"),
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Certificate, RequestError, demand};
+use super::{Certificate, RequestError, demand, rounded_up};
 
 /// A bound on f(x) - inf f that follows from |grad f(x)| <= U.
 ///
@@ -20,7 +20,7 @@ use super::{Certificate, RequestError, demand};
 ///     samples: 3_000,
 /// };
 /// assert_eq!(Consequence::Pl { mu: 0.5 }.gap(&certificate), Some(0.1 * 0.1));
-/// assert!(Consequence::Convex { radius: 2.0 }.statement(&certificate).contains("f(x) - inf f <= 2.0"));
+/// assert!(Consequence::Convex { radius: 2.0 }.statement(&certificate).contains("f(x) - inf f <= 0.2"));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -65,6 +65,6 @@ impl Consequence {
             }
             Self::Pl { mu } => format!("2 mu (f - inf f) <= |grad f|^2 with mu = {mu} (declared)"),
         };
-        certificate.claim(&format!("f(x) - inf f <= {gap:.6e}"), Some(also))
+        certificate.claim(&format!("f(x) - inf f <= {}", rounded_up(gap)), Some(also))
     }
 }

@@ -163,12 +163,12 @@ impl Certificate {
         match (self.bound, self.grade) {
             (None, _) => "no bound: too few samples were allowed".into(),
             (Some(norm), Grade::Exact) if self.samples == 0 => {
-                format!("|grad f(x)| = {norm:.6e} by the oracle's own formula, but for rounding.")
+                format!("|grad f(x)| = {norm:.5e} by the oracle's own formula, but for rounding.")
             }
             (Some(norm), Grade::Exact) => {
-                format!("|grad f(x)| = {norm:.6e} over all {} rows.", self.samples)
+                format!("|grad f(x)| = {norm:.5e} over all {} rows.", self.samples)
             }
-            (Some(bound), _) => self.claim(&format!("|grad f(x)| <= {bound:.6e}"), None),
+            (Some(bound), _) => self.claim(&format!("|grad f(x)| <= {}", rounded_up(bound)), None),
         }
     }
 
@@ -186,6 +186,20 @@ impl Certificate {
             all => format!(", provided {}", all.join(", and ")),
         };
         format!("{confidence}{what}{provided}.")
+    }
+}
+
+/// A bound with five digits, never below itself.
+fn rounded_up(bound: f64) -> String {
+    if bound == 0.0 || !bound.is_finite() {
+        return bound.to_string();
+    }
+    let exponent = bound.log10().floor();
+    let unit = 10f64.powf(exponent - 4.0);
+    let up = (bound / unit).ceil() * unit;
+    match exponent as i32 {
+        exponent @ -4..=4 => format!("{up:.*}", (4 - exponent) as usize),
+        _ => format!("{up:.4e}"),
     }
 }
 
@@ -230,7 +244,12 @@ pub enum RequestError {
 }
 
 /// Refuses a number outside its range.
-pub(crate) fn demand(name: &'static str, needs: &'static str, got: f64, met: bool) -> Result<(), RequestError> {
+pub(crate) fn demand(
+    name: &'static str,
+    needs: &'static str,
+    got: f64,
+    met: bool,
+) -> Result<(), RequestError> {
     if met { Ok(()) } else { Err(RequestError::Number { name, needs, got }) }
 }
 

@@ -36,7 +36,9 @@
 use serde::Serialize;
 
 use super::moments::Draws;
-use super::{Grade, Request, RequestError, StartCertificateError, Verdict, check_point, demand, percent};
+use super::{
+    Grade, Request, RequestError, StartCertificateError, Verdict, check_point, demand, percent, rounded_up,
+};
 use crate::draws::Role;
 use crate::kernels::{squared_distance, squared_norm, update_mean};
 use crate::oracle::{Batch, Oracle, OracleError};
@@ -109,12 +111,16 @@ impl MoreauCertificate {
         let confidence = match self.grade {
             Grade::Exact => "But for rounding".into(),
             _ => {
-                format!("With probability at least {} % over the certificate's own samples", percent(self.delta))
+                format!(
+                    "With probability at least {} % over the certificate's own samples",
+                    percent(self.delta)
+                )
             }
         };
         format!(
-            "{confidence}, |grad phi(x)| <= {bound:.6e} for the Moreau envelope phi with lambda = {lambda}, provided \
-             {noise}f + {rho}/2 |x|^2 is convex (declared)."
+            "{confidence}, |grad phi(x)| <= {} for the Moreau envelope phi with lambda = {lambda}, provided \
+             {noise}f + {rho}/2 |x|^2 is convex (declared).",
+            rounded_up(*bound)
         )
     }
 }
@@ -155,7 +161,14 @@ impl<'o> Certifier<'o> {
         let MoreauRequest { lambda, rho, target, points, .. } = request;
         let draws = Draws { oracle, x, seed, role: Role::Search, attempt, samples_each: 1 };
         let pilot = draws.moments(0..PILOT.min(request.affordable()))?;
-        let mut search = Search { draws, lambda, mu: lambda - rho, steps: points.max(LEAST_STEPS), n: 1, samples: pilot.count };
+        let mut search = Search {
+            draws,
+            lambda,
+            mu: lambda - rho,
+            steps: points.max(LEAST_STEPS),
+            n: 1,
+            samples: pilot.count,
+        };
         // The mean of an epoch shall know F's gradient to a quarter of what the target leaves.
         let precision = (lambda - rho) * target / lambda / 4.0;
         let needed = pilot.variance() / (search.steps as f64 * precision * precision);
@@ -203,9 +216,7 @@ impl<'o> Certifier<'o> {
             target: averaged.norm_for(*reach),
             delta: request.delta,
             grade: averaged.grade(request.grade, *variance),
-            budget: request.budget.map(|budget| {
-                budget.saturating_sub(*searched) / answer.points as u128
-            }),
+            budget: request.budget.map(|budget| budget.saturating_sub(*searched) / answer.points as u128),
             guess: None,
         };
         let nowhere = vec![0.0; averaged.dim()];
@@ -273,7 +284,13 @@ impl Search<'_> {
     }
 
     /// The mean of the epoch's iterates, and the last `count` of them.
-    fn epoch(&mut self, epoch: i32, from: Vec<f64>, reach: f64, count: u64) -> Result<(Vec<f64>, Vec<Vec<f64>>), OracleError> {
+    fn epoch(
+        &mut self,
+        epoch: i32,
+        from: Vec<f64>,
+        reach: f64,
+        count: u64,
+    ) -> Result<(Vec<f64>, Vec<Vec<f64>>), OracleError> {
         let Self { draws: Draws { oracle, x, seed, role, attempt, .. }, lambda, steps, n, .. } = *self;
         let (mut y, mut mean) = (from.clone(), from);
         let (mut g, mut squares) = (vec![0.0; y.len()], 0.0);
@@ -343,7 +360,11 @@ impl<'o> Averaged<'o> {
 
     /// How much the last coordinate, C/r, can add to a noise at y_t: a factor on its square.
     fn stretch(&self, point: &[f64]) -> f64 {
-        if self.has_last() { 1.0 + squared_distance(point, &self.mean) / (self.scale * self.scale) } else { 1.0 }
+        if self.has_last() {
+            1.0 + squared_distance(point, &self.mean) / (self.scale * self.scale)
+        } else {
+            1.0
+        }
     }
 
     /// The largest declared variance over the points.

@@ -89,7 +89,8 @@ impl<'o> Certifier<'o> {
             None => 1.2 * certifier.draws(Role::Pilot, 1).moments(0..pilot)?.variance(),
         };
         certifier.plan(variance);
-        let pass = oracle.full_pass().filter(|rows| *rows > 0 && u128::from(*rows) <= certifier.planned_samples());
+        let pass =
+            oracle.full_pass().filter(|rows| *rows > 0 && u128::from(*rows) <= certifier.planned_samples());
         if pass.is_some_and(|rows| rows <= certifier.left()) {
             certifier.request.grade = Grade::Exact;
         }

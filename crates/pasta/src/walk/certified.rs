@@ -144,7 +144,8 @@ impl<'o, W: Walk> Certified<'o, W> {
 
     fn look_is_due(&self) -> bool {
         let first = u128::from(LOOK_MEANS) * LOOK_SHARE;
-        self.drawn() >= self.progress.next_look.max(first) && self.allowance() >= 2 * self.drawn() / LOOK_SHARE
+        self.drawn() >= self.progress.next_look.max(first)
+            && self.allowance() >= 2 * self.drawn() / LOOK_SHARE
     }
 
     /// Guesses from a few fresh samples whether some candidate is good enough, and starts an attempt if so.
@@ -260,11 +261,8 @@ impl<W: Walk> Walk for Certified<'_, W> {
             self.look()?;
             return Ok(Advance::Check);
         }
-        let advance = if self.budget_ends() {
-            Advance::Stop(Stop::OutOfBudget)
-        } else {
-            self.walk.advance()?
-        };
+        let advance =
+            if self.budget_ends() { Advance::Stop(Stop::OutOfBudget) } else { self.walk.advance()? };
         match advance {
             Advance::Stop(stop) if !matches!(stop, Stop::Diverged(_)) && self.allowance() > 0 => {
                 self.try_certificate(Candidate::Output, None, Some(stop), self.progress)?;

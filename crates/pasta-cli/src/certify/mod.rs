@@ -1,0 +1,171 @@
+//! `pasta certify`: how small the gradient at a point is, how sure that is, and on what it rests.
+
+mod point;
+mod self_test;
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::error::{Exit, Failure};
+use crate::plan::flags::{count, number};
+use crate::spec;
+
+/// Say about a point, with a stated confidence and a stated assumption, how small its gradient is.
+///
+/// Draws fresh samples at the point, never those that chose it, and stops as soon as they prove that |grad f| is at
+/// most the target. Nothing can be proved from samples alone: an event so rare that no sample shows it may carry the
+/// mean. So something is declared about the noise, and the answer says what. Exits with 0 if the point is certified
+/// and with 4 if it is not.
+#[derive(Args)]
+#[command(after_long_help = AFTER_HELP)]
+pub(crate) struct Arguments {
+    /// A problem file, or the output folder of a run, whose point is certified
+    #[arg(value_name = "FILE or DIR", required_unless_present = "self_test")]
+    path: Option<PathBuf>,
+    /// The point: numbers with commas between, or @FILE with a JSON list of numbers [default: the point of DIR]
+    #[arg(long, value_name = "X", allow_hyphen_values = true)]
+    at: Option<String>,
+    /// eps: certify |grad f(x)| <= EPS [default: that of the file's [certificate] or recipe]
+    #[arg(long, value_name = "EPS", allow_hyphen_values = true, value_parser = number)]
+    target: Option<f64>,
+    /// The probability with which the answer may be wrong
+    #[arg(long, value_name = "P", default_value_t = 0.05, allow_hyphen_values = true, value_parser = number)]
+    delta: f64,
+    #[command(flatten)]
+    grade: GradeFlags,
+    #[command(flatten)]
+    consequences: ConsequenceFlags,
+    #[command(flatten)]
+    moreau: MoreauFlags,
+    /// Draw at most so many samples
+    #[arg(long, value_name = "SAMPLES", allow_negative_numbers = true, value_parser = spec::sample_count)]
+    budget: Option<u128>,
+    /// Seed of the samples; a second certificate of the same run needs another [default: the file's]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = spec::seed())]
+    seed: Option<u64>,
+    /// Threads; does not change a bit of the result
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = spec::thread_count())]
+    threads: Option<u16>,
+    /// Print one JSON object, in full precision, instead of a table
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    self_test: SelfTestFlags,
+}
+
+/// The evidence.
+#[derive(Args)]
+struct SelfTestFlags {
+    /// Measure how often certificates are false and what they cost: every grade on every noise, over many seeds
+    #[arg(long, help_heading = SELF_TEST)]
+    self_test: bool,
+    /// Runs of each row; in the highest dimension a tenth [default: 10000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(help_heading = SELF_TEST, requires = "self_test")]
+    seeds: Option<u64>,
+    /// Only this dimension; may be repeated
+    #[arg(long, value_name = "D", value_parser = self_test::dimension)]
+    #[arg(help_heading = SELF_TEST, requires = "self_test")]
+    dimension: Vec<usize>,
+    /// Folder for self-test.json and self-test.csv; made if it is not there
+    #[arg(long, short, value_name = "DIR", help_heading = SELF_TEST, requires = "self_test")]
+    output: Option<PathBuf>,
+}
+
+/// On what the certificate may rest; without any, on the growth and floor of [noise], as declared by the file.
+#[derive(Args)]
+#[group(multiple = true)]
+struct GradeFlags {
+    /// Declare: E|g - grad f|^2 <= V at the point
+    #[arg(long, value_name = "V", allow_hyphen_values = true, value_parser = number, help_heading = GRADES)]
+    #[arg(conflicts_with_all = ["growth", "floor", "kurtosis", "exact", "approximate"])]
+    variance: Option<f64>,
+    /// Declare: E|g - grad f|^2 <= B^2 |x - x0|^2 + b^2; with --floor
+    #[arg(long, value_name = "B", allow_hyphen_values = true, value_parser = number, help_heading = GRADES)]
+    #[arg(requires = "floor", conflicts_with_all = ["kurtosis", "exact", "approximate"])]
+    growth: Option<f64>,
+    /// See --growth
+    #[arg(long, value_name = "b", allow_hyphen_values = true, value_parser = number, help_heading = GRADES)]
+    #[arg(requires = "growth")]
+    floor: Option<f64>,
+    /// Assume that the noise has at most this kurtosis: no event much rarer than 1/KAPPA carries it [if no number: 100]
+    #[arg(long, value_name = "KAPPA", allow_negative_numbers = true, value_parser = number, help_heading = GRADES)]
+    #[arg(num_args = 0..=1, default_missing_value = "100", conflicts_with_all = ["exact", "approximate"])]
+    kurtosis: Option<f64>,
+    /// Use the problem's own formula: no samples
+    #[arg(long, help_heading = GRADES, conflicts_with = "approximate")]
+    exact: bool,
+    /// A normal approximation: cheap, and not a certificate
+    #[arg(long, help_heading = GRADES)]
+    approximate: bool,
+}
+
+/// What else is declared about f, and what follows from it.
+#[derive(Args)]
+struct ConsequenceFlags {
+    /// Declare: f is convex and a minimiser is within R of the point; then f - inf f <= R |grad f|
+    #[arg(long, value_name = "R", allow_hyphen_values = true, value_parser = number, help_heading = DECLARED)]
+    radius: Option<f64>,
+    /// Declare: 2 MU (f - inf f) <= |grad f|^2 (strongly convex, or PL); then f - inf f <= |grad f|^2/(2 MU)
+    #[arg(long, value_name = "MU", allow_hyphen_values = true, value_parser = number, help_heading = DECLARED)]
+    mu: Option<f64>,
+}
+
+/// For f with kinks.
+#[derive(Args)]
+struct MoreauFlags {
+    /// Certify the gradient of the Moreau envelope phi_{1/LAMBDA} instead, for f with kinks; with --rho
+    #[arg(long, value_name = "LAMBDA", allow_hyphen_values = true, value_parser = number, help_heading = DECLARED)]
+    #[arg(requires = "rho", conflicts_with_all = ["radius", "mu", "approximate"])]
+    moreau: Option<f64>,
+    /// Declare: f + RHO/2 |x|^2 is convex (0 for a convex f)
+    #[arg(long, value_name = "RHO", allow_hyphen_values = true, value_parser = number, help_heading = DECLARED)]
+    #[arg(requires = "moreau")]
+    rho: Option<f64>,
+    /// Points that a Moreau certificate rests on: 1 for a smooth f, more for kinks [default: 256]
+    #[arg(long, value_name = "K", allow_hyphen_values = true, value_parser = count, help_heading = DECLARED)]
+    #[arg(requires = "moreau")]
+    points: Option<u64>,
+}
+
+const GRADES: &str = "On what it may rest (default: growth and floor of [noise])";
+const SELF_TEST: &str = "The evidence";
+const DECLARED: &str = "What is declared about f, and what follows";
+
+const AFTER_HELP: &str = "\
+Examples:
+  # The point that a run found.
+  pasta solve examples/sine-bowl.toml --output run
+  pasta certify run --target 0.1
+
+  # Any point of any problem, if its noise has no event rarer than 1 in 100.
+  pasta certify examples/sine-bowl.toml --at 0.001 --target 0.1 --kurtosis
+
+  # What it means for f, if f is declared to be strongly convex.
+  pasta certify examples/quadratic-pl.toml --at 0.01,0.02 --target 0.1 --mu 0.5
+
+  # At a kink the gradient says nothing; that of the Moreau envelope does.
+  pasta certify examples/kinked-well.toml --at 0.5 --target 0.5 --moreau 3 --rho 1
+
+  # The evidence: how often certificates are wrong, for every grade and noise.
+  pasta certify --self-test --seeds 1000
+
+docs/certificate.md has the method and its proof.";
+
+/// Runs `pasta certify`.
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    match &arguments.path {
+        _ if arguments.self_test.self_test => {
+            let SelfTestFlags { seeds, dimension, output, .. } = &arguments.self_test;
+            let setting = self_test::Setting {
+                seeds: seeds.unwrap_or(self_test::SEEDS),
+                seed: arguments.seed.unwrap_or(1),
+                dimensions: dimension.clone(),
+            };
+            self_test::run(&setting, arguments.json, output.as_deref())
+        }
+        Some(path) => point::run(path, arguments),
+        None => Err(Failure::input("name a problem file or the output folder of a run")),
+    }
+}
