@@ -72,7 +72,7 @@ pub(crate) struct Flown {
 
 impl Method {
     /// The target for the norm of the gradient, if it is a recipe that promises one.
-    fn gradient_target(&self) -> Option<f64> {
+    pub(crate) fn gradient_target(&self) -> Option<f64> {
         match self {
             Self::Recipe { constants, plan, .. } if plan.guarantee.measure == Measure::GradientSquared => {
                 constants.get(Constant::Target)

@@ -3,10 +3,13 @@
 mod compare;
 pub(crate) mod flags;
 mod limit;
+mod pilot;
 mod principle;
 mod regime;
 mod single;
 pub(crate) mod text;
+
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use flags::{ConstantFlags, count, number};
@@ -15,6 +18,7 @@ use principle::Question;
 use regime::{Kind, Regime};
 
 use crate::error::{Exit, Failure};
+use crate::spec::sample_count;
 
 /// Say what a run would do, promise and cost, before it draws a sample.
 ///
@@ -33,6 +37,12 @@ pub(crate) struct Arguments {
     /// Compare every regime whose constants are given
     #[arg(long, conflicts_with = "regime")]
     all: bool,
+    /// Forecast what a certified run of this problem file will cost, from a pilot of a few cheap runs
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["regime", "all", "budget"])]
+    pilot: Option<PathBuf>,
+    /// Samples that the pilot may draw [default: 100,000]
+    #[arg(long, value_name = "N", requires = "pilot", allow_negative_numbers = true, value_parser = sample_count)]
+    samples: Option<u128>,
     #[command(flatten)]
     constants: ConstantFlags,
     /// Instead of a target: find the best target whose expected samples are at most N
@@ -68,6 +78,9 @@ Examples:
   pasta plan --all --smoothness 3 --mu 0.25 --gap 1.6 --distance 1.2 \\
     --growth 0.5 --floor 0.5 --target 0.1
 
+  # What a certified run will probably cost, beside the worst case.
+  pasta plan --pilot examples/sine-bowl.toml --target 0.01
+
   # Which anchorings keep a step of 0.09 stable, and with how many samples.
   pasta plan uncertainty --smoothness 1 --growth 3 --eta 0.09
 
@@ -81,6 +94,9 @@ What a promise means:
 /// Runs `pasta plan`.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     arguments.check_numbers()?;
+    if let Some(file) = &arguments.pilot {
+        return arguments.forecast(file);
+    }
     match &arguments.regime {
         _ if arguments.all => compare::run(arguments),
         Some(name) => arguments.answer(&regime::find(name)?),
@@ -108,6 +124,17 @@ impl Arguments {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Everything but the target is in the file.
+    fn forecast(&self, file: &Path) -> Result<Exit, Failure> {
+        let stray = self.constants.0.known().map(|(constant, _)| constant.name());
+        if let Some(name) = stray.filter(|name| *name != Constant::Target.name()).chain(self.extras()).next()
+        {
+            let message = format!("--{name} has no place beside --pilot: the file says it");
+            return Err(Failure::input(message));
+        }
+        pilot::run(file, self.constants.0.get(Constant::Target), self.samples, self.json)
     }
 
     /// The flags besides the constants that only some regimes use, if given.

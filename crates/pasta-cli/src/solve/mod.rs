@@ -13,6 +13,7 @@ pub(crate) use folder::{point as point_of, spec_file};
 use pasta_opt::prelude::*;
 use pasta_opt::trace::{Attempt, Line, is_milestone};
 use pasta_opt::walk::Progress as CertificateProgress;
+pub(crate) use pilot::fly;
 use progress::Progress;
 use summary::Summary;
 

@@ -19,12 +19,9 @@ pub(super) fn forecast(spec: &mut Spec, signals: &Signals) -> Result<Result<(), 
         return Ok(Ok(()));
     }
     let target = certification.rule.target;
-    let pilot = match fly(spec, &certification, samples, || signals.received().is_none()) {
+    let pilot = match fly(spec, &certification, samples, signals)? {
         Ok(pilot) => pilot,
-        Err(PilotError::Interrupted) => return Ok(Err(signals.received().unwrap_or(Exit::Interrupted))),
-        Err(PilotError::Run(failure)) => return Err(failure),
-        Err(PilotError::Rule(error)) => return Err(Failure::input(error)),
-        Err(PilotError::Oracle(error)) => return Err(Failure::system(error)),
+        Err(exit) => return Ok(Err(exit)),
     };
     let forecast = pilot.forecast(target);
     match forecast {
@@ -43,13 +40,20 @@ pub(super) fn forecast(spec: &mut Spec, signals: &Signals) -> Result<Result<(), 
     Ok(Ok(()))
 }
 
-/// The pilot of a problem file.
+/// The pilot of a problem file; the exit code if it was interrupted.
 pub(crate) fn fly(
     spec: &Spec,
     certification: &Certification,
     samples: u128,
-    go_on: impl FnMut() -> bool,
-) -> Result<Pilot, PilotError<Failure>> {
+    signals: &Signals,
+) -> Result<Result<Pilot, Exit>, Failure> {
     let run = |target, seed| spec.walk(Some((target, seed)));
-    Pilot::fly(&spec.oracle, spec.oracle.start(), certification.rule, samples, spec.seed, run, go_on)
+    let go_on = || signals.received().is_none();
+    match Pilot::fly(&spec.oracle, spec.oracle.start(), certification.rule, samples, spec.seed, run, go_on) {
+        Ok(pilot) => Ok(Ok(pilot)),
+        Err(PilotError::Interrupted) => Ok(Err(signals.received().unwrap_or(Exit::Interrupted))),
+        Err(PilotError::Run(failure)) => Err(failure),
+        Err(PilotError::Rule(error)) => Err(Failure::input(error)),
+        Err(PilotError::Oracle(error)) => Err(Failure::system(error)),
+    }
 }

@@ -1,0 +1,169 @@
+//! The forecast of a certified run, beside what the theory says of it.
+
+use std::path::Path;
+
+use pasta_opt::forecast::{Forecast, Pilot, PilotRun};
+use pasta_opt::recipe::{self, Constant, Constants, Plan};
+use serde::Serialize;
+
+use super::limit::{self, Limit};
+use super::text::{self, Report, at_most, labelled, real, whole};
+use crate::error::{Exit, Failure};
+use crate::signals::Signals;
+use crate::solve::fly;
+use crate::spec::{self, Method, Overrides, Spec};
+use crate::threads::with_threads;
+
+/// Forecasts the samples that the method of a problem file takes to a certified target.
+pub(super) fn run(
+    file: &Path,
+    target: Option<f64>,
+    samples: Option<u128>,
+    as_json: bool,
+) -> Result<Exit, Failure> {
+    let spec = read(file, target)?;
+    let Some(certification) = spec.certification else {
+        return Err(Failure::input("which target?").hint("give it with --target: certify |grad f| <= eps"));
+    };
+    let samples = samples.unwrap_or(spec::PILOT);
+    with_threads(spec.threads, || {
+        let signals = Signals::register()?;
+        match fly(&spec, &certification, samples, &signals)? {
+            Err(exit) => Ok(exit),
+            Ok(pilot) => {
+                text::print(&Outlook::new(&spec, certification.rule.target, samples, pilot)?, as_json)
+            }
+        }
+    })
+}
+
+/// The file with the target in place of its own. The recipe's is replaced too, where it is one for the gradient.
+fn read(file: &Path, target: Option<f64>) -> Result<Spec, Failure> {
+    let certified = Overrides { certify: target, ..Overrides::default() };
+    let spec = spec::read(file, &certified)?;
+    match (&spec.method, target) {
+        (method, Some(_)) if method.gradient_target().is_some() => {
+            spec::read(file, &Overrides { target, ..certified })
+        }
+        (method, None) if spec.certification.is_none() => {
+            let certify = method.gradient_target();
+            spec::read(file, &Overrides { certify, ..Overrides::default() })
+        }
+        _ => Ok(spec),
+    }
+}
+
+/// All that can be said beforehand about a certified run.
+#[derive(Serialize)]
+struct Outlook {
+    problem: String,
+    method: &'static str,
+    target: f64,
+    forecast: Option<Forecast>,
+    pilot_budget: u128,
+    pilot: Pilot,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worst_case: Option<f64>,
+    #[serde(skip)]
+    promise: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lower_bound: Option<Limit>,
+}
+
+impl Outlook {
+    fn new(spec: &Spec, target: f64, pilot_budget: u128, pilot: Pilot) -> Result<Self, Failure> {
+        let (worst_case, promise, lower_bound) = match &spec.method {
+            Method::Recipe { constants, plan, .. } => {
+                (Some(plan.cost.samples), Some(promise(plan)), lower_bound(constants, plan)?)
+            }
+            Method::Named { .. } | Method::Baseline { .. } => (None, None, None),
+        };
+        Ok(Self {
+            problem: spec.oracle.objective().identity(),
+            method: spec.method.name(),
+            target,
+            forecast: pilot.forecast(target),
+            pilot_budget,
+            pilot,
+            worst_case,
+            promise,
+            lower_bound,
+        })
+    }
+
+    fn forecast(&self) -> String {
+        match self.forecast {
+            Some(Forecast { low, middle, high }) => format!(
+                "about {} samples to a certified |grad f| <= {}; {} to {} in four of five runs. A forecast, not a bound",
+                rough(middle),
+                real(self.target),
+                rough(low),
+                rough(high)
+            ),
+            None => format!(
+                "none: no run of the pilot was certified within {} samples. A larger pilot (--samples) may tell more",
+                whole(self.pilot.samples)
+            ),
+        }
+    }
+
+    fn flown(&self) -> String {
+        let Pilot { runs, samples, .. } = &self.pilot;
+        let certified: Vec<&PilotRun> = runs.iter().filter(|run| run.certified).collect();
+        let ladder = match certified.as_slice() {
+            [] => String::new(),
+            [only] => format!(", one certified at {}", real(only.target)),
+            [first, .., last] => format!(
+                ", {} certified at targets from {} down to {}",
+                certified.len(),
+                real(first.target),
+                real(last.target)
+            ),
+        };
+        format!(
+            "{} samples in {} runs{ladder}; at the start |grad f| is about {}",
+            whole(*samples),
+            runs.len(),
+            real(self.pilot.gradient_at_start)
+        )
+    }
+}
+
+/// Two digits are more than a forecast has.
+fn rough(samples: f64) -> String {
+    format!("{samples:.1e}")
+}
+
+fn promise(plan: &Plan) -> String {
+    format!("E {} <= {}", plan.guarantee.measure.formula(), real(plan.guarantee.bound))
+}
+
+fn lower_bound(constants: &Constants, plan: &Plan) -> Result<Option<Limit>, Failure> {
+    let Some(row) = recipe::find(plan.recipe).filter(|_| constants.get(Constant::Target).is_some()) else {
+        return Ok(None);
+    };
+    limit::beside(row, plan, constants).transpose().map_err(Failure::input)
+}
+
+impl Report for Outlook {
+    fn text(&self) -> String {
+        let mut rows = vec![
+            ("problem", self.problem.clone()),
+            ("method", self.method.to_owned()),
+            ("forecast", self.forecast()),
+            ("pilot", self.flown()),
+        ];
+        if let (Some(samples), Some(promise)) = (self.worst_case, &self.promise) {
+            let text = format!(
+                "at most {} samples in expectation for {promise}, whatever the function with these constants; without \
+                 a certificate",
+                at_most(samples)
+            );
+            rows.push(("worst case", text));
+        }
+        if let Some(limit) = &self.lower_bound {
+            rows.push(("lower bound", limit.sentence()));
+        }
+        labelled(&rows)
+    }
+}
