@@ -1,5 +1,6 @@
 //! `pasta`: plan, run and check stochastic optimisation under unbounded variance.
 
+mod calibrate;
 mod certify;
 mod demo;
 mod duel;
@@ -36,6 +37,7 @@ struct Program {
 
 #[derive(Subcommand)]
 enum Command {
+    Calibrate(calibrate::Arguments),
     Certify(certify::Arguments),
     Demo(demo::Arguments),
     Duel(duel::Arguments),
@@ -48,6 +50,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Program::parse().command {
+        Command::Calibrate(arguments) => calibrate::run(&arguments),
         Command::Certify(arguments) => certify::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Duel(arguments) => duel::run(&arguments),

@@ -41,6 +41,7 @@
 pub mod algorithm;
 pub mod baseline;
 pub mod bounds;
+pub mod calibrate;
 pub mod certificate;
 pub mod checkpoint;
 pub mod draws;

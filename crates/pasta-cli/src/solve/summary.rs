@@ -65,7 +65,8 @@ impl<'s> Summary<'s> {
         match (self.stop, doubts.is_empty()) {
             (Stop::PlannedEnd, true) => statement,
             (Stop::PlannedEnd, false) if self.only_estimates() => {
-                format!("none proved: {} (were they true: {statement})", doubts.join("; "))
+                let they = if doubts[0].ends_with("estimates") { "they" } else { "it" };
+                format!("none proved: {} (were {they} true: {statement})", doubts[0])
             }
             (Stop::PlannedEnd, false) => format!("none for this problem: {}", doubts.join("; ")),
             (Stop::Certified, _) => {

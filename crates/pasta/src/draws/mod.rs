@@ -36,6 +36,8 @@ pub enum Role {
     Certificate = 6,
     /// The pilot that plans a certificate; its samples are used for nothing else.
     Pilot = 7,
+    /// Samples that measure constants before a run.
+    Calibration = 8,
     /// Samples by which a run guesses whether a certificate is worth trying; used for nothing else.
     Look = 9,
     /// Samples of the search for the points on which a Moreau certificate rests.

@@ -1,0 +1,57 @@
+//! The estimates as a table [recipe.constants], ready to be copied into a problem file.
+
+use pasta_opt::calibrate::Calibration;
+use pasta_opt::recipe::Constant;
+
+use super::findings::{Figure, Measured, interval};
+
+pub(super) fn constants(figures: &[Figure], calibration: &Calibration) -> String {
+    let mut lines = vec![
+        "[recipe.constants]".to_owned(),
+        "# Measured around the start, proved nowhere: a run with them has no promise.".to_owned(),
+    ];
+    if calibration.breaks_bg0() {
+        lines.push("# BG-0 fails along some ray: no growth and floor bound this noise.".to_owned());
+    }
+    let mut estimated = Vec::new();
+    for (constant, figure) in figures.iter().filter_map(|figure| Some((figure.constant?, figure))) {
+        match &figure.measured {
+            Measured::Estimate(estimate, place) if usable(constant, estimate.value) => {
+                estimated.push(format!("{:?}", constant.name()));
+                let value = rounded(estimate.value);
+                lines.push(format!("# {}: {}, {place}", constant.symbol(), interval(*estimate)));
+                lines.push(format!("{} = {value:?}", constant.name()));
+            }
+            Measured::Estimate(..) => {
+                lines.push(format!("# {} =    # {}: none was seen", constant.name(), constant.symbol()));
+            }
+            Measured::Unclear(reason) => {
+                lines.push(format!("# {} =    # {}: {reason}", constant.name(), constant.symbol()));
+            }
+            Measured::Never => {}
+        }
+    }
+    lines.push(format!("estimated = [{}]", estimated.join(", ")));
+    lines.push(
+        "# No sample can tell these. Declare those that the recipe needs, as bounds that you know:"
+            .to_owned(),
+    );
+    for figure in figures.iter().filter(|figure| matches!(figure.measured, Measured::Never)) {
+        if let Some(constant) = figure.constant {
+            let about = format!("# {}: {}", constant.symbol(), constant.meaning());
+            lines.push(format!("# {} =    {about}", constant.name()));
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// A smoothness of zero is what one sees when there is nothing to see, and no recipe takes it.
+fn usable(constant: Constant, value: f64) -> bool {
+    let zero_is_a_value = matches!(constant, Constant::Growth | Constant::Floor);
+    value.is_finite() && (value > 0.0 || zero_is_a_value)
+}
+
+/// Six digits: more would be noise.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.5e}").parse().unwrap_or(value)
+}

@@ -1,0 +1,122 @@
+//! `pasta calibrate`: what samples say about the constants of a problem file, and what they cannot say.
+
+mod block;
+mod findings;
+mod page;
+
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use clap::Args;
+use findings::Findings;
+use indicatif::{ProgressBar, ProgressStyle};
+use pasta_opt::calibrate::{Calibration, CalibrationError, Settings};
+
+use crate::error::{Exit, Failure};
+use crate::report;
+use crate::signals::Signals;
+use crate::spec::{self, Overrides, Problem};
+use crate::talk::say;
+use crate::threads::with_threads;
+
+/// The long help.
+const HELP: &str = r#"Measure the constants of a problem, and whether its noise is of the kind that theorems are about.
+
+Reads [problem] and [noise] of a file that `pasta solve` takes; a [recipe] is not needed. Draws samples at the
+start and along a few rays from it, the same samples at all points of a ray, and prints
+
+  * estimates with intervals of about 95 %: L, Lbar, B, b, and what each may be used for;
+  * for each ray, how fast the noise grows: "BG-0 fails along this direction: exponent 5.9";
+  * what cannot be measured at all (Delta, the distance to a minimiser, mu, rho) and must be declared;
+  * a table [recipe.constants] that `pasta solve` takes. With it nothing is promised: estimates prove nothing.
+
+Examples:
+
+    pasta calibrate examples/sine-bowl.toml
+    pasta calibrate examples/sine-bowl.toml --budget 200000 --output calibration
+    pasta calibrate examples/sine-bowl.toml --json
+
+The budget of the file is for runs; this command has its own. Ctrl-C ends it, and nothing is written."#;
+
+/// Measure the constants of a problem, and whether its noise is of the kind that theorems are about.
+#[derive(Args)]
+#[command(long_about = HELP)]
+pub(crate) struct Arguments {
+    /// The problem file.
+    file: PathBuf,
+    /// The most samples to draw; more of them sharpen every figure.
+    #[arg(long, allow_negative_numbers = true, value_name = "SAMPLES", value_parser = spec::sample_count)]
+    #[arg(default_value = "25000")]
+    budget: u128,
+    /// Seed of all randomness (overrides the file; default 1).
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = spec::seed())]
+    seed: Option<u64>,
+    /// Threads; does not change a bit of the result.
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = spec::thread_count())]
+    threads: Option<u16>,
+    /// Folder for index.html, calibration.json and constants.toml; nothing is written without it.
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Print one JSON object instead of tables.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let Arguments { file, budget, seed, threads, output, json } = arguments;
+    let overrides = Overrides { seed: *seed, threads: *threads, ..Overrides::default() };
+    let problem = spec::read_problem(file, &overrides)?;
+    // Beyond 64 bits no run will ever end: nothing is lost by cutting there.
+    let budget = u64::try_from(*budget).unwrap_or(u64::MAX);
+    with_threads(problem.threads, || {
+        let signals = Signals::register()?;
+        if let Some(folder) = output {
+            // A folder that cannot be had is told before the work, not after.
+            report::folder(folder)?;
+        }
+        let Some(measured) = measure(&problem, budget, &signals)? else {
+            say("interrupted; nothing was written");
+            return Ok(signals.received().unwrap_or(Exit::Interrupted));
+        };
+        let findings = Findings::new(&problem, budget, &measured);
+        if let Some(folder) = output {
+            report::write(folder, "calibration.json", &format!("{}\n", findings.json()))?;
+            report::write(folder, "constants.toml", &findings.constants)?;
+            report::write(folder, "index.html", &page::page(&findings).html()?)?;
+        }
+        print(&if *json { findings.json().to_string() } else { findings.text() })
+    })
+}
+
+/// The measurement, or nothing if a signal ended it.
+fn measure(problem: &Problem, budget: u64, signals: &Signals) -> Result<Option<Calibration>, Failure> {
+    // Draws nothing where stderr is not a terminal.
+    let style = ProgressStyle::with_template("{bar:20} {percent:>3} %  {human_pos} samples");
+    let progress =
+        ProgressBar::new(budget).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let settings = Settings { seed: problem.seed, budget };
+    let watch = &mut |samples| {
+        progress.set_position(samples);
+        if signals.received().is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let measured = Calibration::measure(&problem.oracle, problem.oracle.start(), &settings, watch);
+    progress.finish_and_clear();
+    match measured {
+        Ok(calibration) => Ok(Some(calibration)),
+        Err(CalibrationError::Interrupted) => Ok(None),
+        Err(error @ CalibrationError::Budget { .. }) => Err(Failure::input(format!("--budget: {error}"))),
+        Err(error @ CalibrationError::Oracle(_)) => Err(Failure::system(error)),
+        Err(error) => Err(Failure::input(error)),
+    }
+}
+
+fn print(text: &str) -> Result<Exit, Failure> {
+    match writeln!(io::stdout().lock(), "{text}") {
+        // Whoever reads has read enough.
+        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::system(format!("cannot write to the standard output: {cause}")))
+        }
+        _ => Ok(Exit::Done),
+    }
+}

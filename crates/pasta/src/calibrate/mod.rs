@@ -1,0 +1,402 @@
+//! Calibration: what samples say about the constants of an oracle, before a run, and what they cannot say.
+//!
+//! Everything is measured at the start and along a few rays from it. The figures are for plans and warnings. None of
+//! them is a bound: a maximum over a few directions lies below the maximum over all, and the gap Delta, the distance R,
+//! mu and rho cannot be measured at all, since they speak of places where nobody has been.
+//!
+//! A sample is an address, so the same sample is asked for at many points. Noise that all points share drops out
+//! of slopes and differences, which makes them sharp.
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//!
+//! use pasta_opt::calibrate::{Calibration, Diagnosis, Settings};
+//! use pasta_opt::prelude::*;
+//!
+//! let noise = Noise { growth: 0.5, floor: 1.0, tail: Tail::Gaussian };
+//! let objective = Box::new(Quadratic { spectrum: vec![4.0, 1.0] });
+//! let oracle = Noisy::new(objective, noise, vec![1.0, 1.0])?;
+//! let watch = &mut |_| ControlFlow::Continue(());
+//! let found = Calibration::measure(&oracle, &[1.0, 1.0], &Settings::default(), watch)?;
+//! assert!((found.smoothness.value - 4.0).abs() < 0.4);
+//! assert!(found.rays.iter().all(|ray| ray.diagnosis == Diagnosis::Plausible));
+//! assert!(found.ledger.samples <= 25_000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod curvature;
+mod estimate;
+mod meter;
+mod plan;
+mod ray;
+
+use std::ops::ControlFlow;
+
+pub use curvature::MeanSquare;
+pub use estimate::Estimate;
+pub use ray::{Diagnosis, Direction, Point, Ray, RayEnd};
+use serde::Serialize;
+
+use crate::kernels::squared_norm;
+use crate::oracle::{Ledger, Oracle, OracleError};
+use curvature::Local;
+use estimate::BLOCKS;
+use meter::{Meter, Moments, along, normalise};
+use plan::Sizes;
+use ray::{Measured, Secant};
+
+/// How to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// The seed of the samples.
+    pub seed: u64,
+    /// The most samples to draw. More of them sharpen every figure; fewer than 5,000 are refused.
+    pub budget: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { seed: 1, budget: plan::USUAL }
+    }
+}
+
+/// Where a figure was found.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Found {
+    /// By small steps at the start.
+    AtStart,
+    /// Between two points of a ray.
+    Between {
+        /// The ray.
+        direction: Direction,
+        /// The distance of the nearer point from the start.
+        from: f64,
+        /// The distance of the farther one.
+        to: f64,
+    },
+    /// At one point of a ray.
+    At {
+        /// The ray.
+        direction: Direction,
+        /// The distance from the start.
+        radius: f64,
+    },
+    /// Nowhere: no ray shows noise that grows.
+    Nowhere,
+}
+
+/// What was measured. For plans and warnings; no theorem holds because of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Calibration {
+    /// |grad f(x0)|, zero where the noise hides it.
+    pub gradient: f64,
+    /// |grad f(x0)|/L: the unit of length of all steps and rays.
+    pub unit: f64,
+    /// E|g(x0) - grad f(x0)|^2. Good for sizing first batches.
+    pub variance_at_start: Estimate,
+    /// b of variance <= B^2 r^2 + b^2: the root of the variance at the start, or of the largest seen if B = 0.
+    pub floor: Estimate,
+    /// B from below: the largest sqrt(variance - b^2)/r on the rays, measured afresh there. Along other directions, or
+    /// farther out, it may be larger; where a ray is worse than quadratic, no B is large enough. `None` if the
+    /// samples show growth, but none that is well above the noise at the start.
+    pub growth: Option<Estimate>,
+    /// Where B was found.
+    pub growth_found: Found,
+    /// L from below: the largest curvature found. Elsewhere it may be larger.
+    pub smoothness: Estimate,
+    /// Where L was found.
+    pub smoothness_found: Found,
+    /// Lbar from below, likewise; `None` if the gradients of single samples jump, so that there is none.
+    pub ms_smoothness: Option<Estimate>,
+    /// Where Lbar was found.
+    pub ms_smoothness_found: Found,
+    /// Whether paired differences shrink with the step as PAGE and STORM need it.
+    pub mean_square: MeanSquare,
+    /// The smallest curvature seen at the start: an upper bound of the smallest there is, which may be very far below.
+    /// Never mu.
+    pub least_curvature: Estimate,
+    /// The noise along rays from the start.
+    pub rays: Vec<Ray>,
+    /// What it cost. One sample at many points is one sample and many evaluations.
+    pub ledger: Ledger,
+}
+
+/// Why nothing was measured.
+#[derive(Debug, thiserror::Error)]
+pub enum CalibrationError {
+    /// Too few samples.
+    #[error("calibration: a budget of {given} samples is too small; {needed} are needed")]
+    Budget {
+        /// What was allowed.
+        given: u64,
+        /// The least that will do.
+        needed: u64,
+    },
+    /// The start has another dimension than the oracle.
+    #[error("the start has {start} coordinates, but the oracle has {oracle}")]
+    Dimension {
+        /// Coordinates of the start.
+        start: usize,
+        /// Coordinates of the oracle.
+        oracle: usize,
+    },
+    /// There is nothing to measure.
+    #[error("the oracle has no coordinates")]
+    Empty,
+    /// The start is no point.
+    #[error("the start must be finite, but coordinate {coordinate} is {got}")]
+    Start {
+        /// Which coordinate, from 0.
+        coordinate: usize,
+        /// What it is.
+        got: f64,
+    },
+    /// The gradients at the start, or a small step from it, are not finite or too large to be squared.
+    #[error("the gradients at the start are not finite, or too large to be squared")]
+    NotFinite,
+    /// The oracle failed.
+    #[error(transparent)]
+    Oracle(#[from] OracleError),
+    /// Whoever watches asked to stop.
+    #[error("calibration was interrupted")]
+    Interrupted,
+}
+
+/// The start and what is known of it.
+#[derive(Debug)]
+struct Start<'x> {
+    x: &'x [f64],
+    /// |x0|.
+    length: f64,
+    /// The mean gradient.
+    mean: Vec<f64>,
+    /// |grad f(x0)|, without the bias of a noisy length.
+    gradient: f64,
+    /// The smallest gradient that the noise would not hide.
+    visible: f64,
+    /// sqrt(E|g(x0)|^2): the size of one sample's gradient.
+    sample: f64,
+    variances: [f64; BLOCKS],
+}
+
+impl Calibration {
+    /// Measures around `start` with at most `settings.budget` samples. `watch` hears of the samples drawn so far, some
+    /// hundreds of times, and may break it off.
+    pub fn measure(
+        oracle: &dyn Oracle,
+        start: &[f64],
+        settings: &Settings,
+        watch: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<Self, CalibrationError> {
+        check(oracle, start)?;
+        let sizes = Sizes::of(settings.budget)?;
+        let meter = &mut Meter::new(oracle, settings.seed, watch);
+        let start = &Start::look(meter, start, sizes.start)?;
+        let local = curvature::local(meter, start, &sizes)?;
+        let least_curvature = curvature::least(meter, start, &local, &sizes)?;
+        let mean_square = curvature::mean_square(meter, start, &local, &sizes)?;
+        let rays = directions(meter, start)
+            .into_iter()
+            .map(|direction| ray::measure(meter, start, local.unit, direction, sizes.ray))
+            .collect::<Result<Vec<_>, _>>()?;
+
+        let variance_at_start = ray::variance(&start.variances);
+        let (growth, growth_found) = growth(meter, start, &rays, sizes.growth)?;
+        let floor = match growth_found {
+            Found::Nowhere => largest_noise(variance_at_start, &rays),
+            _ => variance_at_start,
+        };
+        let (smoothness, smoothness_found) = steepest(
+            meter,
+            start,
+            &rays,
+            local.smoothness,
+            |s| s.smoothness,
+            |[mean, _]| mean,
+            sizes.secant,
+        )?;
+        let (ms_smoothness, ms_smoothness_found) = steepest(
+            meter,
+            start,
+            &rays,
+            local.ms_smoothness,
+            |s| s.ms_smoothness,
+            |[_, square]| square.sqrt(),
+            sizes.secant,
+        )?;
+        let Local { unit, .. } = local;
+        Ok(Self {
+            gradient: start.gradient,
+            unit,
+            variance_at_start,
+            floor: floor.map(f64::sqrt),
+            growth,
+            growth_found,
+            smoothness,
+            smoothness_found,
+            ms_smoothness: (!mean_square.jumps()).then_some(ms_smoothness),
+            ms_smoothness_found,
+            mean_square,
+            least_curvature,
+            rays: rays.into_iter().map(|measured| measured.ray).collect(),
+            ledger: meter.ledger(),
+        })
+    }
+
+    /// Whether some ray shows noise that grows faster than BG-0 allows.
+    pub fn breaks_bg0(&self) -> bool {
+        self.rays.iter().any(|ray| ray.diagnosis == Diagnosis::WorseThanQuadratic)
+    }
+}
+
+fn check(oracle: &dyn Oracle, start: &[f64]) -> Result<(), CalibrationError> {
+    if start.len() != oracle.dim() {
+        return Err(CalibrationError::Dimension { start: start.len(), oracle: oracle.dim() });
+    }
+    if start.is_empty() {
+        return Err(CalibrationError::Empty);
+    }
+    match start.iter().enumerate().find(|(_, x)| !x.is_finite()) {
+        Some((coordinate, &got)) => Err(CalibrationError::Start { coordinate, got }),
+        None => Ok(()),
+    }
+}
+
+impl<'x> Start<'x> {
+    fn look(meter: &mut Meter<'_>, x: &'x [f64], per_block: u64) -> Result<Self, CalibrationError> {
+        let mut blocks = vec![Moments::new(x.len()); BLOCKS];
+        let samples = meter.draw(per_block);
+        meter
+            .each(samples, 1, &mut blocks, |oracle, block, batch| block.add(oracle, x, batch).map(|_| ()))?;
+        let mut mean = vec![0.0; x.len()];
+        for block in &blocks {
+            mean.iter_mut().zip(&block.mean).for_each(|(sum, g)| *sum += g / BLOCKS as f64);
+        }
+        let variances: [f64; BLOCKS] = std::array::from_fn(|k| blocks[k].variance());
+        let variance = variances.iter().sum::<f64>() / BLOCKS as f64;
+        // The variance of the mean: so much of |mean|^2 is noise.
+        let noise2 = variance / (BLOCKS as u64 * per_block) as f64;
+        let mean2 = squared_norm(&mean);
+        let start = Self {
+            x,
+            length: squared_norm(x).sqrt(),
+            gradient: (mean2 - noise2).max(0.0).sqrt(),
+            visible: noise2.sqrt(),
+            sample: (mean2 + variance).sqrt(),
+            mean,
+            variances,
+        };
+        finite(&[start.sample, start.length])?;
+        Ok(start)
+    }
+
+    /// |g|/L; a length of the order of the start where there is no gradient or no curvature.
+    fn unit(&self, curvature: f64) -> f64 {
+        // Differences of single gradients over .001 of the unit must not drown in their rounding.
+        let gradient = self.gradient.max(self.visible).max(1e-4 * self.sample);
+        let scale = self.length.max(1.0);
+        let unit = gradient / curvature;
+        if unit > 0.0 && unit.is_finite() { unit.clamp(1e-12 * scale, 1e12 * scale) } else { scale }
+    }
+
+    /// A step that the rounding of x0 does not spoil.
+    fn step(&self, wanted: f64) -> f64 {
+        wanted.max(1e-7 * self.length)
+    }
+}
+
+/// At the start, and a small step from it, everything must be a number.
+fn finite(values: &[f64]) -> Result<(), CalibrationError> {
+    if values.iter().all(|v| v.is_finite()) { Ok(()) } else { Err(CalibrationError::NotFinite) }
+}
+
+/// Against the gradient and three random directions; in one dimension there are only two.
+fn directions(meter: &Meter<'_>, start: &Start<'_>) -> Vec<(Direction, Vec<f64>)> {
+    /// Numbers of random directions that the search for curvature does not use.
+    const FIRST: u64 = 100;
+    let mut descent: Vec<f64> = start.mean.iter().map(|g| -g).collect();
+    if normalise(&mut descent) == 0.0 {
+        descent = meter.direction(FIRST);
+    }
+    if start.x.len() == 1 {
+        let ascent = vec![-descent[0]];
+        return vec![(Direction::Descent, descent), (Direction::Ascent, ascent)];
+    }
+    let random = (1..plan::RAYS).map(|i| (Direction::Random(i), meter.direction(FIRST + i)));
+    [(Direction::Descent, descent)].into_iter().chain(random).collect()
+}
+
+/// B where (V - b^2)/r^2 is largest, from samples that did not choose the place.
+fn growth(
+    meter: &mut Meter<'_>,
+    start: &Start<'_>,
+    rays: &[Measured],
+    per_block: u64,
+) -> Result<(Option<Estimate>, Found), CalibrationError> {
+    if rays.iter().all(|measured| measured.ray.diagnosis == Diagnosis::Bounded) {
+        return Ok((Some(Estimate::ZERO), Found::Nowhere));
+    }
+    let mut largest: Option<(f64, &Measured, f64)> = None;
+    for measured in rays {
+        let [at_start, points @ ..] = measured.ray.points.as_slice() else { continue };
+        let at_start = at_start.variance.value;
+        for point in points {
+            let variance = point.variance.value;
+            let growth2 = (variance - at_start) / (point.radius * point.radius);
+            if variance > 0.0
+                && variance >= ray::WELL_ABOVE * at_start
+                && largest.is_none_or(|(best, ..)| growth2 > best)
+            {
+                largest = Some((growth2, measured, point.radius));
+            }
+        }
+    }
+    let Some((_, measured, radius)) = largest else { return Ok((None, Found::AtStart)) };
+    let point = along(start.x, radius, &measured.direction);
+    let mut blocks = vec![[Moments::new(start.x.len()), Moments::new(start.x.len())]; BLOCKS];
+    let samples = meter.draw(per_block);
+    meter.each(samples, 2, &mut blocks, |oracle, [at_start, there], batch| {
+        at_start.add(oracle, start.x, batch)?;
+        there.add(oracle, &point, batch).map(|_| ())
+    })?;
+    let rows: Vec<_> =
+        blocks.iter().map(|[at_start, there]| [there.variance() - at_start.variance()]).collect();
+    let growth = Estimate::positive(&rows, |[rise]| rise.sqrt() / radius);
+    Ok((Some(growth), Found::At { direction: measured.ray.direction, radius }))
+}
+
+/// The largest variance seen; that of the start, which is known best, where nothing stands out.
+fn largest_noise(at_start: Estimate, rays: &[Measured]) -> Estimate {
+    let points = rays.iter().flat_map(|measured| &measured.ray.points).map(|point| point.variance);
+    points.filter(|v| v.low > at_start.high).max_by(|a, b| a.value.total_cmp(&b.value)).unwrap_or(at_start)
+}
+
+/// The local figure, or that of a secant if one stands out and stays larger on samples that did not choose it.
+fn steepest(
+    meter: &mut Meter<'_>,
+    start: &Start<'_>,
+    rays: &[Measured],
+    local: Estimate,
+    of: impl Fn(&Secant) -> Estimate,
+    figure: impl Fn([f64; 2]) -> f64,
+    per_block: u64,
+) -> Result<(Estimate, Found), CalibrationError> {
+    let secants =
+        rays.iter().flat_map(|measured| measured.secants.iter().map(move |secant| (measured, secant)));
+    let steepest = secants
+        .filter(|(_, secant)| of(secant).low > local.high)
+        .max_by(|(_, a), (_, b)| of(a).low.total_cmp(&of(b).low));
+    let Some((measured, secant)) = steepest else { return Ok((local, Found::AtStart)) };
+    let [near, far] = [secant.from, secant.to].map(|radius| along(start.x, radius, &measured.direction));
+    let samples = meter.draw(per_block);
+    let rows = curvature::pairs(meter, samples, &far, &near, &secant.towards)?;
+    let fresh = Estimate::positive(&rows, figure);
+    let Secant { from, to, .. } = *secant;
+    let between = Found::Between { direction: measured.ray.direction, from, to };
+    Ok(if fresh.value > local.value && fresh.value.is_finite() {
+        (fresh, between)
+    } else {
+        (local, Found::AtStart)
+    })
+}

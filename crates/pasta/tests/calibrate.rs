@@ -1,0 +1,486 @@
+//! Calibration against problems whose constants are known, over many seeds, and what it refuses.
+//!
+//! Seeds are fixed, so that nothing here is left to chance; the levels say how surprising a failure would be on others.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::ops::ControlFlow;
+
+use pasta_opt::calibrate::{
+    Calibration, CalibrationError, Diagnosis, Estimate, Found, MeanSquare, RayEnd, Settings,
+};
+use pasta_opt::oracle::Batch;
+use pasta_opt::prelude::*;
+
+const SEEDS: u64 = 60;
+
+fn measure(oracle: &dyn Oracle, start: &[f64], seed: u64) -> Calibration {
+    let settings = Settings { seed, ..Settings::default() };
+    Calibration::measure(oracle, start, &settings, &mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+fn refused(oracle: &dyn Oracle, start: &[f64], budget: u64) -> String {
+    let settings = Settings { seed: 1, budget };
+    let answer = Calibration::measure(oracle, start, &settings, &mut |_| ControlFlow::Continue(()));
+    answer.unwrap_err().to_string()
+}
+
+fn over_seeds(oracle: &dyn Oracle, start: &[f64]) -> Vec<Calibration> {
+    (0..SEEDS).map(|seed| measure(oracle, start, seed)).collect()
+}
+
+/// At least this share of all that were looked at.
+fn mostly<T>(found: &[T], share: f64, good: impl Fn(&T) -> bool) {
+    let count = found.iter().filter(|found| good(found)).count();
+    assert!(count as f64 >= share * found.len() as f64, "{count} of {}", found.len());
+}
+
+fn within(estimate: Estimate, share: f64, truth: f64) -> bool {
+    (estimate.value - truth).abs() <= share * truth
+}
+
+/// All rays of all seeds, 95 % of them at least with this diagnosis.
+fn diagnosed(found: &[Calibration], diagnosis: Diagnosis) {
+    let rays: Vec<_> = found.iter().flat_map(|found| &found.rays).collect();
+    mostly(&rays, 0.95, |ray| ray.diagnosis == diagnosis);
+}
+
+const SPECTRUM: [f64; 3] = [4.0, 1.0, 0.1];
+const START: [f64; 3] = [1.0; 3];
+
+fn noisy_quadratic(growth: f64, floor: f64, tail: Tail, exponent: f64) -> Noisy {
+    let objective = Box::new(Quadratic { spectrum: SPECTRUM.to_vec() });
+    let mut oracle = Noisy::new(objective, Noise { growth, floor, tail }, START.to_vec()).unwrap();
+    oracle.exponent = exponent;
+    oracle
+}
+
+/// E (<a, x - truth> - noise)^2/2, a ~ N(0, I): L = 1, Lbar^2 = E|a <a, v>|^2 = d + 2, and with e = x - truth the
+/// variance is (d + 1)|e|^2 + d noise^2.
+struct LeastSquares {
+    dimension: usize,
+    noise: f64,
+}
+
+impl Sampled for LeastSquares {
+    fn dim(&self) -> usize {
+        self.dimension
+    }
+    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) {
+        let a: Vec<f64> = x.iter().map(|_| xi.normal()).collect();
+        let error: f64 = a.iter().zip(x).map(|(a, x)| a * (x - 1.0)).sum();
+        let residual = error - self.noise * xi.normal();
+        out.iter_mut().zip(&a).for_each(|(o, a)| *o += weight * residual * a);
+    }
+}
+
+/// Logistic regression with a ~ N(0, I): gradients no longer than |a|, and H = I/4 at 0.
+struct Logistic;
+
+impl Sampled for Logistic {
+    fn dim(&self) -> usize {
+        4
+    }
+    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) {
+        let a: Vec<f64> = x.iter().map(|_| xi.normal()).collect();
+        let label = if xi.bernoulli(1.0 / (1.0 + (-a[0]).exp())) { 1.0 } else { -1.0 };
+        let score: f64 = a.iter().zip(x).map(|(a, x)| a * x).sum();
+        let residual = -label / (1.0 + (label * score).exp());
+        out.iter_mut().zip(&a).for_each(|(o, a)| *o += weight * residual * a);
+    }
+}
+
+/// E (<a, u> <b, v> - a_1 b_1 - noise)^2/2 in x = (u, v): gradients of degree 3, so a variance of degree 6. At 0 the
+/// mean curvature has the eigenvalues 1 and -1.
+struct Factorisation {
+    half: usize,
+}
+
+impl Sampled for Factorisation {
+    fn dim(&self) -> usize {
+        2 * self.half
+    }
+    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) {
+        let a: Vec<f64> = x.iter().map(|_| xi.normal()).collect();
+        let dot = |a: &[f64], x: &[f64]| -> f64 { a.iter().zip(x).map(|(a, x)| a * x).sum() };
+        let ((a, b), (u, v)) = (a.split_at(self.half), x.split_at(self.half));
+        let (left, right) = (dot(a, u), dot(b, v));
+        let residual = left * right - a[0] * b[0] - 0.1 * xi.normal();
+        let (out_u, out_v) = out.split_at_mut(self.half);
+        out_u.iter_mut().zip(a).for_each(|(o, a)| *o += weight * residual * right * a);
+        out_v.iter_mut().zip(b).for_each(|(o, b)| *o += weight * residual * left * b);
+    }
+}
+
+/// Order x at cost 1, sell at 3 to an exponential demand: the gradient jumps at the demand. f'' = 3 e^-x.
+struct Newsvendor;
+
+impl Sampled for Newsvendor {
+    fn dim(&self) -> usize {
+        1
+    }
+    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) {
+        let demand = -xi.open_uniform().ln();
+        out[0] += weight * if demand > x[0] { -2.0 } else { 1.0 };
+    }
+}
+
+#[test]
+fn quadratic_growth_is_found_with_its_constants() {
+    let found = over_seeds(&noisy_quadratic(0.5, 1.0, Tail::Gaussian, 2.0), &START);
+    diagnosed(&found, Diagnosis::Plausible);
+    for found in &found {
+        assert!(within(found.smoothness, 0.02, 4.0), "{:?}", found.smoothness);
+        assert!(within(found.growth.unwrap(), 0.1, 0.5), "{:?}", found.growth);
+        assert!(within(found.floor, 0.1, 1.0), "{:?}", found.floor);
+        assert!(found.rays.iter().all(|ray| within(ray.exponent.unwrap(), 0.01, 2.0)));
+        assert!(found.rays.iter().all(|ray| ray.end == RayEnd::NoiseGrew));
+        // Only seen at the start, it can be no smaller than the least there is.
+        assert!(found.least_curvature.high >= 0.0999, "{:?}", found.least_curvature);
+        assert!(matches!(found.mean_square, MeanSquare::Power(power) if within(power, 0.01, 2.0)));
+        assert!(!found.breaks_bg0());
+    }
+    // 95 % each: 51 of 60 or fewer have probability below .2 %.
+    mostly(&found, 52.0 / 60.0, |found| found.variance_at_start.covers(1.0));
+    mostly(&found, 52.0 / 60.0, |found| found.growth.unwrap().covers(0.5));
+}
+
+#[test]
+fn the_sixth_power_is_called_worse_than_quadratic_and_a_constant_bounded() {
+    let sixth = over_seeds(&noisy_quadratic(0.5, 1.0, Tail::Gaussian, 6.0), &START);
+    diagnosed(&sixth, Diagnosis::WorseThanQuadratic);
+    assert!(sixth.iter().all(Calibration::breaks_bg0));
+    assert!(sixth.iter().flat_map(|found| &found.rays).all(|ray| within(ray.exponent.unwrap(), 0.02, 6.0)));
+
+    let constant = over_seeds(&noisy_quadratic(0.5, 1.0, Tail::Gaussian, 0.0), &START);
+    diagnosed(&constant, Diagnosis::Bounded);
+    for found in &constant {
+        assert_eq!((found.growth, found.growth_found), (Some(Estimate::ZERO), Found::Nowhere));
+        assert!(within(found.floor, 0.1, 1.25f64.sqrt()), "{:?}", found.floor);
+    }
+}
+
+#[test]
+fn heavy_tails_widen_intervals_and_do_not_touch_the_exponent() {
+    let width = |found: &Calibration| found.variance_at_start.high / found.variance_at_start.low;
+    let light = measure(&noisy_quadratic(0.5, 1.0, Tail::Gaussian, 2.0), &START, 1);
+    for tail in [Tail::StudentT { dof: 3.0 }, Tail::Lognormal { sigma: 1.5 }] {
+        let found = over_seeds(&noisy_quadratic(0.5, 1.0, tail, 2.0), &START);
+        diagnosed(&found, Diagnosis::Plausible);
+        assert!(found.iter().all(|found| width(found) > width(&light)));
+        // The noise is the same at both points of a pair, so that it does not reach L.
+        assert!(found.iter().all(|found| within(found.smoothness, 0.02, 4.0)));
+        // Without a fourth moment there is no 95 %; two in three it must be.
+        mostly(&found, 0.67, |found| found.variance_at_start.covers(1.0));
+        mostly(&found, 0.9, |found| within(found.floor, 0.25, 1.0));
+        let found = over_seeds(&noisy_quadratic(0.5, 1.0, tail, 6.0), &START);
+        diagnosed(&found, Diagnosis::WorseThanQuadratic);
+    }
+}
+
+#[test]
+fn a_start_without_noise_shows_the_growth_at_once() {
+    let found = over_seeds(&noisy_quadratic(5.0, 0.0, Tail::Gaussian, 2.0), &START);
+    diagnosed(&found, Diagnosis::Plausible);
+    for found in &found {
+        assert_eq!(found.floor, Estimate::ZERO);
+        assert!(within(found.growth.unwrap(), 0.1, 5.0));
+        // Power iteration in the presence of noise stops a little short of the top.
+        assert!(within(found.smoothness, 0.1, 4.0), "{:?}", found.smoothness);
+        assert!(within(found.ms_smoothness.unwrap(), 0.05, 4f64.hypot(5.0)));
+    }
+}
+
+#[test]
+fn no_noise_and_no_slope_are_measured_without_a_fuss() {
+    let silent = measure(&noisy_quadratic(0.0, 0.0, Tail::Gaussian, 2.0), &START, 1);
+    assert_eq!((silent.floor, silent.growth), (Estimate::ZERO, Some(Estimate::ZERO)));
+    assert!(silent.rays.iter().all(|ray| ray.diagnosis == Diagnosis::Bounded && ray.exponent.is_none()));
+    assert!(within(silent.smoothness, 1e-3, 4.0));
+
+    let flat = |growth, floor| {
+        let noise = Noise { growth, floor, tail: Tail::Gaussian };
+        Noisy::new(Box::new(Flat { dimension: 3 }), noise, vec![0.0; 3]).unwrap()
+    };
+    let nothing = measure(&flat(0.0, 0.0), &[0.0; 3], 1);
+    assert_eq!((nothing.smoothness, nothing.gradient), (Estimate::ZERO, 0.0));
+    assert_eq!(nothing.mean_square, MeanSquare::Unknown("the differences are zero"));
+    let found = over_seeds(&flat(0.5, 1.0), &[0.0; 3]);
+    diagnosed(&found, Diagnosis::Plausible);
+    assert!(found.iter().all(|found| within(found.growth.unwrap(), 0.1, 0.5)));
+
+    // At the minimiser the gradient is hidden by the noise, and the curvature is not.
+    let noise = Noise { growth: 0.5, floor: 1.0, tail: Tail::Gaussian };
+    let objective = Box::new(Quadratic { spectrum: SPECTRUM.to_vec() });
+    let found = over_seeds(&Noisy::new(objective, noise, vec![0.0; 3]).unwrap(), &[0.0; 3]);
+    diagnosed(&found, Diagnosis::Plausible);
+    assert!(found.iter().all(|found| within(found.smoothness, 0.02, 4.0)));
+}
+
+#[test]
+fn least_squares_on_a_stream_is_known_to_a_tenth() {
+    for dimension in [1, 5, 40] {
+        let d = dimension as f64;
+        let oracle = Batched::new(LeastSquares { dimension, noise: 0.5 });
+        let found = over_seeds(&oracle, &vec![0.0; dimension]);
+        diagnosed(&found, Diagnosis::Plausible);
+        let floor = ((d + 1.0) * d + 0.25 * d).sqrt();
+        for found in &found {
+            assert!(within(found.smoothness, 0.1, 1.0), "{:?}", found.smoothness);
+            assert!(within(found.ms_smoothness.unwrap(), 0.1, (d + 2.0).sqrt()), "{:?}", found.ms_smoothness);
+            assert!(within(found.floor, 0.1, floor), "{:?}", found.floor);
+        }
+        // Not 15-25 % above, as a maximum of noisy values would be: not even 1 % on average.
+        let mean = found.iter().map(|found| found.smoothness.value).sum::<f64>() / SEEDS as f64;
+        assert!((mean - 1.0).abs() < 0.01, "{mean}");
+        mostly(&found, 51.0 / 60.0, |found| found.smoothness.covers(1.0));
+        mostly(&found, 51.0 / 60.0, |found| found.ms_smoothness.unwrap().covers((d + 2.0).sqrt()));
+        mostly(&found, 51.0 / 60.0, |found| found.floor.covers(floor));
+    }
+}
+
+#[test]
+fn logistic_noise_is_bounded() {
+    let found = over_seeds(&Batched::new(Logistic), &[0.0; 4]);
+    diagnosed(&found, Diagnosis::Bounded);
+    assert!(found.iter().all(|found| within(found.smoothness, 0.1, 0.25)));
+    assert!(found.iter().all(|found| found.growth == Some(Estimate::ZERO)));
+}
+
+#[test]
+fn factorisation_breaks_bg_0_in_every_direction() {
+    let found = over_seeds(&Batched::new(Factorisation { half: 3 }), &[1.0; 6]);
+    diagnosed(&found, Diagnosis::WorseThanQuadratic);
+    let rays: Vec<_> = found.iter().flat_map(|found| &found.rays).collect();
+    let mean = rays.iter().map(|ray| ray.exponent.unwrap().value).sum::<f64>() / rays.len() as f64;
+    assert!((5.0..7.0).contains(&mean), "{mean}");
+}
+
+#[test]
+fn opposite_curvatures_of_one_size_do_not_hide_each_other() {
+    // Power iteration swings between two directions here, in each of which the curvature is 0.
+    for seed in 0..10 {
+        let found = measure(&Batched::new(Saddle), &[0.0, 0.0], seed);
+        assert!(within(found.smoothness, 0.05, 1.0), "{:?}", found.smoothness);
+        assert!((found.least_curvature.value + 1.0).abs() < 0.1, "{:?}", found.least_curvature);
+    }
+}
+
+/// f(u, v) = u v, behind a little noise.
+struct Saddle;
+
+impl Sampled for Saddle {
+    fn dim(&self) -> usize {
+        2
+    }
+    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) {
+        out[0] += weight * (x[1] + 0.1 * xi.normal());
+        out[1] += weight * (x[0] + 0.1 * xi.normal());
+    }
+}
+
+#[test]
+fn gradients_that_jump_have_no_mean_square_constant() {
+    let found = over_seeds(&Batched::new(Newsvendor), &[0.3]);
+    diagnosed(&found, Diagnosis::Bounded);
+    for found in &found {
+        assert!(found.mean_square.jumps(), "{:?}", found.mean_square);
+        assert_eq!(found.ms_smoothness, None);
+    }
+    let truth = 3.0 * (-0.3f64).exp();
+    mostly(&found, 52.0 / 60.0, |found| found.smoothness.covers(truth));
+}
+
+#[test]
+fn one_dimension_has_two_rays() {
+    let noise = Noise { growth: 9.0, floor: 1.0, tail: Tail::Gaussian };
+    let oracle = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2]).unwrap();
+    let found = measure(&oracle, &[1.2], 1);
+    assert_eq!(found.rays.len(), 2);
+    assert_eq!(found.rays[0].points.len(), found.rays[1].points.len());
+    assert!(within(found.growth.unwrap(), 0.1, 9.0));
+    // f'' = 1 + 2 cos 2x: a local figure, and the smallest is negative.
+    let curvature = 1.0 + 2.0 * 2.4f64.cos();
+    assert!((found.least_curvature.value - curvature).abs() < 0.01, "{:?}", found.least_curvature);
+    assert!(within(found.smoothness, 0.01, -curvature), "{:?}", found.smoothness);
+}
+
+#[test]
+fn ten_thousand_coordinates_are_no_burden() {
+    let d = 10_000;
+    let spectrum = (0..d).map(|i| 4.0 / (1.0 + f64::from(i))).collect();
+    let start = vec![0.01; d as usize];
+    let noise = Noise { growth: 0.5, floor: 1.0, tail: Tail::TwoPoint { probability: 0.5 } };
+    let oracle = Noisy::new(Box::new(Quadratic { spectrum }), noise, start.clone()).unwrap();
+    let settings = Settings { seed: 1, budget: 5_000 };
+    let found = Calibration::measure(&oracle, &start, &settings, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(within(found.smoothness, 0.02, 4.0), "{:?}", found.smoothness);
+    assert!(within(found.growth.unwrap(), 0.1, 0.5));
+    assert!(found.rays.iter().all(|ray| ray.diagnosis == Diagnosis::Plausible));
+}
+
+#[test]
+fn far_from_the_origin_rounding_does_not_spoil_the_differences() {
+    for far in [1e6, 1e10] {
+        let start = [far, far, far];
+        let noise = Noise { growth: 0.5, floor: 1.0, tail: Tail::Gaussian };
+        let objective = Box::new(Quadratic { spectrum: SPECTRUM.to_vec() });
+        let found = measure(&Noisy::new(objective, noise, start.to_vec()).unwrap(), &start, 1);
+        assert!(within(found.smoothness, 0.02, 4.0), "{:?}", found.smoothness);
+    }
+}
+
+#[test]
+fn the_answer_does_not_depend_on_the_number_of_threads() {
+    let oracle = Batched::new(LeastSquares { dimension: 7, noise: 0.5 });
+    let on = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| measure(&oracle, &[0.0; 7], 3))
+    };
+    let (one, three) = (on(1), on(3));
+    // Debug prints doubles so that they read back as the same bits.
+    assert_eq!(format!("{one:?}"), format!("{three:?}"));
+    assert_ne!(one, measure(&oracle, &[0.0; 7], 4));
+}
+
+/// Counts what it is asked.
+struct Counting<O>(O, std::sync::atomic::AtomicU64);
+
+impl<O: Oracle> Oracle for Counting<O> {
+    fn dim(&self) -> usize {
+        self.0.dim()
+    }
+    fn sum(&self, x: &[f64], batch: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
+        self.1.fetch_add(batch.n, std::sync::atomic::Ordering::Relaxed);
+        self.0.sum(x, batch, out)
+    }
+    fn sum_difference(
+        &self,
+        x: &[f64],
+        y: &[f64],
+        batch: &Batch,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
+        self.1.fetch_add(2 * batch.n, std::sync::atomic::Ordering::Relaxed);
+        self.0.sum_difference(x, y, batch, out)
+    }
+}
+
+#[test]
+fn the_ledger_is_exact_and_the_budget_is_kept() {
+    for budget in [5_000, 5_001, 12_345, 25_000, 60_000] {
+        for exponent in [0.0, 6.0] {
+            let oracle = Counting(noisy_quadratic(0.5, 1.0, Tail::Gaussian, exponent), 0.into());
+            let mut told = 0;
+            let settings = Settings { seed: 1, budget };
+            let found = Calibration::measure(&oracle, &START, &settings, &mut |samples| {
+                assert!(told <= samples);
+                told = samples;
+                ControlFlow::Continue(())
+            });
+            let ledger = found.unwrap().ledger;
+            assert!(ledger.samples <= u128::from(budget), "{budget}: {}", ledger.samples);
+            assert_eq!(ledger.samples, u128::from(told));
+            assert_eq!(ledger.evaluations, u128::from(oracle.1.into_inner()));
+        }
+    }
+}
+
+#[test]
+fn a_larger_budget_sharpens_the_figures() {
+    let oracle = Batched::new(LeastSquares { dimension: 5, noise: 0.5 });
+    let settings = Settings { seed: 1, budget: 400_000 };
+    let sharp = Calibration::measure(&oracle, &[0.0; 5], &settings, &mut |_| ControlFlow::Continue(()));
+    let (sharp, usual) = (sharp.unwrap().smoothness, measure(&oracle, &[0.0; 5], 1).smoothness);
+    // Sixteen times the samples, a quarter of the width; half is beyond doubt.
+    assert!(sharp.high - sharp.low < 0.5 * (usual.high - usual.low), "{sharp:?} {usual:?}");
+}
+
+/// Finite only within a distance of the origin.
+struct Fence(f64);
+
+impl Sampled for Fence {
+    fn dim(&self) -> usize {
+        2
+    }
+    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) {
+        let outside = x.iter().any(|x| x.abs() > self.0);
+        let g = if outside { f64::NAN } else { 1.0 };
+        out.iter_mut().zip(x).for_each(|(o, x)| *o += weight * g * (x + xi.normal()));
+    }
+}
+
+#[test]
+fn what_is_not_finite_ends_a_ray_and_at_the_start_all() {
+    let found = measure(&Batched::new(Fence(10.0)), &[1.0, 1.0], 1);
+    assert!(found.rays.iter().all(|ray| ray.end == RayEnd::NotFinite && ray.points.len() >= 2));
+    assert!(found.rays.iter().flat_map(|ray| &ray.points).all(|point| point.variance.value.is_finite()));
+    assert!(refused(&Batched::new(Fence(0.5)), &[1.0, 1.0], 25_000).contains("not finite"));
+}
+
+#[test]
+fn bad_requests_are_refused_with_their_numbers() {
+    let oracle = noisy_quadratic(0.5, 1.0, Tail::Gaussian, 2.0);
+    let budget = refused(&oracle, &START, 4_999);
+    assert!(budget.contains("4999") && budget.contains("5000"), "{budget}");
+    let dimension = refused(&oracle, &[1.0], 25_000);
+    assert!(dimension.contains("1 coordinates") && dimension.contains("has 3"), "{dimension}");
+    assert!(refused(&oracle, &[1.0, f64::NAN, 1.0], 25_000).contains("coordinate 1 is NaN"));
+    assert!(
+        refused(&Batched::new(LeastSquares { dimension: 0, noise: 1.0 }), &[], 25_000).contains("no coord")
+    );
+}
+
+#[test]
+fn whoever_watches_can_stop_it() {
+    let oracle = noisy_quadratic(0.5, 1.0, Tail::Gaussian, 2.0);
+    let mut looks = 0;
+    let stopped = Calibration::measure(&oracle, &START, &Settings::default(), &mut |_| {
+        looks += 1;
+        if looks == 5 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    assert!(matches!(stopped, Err(CalibrationError::Interrupted)));
+    assert_eq!(looks, 5);
+}
+
+/// Fails when it is asked far out.
+struct Failing;
+
+impl Oracle for Failing {
+    fn dim(&self) -> usize {
+        1
+    }
+    fn sum(&self, x: &[f64], _: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
+        out[0] = x[0];
+        if x[0] > 50.0 { Err(OracleError::new("the simulator has crashed")) } else { Ok(()) }
+    }
+    fn sum_difference(
+        &self,
+        x: &[f64],
+        y: &[f64],
+        batch: &Batch,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
+        out[0] = (x[0] - y[0]) * batch.n as f64;
+        Ok(())
+    }
+}
+
+#[test]
+fn an_oracle_that_fails_is_heard() {
+    assert!(refused(&Failing, &[1.0], 25_000).contains("the simulator has crashed"));
+}
+
+#[test]
+fn the_power_of_the_noise_is_part_of_what_an_oracle_is() {
+    let [two, six] = [2.0, 6.0].map(|exponent| noisy_quadratic(0.5, 1.0, Tail::Gaussian, exponent));
+    assert!(!two.identity().contains("exponent"), "{}", two.identity());
+    assert!(six.identity().contains("exponent 6"), "{}", six.identity());
+    // At distance 2 the standard deviation is sqrt(0.25 * 2^6 + 1) = sqrt 17, for the same draw u at both powers.
+    let at = |oracle: &Noisy| {
+        let (x, mut g) = ([3.0, 1.0, 1.0], [0.0; 3]);
+        let batch = Batch { seed: 1, role: pasta_opt::draws::Role::Large, step: 0, n: 1 };
+        oracle.sum(&x, &batch, &mut g).unwrap();
+        g[0] - 12.0
+    };
+    assert!((at(&six) / at(&two) - (17f64 / 2.0).sqrt()).abs() < 1e-12);
+}
