@@ -1,9 +1,8 @@
 //! Certificates: how often they are wrong, what they cost, and what they say.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use pasta_opt::certificate::{
-    Certificate, Certifier, Grade, Request, RequestError, Verdict, delta_of_attempt,
-};
+use pasta_opt::certificate::{Consequence, RequestError, delta_of_attempt};
+use pasta_opt::oracle::Batch;
 use pasta_opt::prelude::*;
 use rayon::prelude::*;
 
@@ -201,4 +200,160 @@ fn requests_that_mean_nothing_are_refused_with_the_number() {
     assert!(refuse(Request { guess: Some(f64::NAN), ..base }, &[0.0]).contains("guess"));
     assert!(refuse(base, &[f64::NAN]).contains("the point"));
     assert_eq!(refuse(base, &[0.0, 0.0]), RequestError::Dimension { point: 2, oracle: 1 }.to_string());
+}
+
+/// The mean of (x - y)^2/2 over the rows y of a table.
+struct Rows(Vec<f64>);
+
+impl Oracle for Rows {
+    fn dim(&self) -> usize {
+        1
+    }
+
+    fn sum(&self, x: &[f64], batch: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
+        let row = |i| self.0[batch.sample(i).below(self.0.len() as u64) as usize];
+        out[0] = (0..batch.n).map(|i| x[0] - row(i)).sum();
+        Ok(())
+    }
+
+    fn sum_difference(
+        &self,
+        x: &[f64],
+        y: &[f64],
+        batch: &Batch,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
+        out[0] = batch.n as f64 * (x[0] - y[0]);
+        Ok(())
+    }
+
+    fn full_pass(&self) -> Option<u64> {
+        Some(self.0.len() as u64)
+    }
+
+    fn exact_gradient(&self, x: &[f64], out: &mut [f64]) -> Result<(), OracleError> {
+        out[0] = x[0] - self.0.iter().sum::<f64>() / self.0.len() as f64;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_small_table_is_passed_over_once_and_the_answer_is_exact() {
+    let table = Rows((0..400).map(|i| f64::from(i % 7)).collect());
+    let mean = table.0.iter().sum::<f64>() / 400.0;
+    let at = |x, request| Certifier::start(&table, &[x], request, 1, 0).unwrap().finish().unwrap();
+    for grade in [Grade::Exact, Grade::Variance(6.0), KURTOSIS, Grade::Approximate] {
+        let certificate = at(mean + 0.05, request(grade));
+        assert_eq!((certificate.grade, certificate.verdict), (Grade::Exact, Verdict::Certified));
+        assert!((certificate.bound.unwrap() - 0.05).abs() < 1e-12);
+        assert!(certificate.statement().ends_with("over all 400 rows.") || certificate.samples != 400);
+    }
+    assert_eq!(at(mean + 0.05, request(Grade::Exact)).samples, 400);
+    assert_eq!(at(mean + 0.2, request(Grade::Exact)).verdict, Verdict::Above);
+    // Too dear for the budget: nothing is read.
+    let poor = at(mean, Request { budget: Some(399), ..request(Grade::Exact) });
+    assert_eq!((poor.verdict, poor.samples, poor.bound), (Verdict::OutOfBudget, 0, None));
+    // A target that few samples can certify is not worth a pass.
+    let coarse = at(mean + 0.05, Request { target: 100.0, ..request(Grade::Variance(1e-9)) });
+    assert!(coarse.samples <= 2000, "{coarse:?}");
+}
+
+#[test]
+fn an_oracle_with_only_samples_has_no_exact_grade() {
+    struct OnlySamples;
+    impl Sampled for OnlySamples {
+        fn dim(&self) -> usize {
+            1
+        }
+        fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) {
+            out[0] += weight * (x[0] + xi.normal());
+        }
+    }
+    let oracle = Batched::new(OnlySamples);
+    let error = Certifier::start(&oracle, &[0.0], request(Grade::Exact), 1, 0).unwrap_err();
+    assert_eq!(error.to_string(), RequestError::NotExact.to_string());
+    // But every other grade, in parallel.
+    let certificate = Certifier::start(&oracle, &[0.03], request(DECLARED), 1, 0).unwrap().finish().unwrap();
+    assert_eq!(certificate.verdict, Verdict::Certified);
+}
+
+#[test]
+fn an_answer_that_is_no_number_is_an_error_and_not_a_certificate() {
+    struct Faulty;
+    impl Sampled for Faulty {
+        fn dim(&self) -> usize {
+            1
+        }
+        fn add_gradient(&self, _: f64, _: &[f64], xi: &mut Stream, out: &mut [f64]) {
+            out[0] += if xi.bernoulli(1e-2) { f64::NAN } else { 0.0 };
+        }
+    }
+    for grade in [DECLARED, KURTOSIS, Grade::Approximate] {
+        let oracle = Batched::new(Faulty);
+        let error = match Certifier::start(&oracle, &[0.0], request(grade), 1, 0) {
+            Err(error) => error.to_string(),
+            Ok(certifier) => certifier.finish().unwrap_err().to_string(),
+        };
+        assert!(error.contains("not finite"), "{error}");
+    }
+}
+
+#[test]
+fn growth_and_floor_declare_the_variance_at_the_point() {
+    let noise = Noise { growth: 2.0, floor: 1.0, tail: Tail::Gaussian };
+    let oracle = Noisy::new(Box::new(Quadratic { spectrum: vec![1.0] }), noise, vec![3.0]).unwrap();
+    let x = [0.03];
+    let grade = Grade::Growth { growth: 2.0, floor: 1.0, distance: 2.97 };
+    assert!((grade.declared_variance().unwrap() - oracle.variance(&x)).abs() < 1e-12);
+    let of = |grade| Certifier::start(&oracle, &x, request(grade), 1, 0).unwrap().finish().unwrap();
+    let (by_growth, by_variance) = (of(grade), of(Grade::Variance(grade.declared_variance().unwrap())));
+    assert_eq!(by_growth.bound, by_variance.bound);
+    assert!(by_growth.statement().contains("B^2 |x - x0|^2 + b^2 = 36.2836 at x (B = 2, b = 1, declared)"));
+}
+
+#[test]
+fn what_follows_for_the_gap_is_true_and_says_on_what_it_rests() {
+    // f = (x1^2 + x2^2/4)/2: mu = 1/4, and the minimiser is |x| away.
+    let noise = Noise { growth: 0.0, floor: 1.0, tail: Tail::Gaussian };
+    let f = Quadratic { spectrum: vec![1.0, 0.25] };
+    let x = [0.02, 0.1];
+    let gap = f.gap(&x);
+    let oracle = Noisy::new(Box::new(f), noise, vec![1.0, 1.0]).unwrap();
+    let certificate = Certifier::start(&oracle, &x, request(DECLARED), 1, 0).unwrap().finish().unwrap();
+    let bound = certificate.bound.unwrap();
+    let convex = Consequence::Convex { radius: 0.102 };
+    let pl = Consequence::Pl { mu: 0.25 };
+    assert_eq!(convex.gap(&certificate), Some(0.102 * bound));
+    assert_eq!(pl.gap(&certificate), Some(bound * bound / 0.5));
+    assert!(gap <= convex.gap(&certificate).unwrap() && gap <= pl.gap(&certificate).unwrap());
+    assert!(
+        convex
+            .statement(&certificate)
+            .ends_with("and f is convex with a minimiser within 0.102 of x (declared).")
+    );
+    assert!(pl.statement(&certificate).contains("provided E|g - grad f|^2 <= 1 at x (declared), and 2 mu"));
+    let refused = Consequence::Pl { mu: 0.0 }.check().unwrap_err();
+    assert_eq!(refused.to_string(), "certificate: mu must be positive and finite, but is 0");
+}
+
+#[test]
+fn a_printed_bound_is_never_below_the_bound() {
+    let certificate = |bound| Certificate {
+        verdict: Verdict::OutOfBudget,
+        bound: Some(bound),
+        target: 1.0,
+        delta: 0.05,
+        grade: DECLARED,
+        samples: 1,
+    };
+    let mut draw =
+        pasta_opt::draws::Address { seed: 1, role: pasta_opt::draws::Role::Setup, step: 0, sample: 0 }
+            .stream();
+    for _ in 0..10_000 {
+        let bound = 10f64.powf(24.0 * draw.uniform() - 12.0);
+        let text = certificate(bound).statement();
+        let shown = text.split("<= ").nth(1).and_then(|rest| rest.split(',').next()).unwrap();
+        let shown: f64 = shown.parse().unwrap();
+        assert!(shown >= bound * (1.0 - 1e-12) && shown <= bound * (1.0 + 1.01e-4), "{bound} {shown}");
+    }
 }

@@ -35,7 +35,7 @@
 
 use serde::Serialize;
 
-use super::moments::Draws;
+use super::moments::{Draws, Moments};
 use super::{
     Grade, Request, RequestError, StartCertificateError, Verdict, check_point, demand, percent, rounded_up,
 };
@@ -138,8 +138,8 @@ pub struct Certifier<'o> {
     searched: u128,
 }
 
-/// The search halves the region this many times.
-const EPOCHS: i32 = 8;
+/// The search halves its reach until it is a quarter of what the target leaves, and at most so many times.
+const MOST_EPOCHS: f64 = 24.0;
 /// Steps of an epoch, at least.
 const LEAST_STEPS: u64 = 256;
 /// Samples of the pilot that sizes the search.
@@ -161,21 +161,8 @@ impl<'o> Certifier<'o> {
         let MoreauRequest { lambda, rho, target, points, .. } = request;
         let draws = Draws { oracle, x, seed, role: Role::Search, attempt, samples_each: 1 };
         let pilot = draws.moments(0..PILOT.min(request.affordable()))?;
-        let mut search = Search {
-            draws,
-            lambda,
-            mu: lambda - rho,
-            steps: points.max(LEAST_STEPS),
-            n: 1,
-            samples: pilot.count,
-        };
-        // The mean of an epoch shall know F's gradient to a quarter of what the target leaves.
-        let precision = (lambda - rho) * target / lambda / 4.0;
-        let needed = pilot.variance() / (search.steps as f64 * precision * precision);
-        let all_steps = u128::from(search.steps) * EPOCHS as u128;
-        let affordable = request.budget.map_or(u128::MAX, |budget| budget / SEARCH_SHARE / all_steps);
-        search.n = (needed.ceil().clamp(1.0, 1e15) as u64).min(u64::try_from(affordable).unwrap_or(u64::MAX));
         let norm = squared_norm(&pilot.mean).sqrt();
+        let mut search = Search::plan(draws, &request, &pilot, norm);
         let found = if search.n == 0 { vec![x.to_vec()] } else { search.points(norm, points)? };
         let searched = u128::from(search.samples);
         let mut averaged = Averaged::new(oracle, x, found, lambda, rho);
@@ -264,21 +251,37 @@ struct Search<'a> {
     draws: Draws<'a>,
     lambda: f64,
     mu: f64,
+    epochs: u32,
     steps: u64,
     /// Samples of a step.
     n: u64,
     samples: u64,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn plan(draws: Draws<'a>, request: &MoreauRequest, pilot: &Moments, norm: f64) -> Self {
+        let MoreauRequest { lambda, rho, target, points, budget, .. } = *request;
+        let mu = lambda - rho;
+        let steps = points.max(LEAST_STEPS);
+        let epochs = (4.0 * norm * lambda / (mu * target)).log2().ceil().clamp(1.0, MOST_EPOCHS) as u32;
+        // The mean of an epoch shall know F's gradient to a quarter of what the target leaves.
+        let precision = mu * target / lambda / 4.0;
+        let needed = pilot.variance() / (steps as f64 * precision * precision);
+        let all_steps = u128::from(steps) * u128::from(epochs);
+        let affordable = budget.map_or(u128::MAX, |budget| budget / SEARCH_SHARE / all_steps);
+        let n = (needed.ceil().clamp(1.0, 1e15) as u64).min(u64::try_from(affordable).unwrap_or(u64::MAX));
+        Self { draws, lambda, mu, epochs, steps, n, samples: pilot.count }
+    }
+
     /// The last `count` iterates of the last epoch, or the mean of the epoch if only one point is wanted. `norm` is
     /// about |grad f(x)|: the minimiser of F is at most norm/mu away.
     fn points(&mut self, norm: f64, count: u64) -> Result<Vec<Vec<f64>>, OracleError> {
         let mut mean = self.draws.x.to_vec();
         let mut kept = Vec::new();
-        for epoch in 0..EPOCHS {
-            let reach = norm / self.mu * 0.5f64.powi(epoch);
-            (mean, kept) = self.epoch(epoch, mean, reach, if epoch == EPOCHS - 1 { count } else { 1 })?;
+        for epoch in 0..self.epochs {
+            let reach = norm / self.mu * 0.5f64.powi(epoch as i32);
+            (mean, kept) =
+                self.epoch(epoch, mean, reach, if epoch + 1 == self.epochs { count } else { 1 })?;
         }
         Ok(if count == 1 { vec![mean] } else { kept })
     }
@@ -286,7 +289,7 @@ impl Search<'_> {
     /// The mean of the epoch's iterates, and the last `count` of them.
     fn epoch(
         &mut self,
-        epoch: i32,
+        epoch: u32,
         from: Vec<f64>,
         reach: f64,
         count: u64,
@@ -301,7 +304,7 @@ impl Search<'_> {
             }
             update_mean(&mut mean, &y, t + 1);
             // Beyond the pilot's numbers.
-            let number = (epoch as u64 + 1) << 32 | t;
+            let number = u64::from(epoch + 1) << 32 | t;
             oracle.sum(&y, &Batch { seed, role, step: attempt << 40 | number, n }, &mut g)?;
             for ((g, y), x) in g.iter_mut().zip(&y).zip(x) {
                 *g = *g / n as f64 + lambda * (y - x);

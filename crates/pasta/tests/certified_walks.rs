@@ -1,0 +1,306 @@
+//! Runs that end with a certificate: what they promise, what they spend, and how they are resumed.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use pasta_opt::forecast::Pilot;
+use pasta_opt::prelude::*;
+use pasta_opt::recipe::{self, Constant, Constants};
+use pasta_opt::walk::Progress;
+use rayon::prelude::*;
+
+const NOISE: Noise = Noise { growth: 1.0, floor: 1.0, tail: Tail::Gaussian };
+const GROWTH: Grade = Grade::Growth { growth: 1.0, floor: 1.0, distance: 0.0 };
+
+fn oracle(noise: Noise) -> Noisy {
+    Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2]).unwrap()
+}
+
+fn rule(target: f64, grade: Grade) -> StopRule {
+    StopRule { target, delta: 0.05, grade, share: 0.5, budget: None }
+}
+
+/// Theorem 3 with the constants of the problem.
+fn smooth(oracle: &Noisy, target: f64, seed: u64) -> Pasta<'_> {
+    run(oracle, "smooth", target, seed)
+}
+
+fn run<'o>(oracle: &'o Noisy, name: &str, target: f64, seed: u64) -> Pasta<'o> {
+    let row = recipe::find(name).unwrap();
+    let mut constants = Constants::of(oracle.objective(), &oracle.noise(), oracle.start());
+    if let Some(mu) = (row.mu)(&oracle.objective().facts()) {
+        constants.set(Constant::Mu, mu);
+    }
+    constants.set(Constant::Target, target);
+    let plan = row.plan(&row.relevant(&constants)).unwrap();
+    Pasta::start(oracle, plan.schedule, oracle.start(), seed).unwrap()
+}
+
+fn gradient(oracle: &Noisy, x: &[f64]) -> f64 {
+    Measure::GradientSquared.at(oracle.objective(), x).unwrap().sqrt()
+}
+
+fn samples(end: &Finished) -> u128 {
+    end.ledger.samples + end.certification.unwrap().samples
+}
+
+#[test]
+fn certified_runs_arrive_and_are_wrong_at_most_as_often_as_stated() {
+    for (tail, grade) in [
+        (Tail::Gaussian, GROWTH),
+        (Tail::TwoPoint { probability: 0.02 }, GROWTH),
+        (Tail::StudentT { dof: 3.0 }, GROWTH),
+        (Tail::Gaussian, Grade::Kurtosis(100.0)),
+    ] {
+        let oracle = oracle(Noise { tail, ..NOISE });
+        let ends: Vec<Finished> = (0..100u64)
+            .into_par_iter()
+            .map(|seed| {
+                smooth(&oracle, 0.1, seed)
+                    .certified(&oracle, rule(0.1, grade), seed, None)
+                    .unwrap()
+                    .finish()
+                    .unwrap()
+            })
+            .collect();
+        let certified = ends.iter().filter(|end| end.stop == Stop::Certified).count();
+        let wrong = ends.iter().filter(|end| gradient(&oracle, &end.point) > 0.1).count();
+        assert_eq!(certified, 100, "{tail:?}");
+        // More than 12 of 100 would refute a rate of at most .05 at the level 10^-3.
+        assert!(wrong <= 12, "{tail:?}: {wrong}");
+        for end in &ends {
+            let progress = end.certification.unwrap();
+            assert!(progress.is_certified() && progress.last.unwrap().delta == 0.05);
+            assert!(progress.samples <= end.ledger.samples, "half of all samples at most: {end:?}");
+        }
+    }
+}
+
+#[test]
+fn the_share_of_the_certificates_is_kept_and_so_is_the_budget() {
+    let oracle = oracle(NOISE);
+    for share in [0.1, 0.3, 0.5, 0.9] {
+        for budget in [0, 1_000, 30_000, 300_000] {
+            let rule = StopRule { share, budget: Some(budget), ..rule(0.05, GROWTH) };
+            let end = smooth(&oracle, 0.05, 7).certified(&oracle, rule, 7, None).unwrap().finish().unwrap();
+            let spent = end.certification.unwrap().samples;
+            assert!(samples(&end) <= budget, "{share} {budget}: {end:?}");
+            assert!(spent as f64 <= share * samples(&end) as f64 + 1.0, "{share} {budget}: {end:?}");
+            assert!(matches!(end.stop, Stop::OutOfBudget | Stop::Certified), "{end:?}");
+        }
+    }
+}
+
+#[test]
+fn without_a_share_nothing_is_certified_and_the_run_is_the_bare_run() {
+    let oracle = oracle(NOISE);
+    let bare = smooth(&oracle, 0.4, 3).finish().unwrap();
+    let rule = StopRule { share: 0.0, ..rule(0.4, GROWTH) };
+    let end = smooth(&oracle, 0.4, 3).certified(&oracle, rule, 3, None).unwrap().finish().unwrap();
+    assert_eq!((end.stop, &end.point, end.ledger), (Stop::PlannedEnd, &bare.point, bare.ledger));
+    assert_eq!(end.certification.unwrap(), Progress::default());
+}
+
+#[test]
+fn at_its_planned_end_a_run_certifies_the_point_that_the_theorem_speaks_of() {
+    // Too short to be certified on its way.
+    let oracle = oracle(NOISE);
+    let end = run(&oracle, "smooth", 0.7, 5)
+        .certified(&oracle, rule(0.9, GROWTH), 5, None)
+        .unwrap()
+        .finish()
+        .unwrap();
+    assert_eq!(end.stop, Stop::PlannedEnd);
+    let progress = end.certification.unwrap();
+    assert_eq!(progress.attempts, 1);
+    assert_eq!(end.point, smooth(&oracle, 0.7, 5).finish().unwrap().point);
+}
+
+#[test]
+fn the_average_is_certified_where_it_is_what_the_run_hands_out() {
+    let noise = Noise { growth: 0.5, ..NOISE };
+    let oracle = Noisy::new(Box::new(Quadratic { spectrum: vec![2.0, 0.5] }), noise, vec![1.0, 1.0]).unwrap();
+    let grade = Grade::Growth { growth: 0.5, floor: 1.0, distance: 0.0 };
+    let ends: Vec<Finished> = (0..10)
+        .map(|seed| {
+            let walk = run(&oracle, "smooth-convex", 4e-4, seed);
+            walk.certified(&oracle, rule(0.02, grade), seed, None).unwrap().finish().unwrap()
+        })
+        .collect();
+    assert!(ends.iter().all(|end| end.stop == Stop::Certified));
+    assert!(ends.iter().any(|end| end.point != end.last), "the average was never the better candidate");
+    let wrong = ends.iter().filter(|end| gradient(&oracle, &end.point) > 0.02).count();
+    assert!(wrong <= 3, "{wrong}");
+}
+
+#[test]
+fn a_run_resumed_anywhere_ends_as_if_it_had_not_stopped_and_spends_no_error_twice() {
+    let oracle = oracle(Noise { tail: Tail::StudentT { dof: 3.0 }, ..NOISE });
+    let rule = rule(0.2, Grade::Kurtosis(20.0));
+    for seed in 0..3 {
+        let start = || smooth(&oracle, 0.2, seed).certified(&oracle, rule, seed, None).unwrap();
+        let whole = start().finish().unwrap();
+        // Stop after every so many calls, in the middle of certificates too, through the bytes of a file.
+        for stride in [1, 7, 50] {
+            let mut checkpoint = start().checkpoint();
+            let end = loop {
+                let bytes = checkpoint.to_bytes();
+                let read = Checkpoint::from_bytes(&bytes).unwrap();
+                let progress = read.certification;
+                let walk = Pasta::resume(&oracle, read).unwrap();
+                let mut walk = walk.certified(&oracle, rule, seed, progress).unwrap();
+                let mut calls = 0;
+                let stopped = loop {
+                    match walk.advance().unwrap() {
+                        Advance::Stop(_) => break true,
+                        Advance::Step(_) if calls >= stride => break false,
+                        Advance::Step(_) => calls += 1,
+                        Advance::Check => {}
+                    }
+                };
+                if stopped {
+                    break walk.finish().unwrap();
+                }
+                checkpoint = walk.checkpoint();
+            };
+            assert_eq!(end, whole, "stride {stride}");
+        }
+        // In the middle of an attempt the checkpoint is the one before the look that led to it.
+        let mut walk = start();
+        let mut before = walk.checkpoint();
+        while !matches!(walk.advance().unwrap(), Advance::Check) {
+            before = walk.checkpoint();
+        }
+        let resumed = Checkpoint::from_bytes(&walk.checkpoint().to_bytes()).unwrap();
+        assert_eq!(resumed.state.step, before.state.step);
+        let progress = resumed.certification;
+        let again =
+            Pasta::resume(&oracle, resumed).unwrap().certified(&oracle, rule, seed, progress).unwrap();
+        assert_eq!(again.finish().unwrap(), whole);
+    }
+}
+
+#[test]
+fn a_run_that_ran_out_of_budget_stays_so_until_it_gets_more() {
+    let oracle = oracle(NOISE);
+    let poor = StopRule { budget: Some(5_000), ..rule(0.05, GROWTH) };
+    let mut walk = smooth(&oracle, 0.05, 1).certified(&oracle, poor, 1, None).unwrap();
+    let end = (&mut walk).finish().unwrap();
+    assert_eq!(end.stop, Stop::OutOfBudget);
+    let resume = |rule| {
+        let checkpoint = Checkpoint::from_bytes(&walk.checkpoint().to_bytes()).unwrap();
+        let progress = checkpoint.certification;
+        Pasta::resume(&oracle, checkpoint)
+            .unwrap()
+            .certified(&oracle, rule, 1, progress)
+            .unwrap()
+            .finish()
+            .unwrap()
+    };
+    assert_eq!(resume(poor), end);
+    let rich = resume(rule(0.05, GROWTH));
+    assert_eq!(rich.stop, Stop::Certified);
+    assert!(rich.certification.unwrap().attempts > end.certification.unwrap().attempts);
+}
+
+#[test]
+fn rules_that_mean_nothing_are_refused() {
+    let oracle = oracle(NOISE);
+    let refuse =
+        |rule| smooth(&oracle, 0.1, 1).certified(&oracle, rule, 1, None).map(|_| ()).unwrap_err().to_string();
+    let base = rule(0.1, GROWTH);
+    assert_eq!(
+        refuse(StopRule { share: 1.0, ..base }),
+        "certificate: share must be at least 0 and below 1, but is 1"
+    );
+    assert!(refuse(StopRule { target: f64::NAN, ..base }).contains("target must be positive"));
+    assert!(refuse(StopRule { grade: Grade::Approximate, ..base }).contains("no run may stop on it"));
+}
+
+/// A problem with its noise and the recipe that is run on it, down to the target.
+struct Setting {
+    objective: fn() -> Box<dyn Objective>,
+    start: &'static [f64],
+    noise: Noise,
+    recipe: &'static str,
+    target: f64,
+}
+
+fn settings() -> Vec<Setting> {
+    let bowl: fn() -> Box<dyn Objective> = || Box::new(SineBowl { dimension: 1 });
+    let steep: fn() -> Box<dyn Objective> = || Box::new(Quadratic { spectrum: vec![2.0, 0.5] });
+    let setting = |objective, start, growth, recipe, target| Setting {
+        objective,
+        start,
+        noise: Noise { growth, floor: 1.0, tail: Tail::Gaussian },
+        recipe,
+        target,
+    };
+    let tailed = |tail, target| Setting {
+        noise: Noise { tail, ..NOISE },
+        ..setting(bowl, &[1.2], 1.0, "smooth", target)
+    };
+    vec![
+        setting(bowl, &[1.2], 9.0, "smooth", 0.02),
+        setting(bowl, &[1.2], 1.0, "smooth", 0.01),
+        setting(|| Box::new(SineBowl { dimension: 10 }), &[1.0; 10], 1.0, "smooth", 0.02),
+        setting(|| Box::new(Quadratic { spectrum: vec![1.0, 0.1, 0.01] }), &[1.0; 3], 1.0, "smooth", 0.01),
+        setting(steep, &[1.0, 1.0], 0.5, "smooth", 0.01),
+        setting(|| Box::new(Ramp { slope: 0.5, reach: 2.0, curvature: 0.5 }), &[0.0], 1.0, "smooth", 0.02),
+        setting(|| Box::new(SoftAbsolute { dimension: 2 }), &[2.0, 1.0], 0.5, "smooth", 0.02),
+        setting(
+            || Box::new(Huber { dimension: 3, curvature: 1.0, lipschitz: 1.0 }),
+            &[2.0; 3],
+            0.5,
+            "smooth",
+            0.02,
+        ),
+        setting(|| Box::new(Clover { depth: 0.5 }), &[1.0, 0.5], 1.0, "smooth", 0.02),
+        tailed(Tail::StudentT { dof: 3.0 }, 0.05),
+        tailed(Tail::Lognormal { sigma: 1.0 }, 0.05),
+        tailed(Tail::TwoPoint { probability: 0.01 }, 0.02),
+    ]
+}
+
+#[test]
+fn forecasts_are_within_a_factor_of_three_in_four_of_five_runs() {
+    let (mut all, mut close, mut inside) = (0, 0, 0);
+    for setting in settings() {
+        let Setting { objective, start, noise, recipe, target } = setting;
+        let oracle = Noisy::new(objective(), noise, start.to_vec()).unwrap();
+        let Noise { growth, floor, .. } = noise;
+        let rule = rule(target, Grade::Growth { growth, floor, distance: 0.0 });
+        let ratios: Vec<(f64, bool)> = (1..=10u64)
+            .into_par_iter()
+            .map(|seed| {
+                let start_run = |target, seed| Ok::<_, String>(run(&oracle, recipe, target, seed));
+                let pilot = Pilot::fly(&oracle, start, rule, 100_000, seed, start_run, || true).unwrap();
+                assert!(pilot.samples <= 100_000);
+                let walk = run(&oracle, recipe, target, seed).certified(&oracle, rule, seed, None).unwrap();
+                let actual = samples(&walk.finish().unwrap()) as f64;
+                // No forecast counts as a failed one.
+                pilot.forecast(target).map_or((f64::INFINITY, false), |forecast| {
+                    (actual / forecast.middle, (forecast.low..=forecast.high).contains(&actual))
+                })
+            })
+            .collect();
+        all += ratios.len();
+        close += ratios.iter().filter(|(ratio, _)| (1.0 / 3.0..=3.0).contains(ratio)).count();
+        inside += ratios.iter().filter(|(_, inside)| *inside).count();
+    }
+    assert!(close * 5 >= all * 4, "{close} of {all} within a factor of 3");
+    // The range says four of five; less than three of four of 120 would refute that at the level 6 %.
+    assert!(inside * 4 >= all * 3, "{inside} of {all} within their range");
+}
+
+#[test]
+fn a_pilot_that_is_too_small_makes_no_forecast() {
+    let oracle = oracle(Noise { growth: 9.0, ..NOISE });
+    let rule = rule(0.01, Grade::Growth { growth: 9.0, floor: 1.0, distance: 0.0 });
+    let start_run = |target, seed| Ok::<_, String>(smooth(&oracle, target, seed));
+    for budget in [0, 10, 2_000] {
+        let pilot = Pilot::fly(&oracle, &[1.2], rule, budget, 1, start_run, || true).unwrap();
+        assert!(pilot.samples <= budget);
+        assert_eq!(pilot.forecast(0.01), None);
+    }
+    let stopped = Pilot::fly(&oracle, &[1.2], rule, 10_000, 1, start_run, || false).unwrap_err();
+    assert_eq!(stopped.to_string(), "the pilot was interrupted");
+}
