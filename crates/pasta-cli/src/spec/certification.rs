@@ -1,0 +1,129 @@
+//! The table [certificate]: how a run is to be certified.
+
+use pasta_opt::certificate::{Grade, RequestError};
+use pasta_opt::forecast::Forecast;
+use pasta_opt::oracle::{Noise, Noisy};
+use pasta_opt::walk::StopRule;
+
+use super::method::Method;
+use super::section::{SAMPLES, Section};
+use crate::error::Failure;
+
+/// The table [certificate].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Certification {
+    /// Without the budget, which is the run's.
+    pub(crate) rule: StopRule,
+    /// The most samples that a forecast before the run may take.
+    pub(crate) pilot: u128,
+    /// What the pilot came to, once it is flown.
+    pub(crate) flown: Option<Flown>,
+}
+
+/// A forecast, or none, and the samples that it took.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Flown {
+    pub(crate) forecast: Option<Forecast>,
+    pub(crate) samples: u128,
+}
+
+impl Certification {
+    /// Samples that the forecast took.
+    pub(crate) fn pilot_samples(&self) -> u128 {
+        self.flown.map_or(0, |flown| flown.samples)
+    }
+}
+
+/// Samples of the pilot before a certified run, unless the file says otherwise.
+pub(crate) const PILOT: u128 = 100_000;
+const DELTA: f64 = 0.05;
+const SHARE: f64 = 0.5;
+const KURTOSIS: f64 = 100.0;
+
+pub(super) fn read_certification(
+    section: Option<&Section<'_>>,
+    oracle: &Noisy,
+    method: &Method,
+    flag: Option<f64>,
+) -> Result<Option<Certification>, Failure> {
+    let number = |key| section.map_or(Ok(None), |section| section.number(key));
+    if section.is_none() && flag.is_none() {
+        return Ok(None);
+    }
+    if let Some(section) = section {
+        let keys =
+            ["target", "delta", "share", "variance", "growth", "floor", "kurtosis", "pilot", "forecast"];
+        section.only(&keys)?;
+    }
+    let Some(target) = flag.or(number("target")?).or(method.gradient_target()) else {
+        let message =
+            format!("target is missing: {} has no target for |grad f| to take it from", method.name());
+        return Err(
+            section.map_or_else(|| Failure::input(&message), |section| section.complain("", &message))
+        );
+    };
+    let rule = StopRule {
+        target,
+        delta: number("delta")?.unwrap_or(DELTA),
+        grade: read_grade(section, oracle)?,
+        share: number("share")?.unwrap_or(SHARE),
+        budget: None,
+    };
+    rule.check(oracle).map_err(|error| match (&error, section) {
+        (RequestError::Number { name: "target", .. }, _) if flag.is_some() => {
+            Failure::input(format!("--certify: {error}"))
+        }
+        (RequestError::Number { name, .. }, Some(section)) => section.complain(name, &error.to_string()),
+        _ => Failure::input(&error),
+    })?;
+    let pilot = section.map_or(Ok(None), |section| section.samples("pilot"))?.unwrap_or(PILOT);
+    let flown = match section.filter(|section| section.item("forecast").is_some()) {
+        None => None,
+        Some(section) => Some(read_forecast(&section.section("forecast")?)?),
+    };
+    Ok(Some(Certification { rule, pilot, flown }))
+}
+
+fn read_forecast(table: &Section<'_>) -> Result<Flown, Failure> {
+    table.only(&["pilot", "low", "middle", "high"])?;
+    let samples = table.samples("pilot")?.ok_or_else(|| table.missing("pilot", SAMPLES))?;
+    let forecast = match table.item("middle") {
+        None => None,
+        Some(_) => Some(Forecast {
+            low: table.required("low")?,
+            middle: table.required("middle")?,
+            high: table.required("high")?,
+        }),
+    };
+    Ok(Flown { forecast, samples })
+}
+
+/// What a file declares about its noise, at the start: growth and floor, or, where it grows with another power of the
+/// distance than 2, only the usual kurtosis.
+pub(crate) fn declared_noise(oracle: &Noisy) -> Grade {
+    let Noise { growth, floor, .. } = oracle.noise();
+    if oracle.exponent == 2.0 {
+        Grade::Growth { growth, floor, distance: 0.0 }
+    } else {
+        Grade::Kurtosis(KURTOSIS)
+    }
+}
+
+/// What a certificate rests on: what the table says, or else what [noise] says about the noise.
+fn read_grade(section: Option<&Section<'_>>, oracle: &Noisy) -> Result<Grade, Failure> {
+    let of_problem = declared_noise(oracle);
+    let Some(section) = section else { return Ok(of_problem) };
+    let [variance, growth, floor, kurtosis] =
+        ["variance", "growth", "floor", "kurtosis"].map(|key| section.number(key));
+    match (variance?, growth?, floor?, kurtosis?) {
+        (None, None, None, None) => Ok(of_problem),
+        (Some(variance), None, None, None) => Ok(Grade::Variance(variance)),
+        (None, Some(growth), Some(floor), None) => Ok(Grade::Growth { growth, floor, distance: 0.0 }),
+        (None, None, None, Some(kurtosis)) => Ok(Grade::Kurtosis(kurtosis)),
+        _ => {
+            let message = "expected one of: variance; growth with floor; kurtosis; or none of them, for the growth \
+                           and floor of [noise]";
+            Err(section.complain("", message))
+        }
+    }
+}

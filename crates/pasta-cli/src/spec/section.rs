@@ -1,0 +1,181 @@
+//! A table of a problem file: what is in it, and complaints with file, line and what was expected.
+
+use pasta_opt::problems;
+use toml_edit::{Item, TableLike};
+
+use crate::error::Failure;
+
+/// The largest whole number that a TOML file can hold.
+pub(super) const LARGEST: u64 = i64::MAX as u64;
+pub(super) const WHOLE: &str = "a whole number from 0 to 2^63 - 1";
+
+/// A number of samples, which may be beyond the whole numbers of TOML: then it is written 1e20.
+pub(super) const SAMPLES: &str = "a whole number of samples, such as 1000 or 1e20";
+
+pub(super) fn whole_float(x: f64) -> Option<u128> {
+    (x.fract() == 0.0 && (0.0..1e38).contains(&x)).then_some(x as u128)
+}
+
+/// The file at hand.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'d> {
+    pub(super) file: &'d str,
+    pub(super) text: &'d str,
+}
+
+/// A table of the file, with its full name and line for complaints.
+pub(super) struct Section<'d> {
+    pub(super) source: Source<'d>,
+    pub(super) name: String,
+    pub(super) table: &'d dyn TableLike,
+    pub(super) line: usize,
+}
+
+impl<'d> Section<'d> {
+    pub(super) fn item(&self, key: &str) -> Option<&'d Item> {
+        self.table.get(key)
+    }
+
+    pub(super) fn keys(&self) -> impl Iterator<Item = &'d str> {
+        self.table.iter().map(|(key, _)| key)
+    }
+
+    pub(super) fn section(&self, key: &'d str) -> Result<Section<'d>, Failure> {
+        match self.item(key) {
+            None => Err(self.missing(&format!("[{key}]"), "a table")),
+            Some(item) => match item.as_table_like() {
+                Some(table) => Ok(self.subsection(key, table)),
+                None => Err(self.wrong_type(key, "a table", item)),
+            },
+        }
+    }
+
+    pub(super) fn subsection(&self, key: &'d str, table: &'d dyn TableLike) -> Section<'d> {
+        let name = if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) };
+        Section { source: self.source, name, table, line: self.line_of(key) }
+    }
+
+    pub(super) fn number(&self, key: &str) -> Result<Option<f64>, Failure> {
+        let Some(item) = self.item(key) else { return Ok(None) };
+        let number = item.as_float().or_else(|| item.as_integer().map(|n| n as f64));
+        number.map(Some).ok_or_else(|| self.wrong_type(key, "a number", item))
+    }
+
+    pub(super) fn required(&self, key: &str) -> Result<f64, Failure> {
+        match self.number(key)? {
+            Some(number) if number.is_finite() => Ok(number),
+            Some(number) => Err(self.complain(key, &format!("expected a finite number, got {number}"))),
+            None => Err(self.missing(key, "a number")),
+        }
+    }
+
+    /// A whole number, which may be written as 1e6.
+    pub(super) fn whole(&self, key: &str, expected: &str) -> Result<Option<u128>, Failure> {
+        let Some(item) = self.item(key) else { return Ok(None) };
+        let whole = match item.as_integer() {
+            Some(n) => u128::try_from(n).ok(),
+            None => item.as_float().and_then(whole_float),
+        };
+        whole.map(Some).ok_or_else(|| self.wrong_type(key, expected, item))
+    }
+
+    pub(super) fn samples(&self, key: &str) -> Result<Option<u128>, Failure> {
+        self.whole(key, SAMPLES)
+    }
+
+    pub(super) fn count(&self, key: &str) -> Result<Option<u64>, Failure> {
+        match self.whole(key, WHOLE)? {
+            Some(n) if n > u128::from(LARGEST) => {
+                Err(self.complain(key, &format!("expected {WHOLE}, got {:e}", n as f64)))
+            }
+            whole => Ok(whole.map(|n| n as u64)),
+        }
+    }
+
+    pub(super) fn text(&self, key: &str) -> Result<Option<&'d str>, Failure> {
+        let Some(item) = self.item(key) else { return Ok(None) };
+        item.as_str().map(Some).ok_or_else(|| self.wrong_type(key, "a string", item))
+    }
+
+    pub(super) fn required_text(&self, key: &str, expected: &str) -> Result<&'d str, Failure> {
+        self.text(key)?.ok_or_else(|| self.missing(key, expected))
+    }
+
+    pub(super) fn numbers(&self, key: &str) -> Result<Option<Vec<f64>>, Failure> {
+        let Some(item) = self.item(key) else { return Ok(None) };
+        let numbers = item.as_array().map(|array| {
+            let number = |v: &toml_edit::Value| v.as_float().or_else(|| v.as_integer().map(|n| n as f64));
+            array.iter().map(number).collect::<Option<Vec<_>>>()
+        });
+        numbers.flatten().map(Some).ok_or_else(|| self.wrong_type(key, "a list of numbers", item))
+    }
+
+    pub(super) fn parameter(&self, key: &str) -> Result<problems::Value, Failure> {
+        match self.item(key) {
+            Some(item) if item.is_array() => {
+                Ok(problems::Value::List(self.numbers(key)?.unwrap_or_default()))
+            }
+            _ => Ok(problems::Value::Number(self.required(key)?)),
+        }
+    }
+
+    /// The start: a list, or one number for all coordinates.
+    pub(super) fn start(&self, dimension: usize) -> Result<Vec<f64>, Failure> {
+        let expected = "a list of numbers, or one number for all coordinates";
+        let start = match self.item("start") {
+            None => return Err(self.missing("start", expected)),
+            Some(item) if item.is_array() => self.numbers("start")?.unwrap_or_default(),
+            Some(item) if item.is_str() => return Err(self.wrong_type("start", expected, item)),
+            Some(_) => vec![self.required("start")?; dimension],
+        };
+        if start.len() != dimension {
+            let got = start.len();
+            let message =
+                format!("expected as many numbers as the dimension, which is {dimension}; got {got}");
+            return Err(self.complain("start", &message));
+        }
+        match start.iter().find(|x| !x.is_finite()) {
+            Some(x) => Err(self.complain("start", &format!("expected finite numbers, got {x}"))),
+            None => Ok(start),
+        }
+    }
+
+    /// Refuses keys that are not among these.
+    pub(super) fn only(&self, known: &[&str]) -> Result<(), Failure> {
+        match self.keys().find(|key| !known.contains(key)) {
+            None => Ok(()),
+            Some(key) => {
+                Err(self.complain(key, &format!("unknown key; expected one of {}", known.join(", "))))
+            }
+        }
+    }
+
+    pub(super) fn missing(&self, key: &str, expected: &str) -> Failure {
+        self.complain("", &format!("{key} is missing; expected {expected}"))
+    }
+
+    pub(super) fn wrong_type(&self, key: &str, expected: &str, got: &Item) -> Failure {
+        // As it is written, if that is one line.
+        let written = got.as_value().and_then(toml_edit::Value::span).map(|span| &self.source.text[span]);
+        let written = written.filter(|text| !text.contains('\n')).unwrap_or_default();
+        let got = format!("{} {written}", got.type_name());
+        self.complain(key, &format!("expected {expected}, got {}", got.trim_end()))
+    }
+
+    /// `file:line: [section] key: message`; an empty key speaks of the whole section.
+    pub(super) fn complain(&self, key: &str, message: &str) -> Failure {
+        let line = if key.is_empty() { self.line } else { self.line_of(key) };
+        let section = if self.name.is_empty() { String::new() } else { format!("[{}] ", self.name) };
+        let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
+        Failure::input(format!("{}:{line}: {section}{key}{message}", self.source.file))
+    }
+
+    pub(super) fn line_of(&self, key: &str) -> usize {
+        let span = self.table.get_key_value(key).and_then(|(key, item)| key.span().or(item.span()));
+        span.map_or(self.line, |span| line_at(self.source.text, span.start))
+    }
+}
+
+pub(super) fn line_at(text: &str, offset: usize) -> usize {
+    text.bytes().take(offset).filter(|b| *b == b'\n').count() + 1
+}
