@@ -206,6 +206,8 @@ impl Answer {
     fn new(problem: &Problem, x: &[f64], found: Found) -> Self {
         let objective = problem.oracle.objective();
         let far = x.iter().zip(problem.oracle.start()).map(|(x, x0)| (x - x0).powi(2)).sum::<f64>().sqrt();
+        let exact =
+            matches!(&found, Found::Gradient { certificate, .. } if certificate.grade == Grade::Exact);
         let (verdict, statement, measure, certificate, moreau, gaps) = match found {
             Found::Gradient { certificate, gaps } => {
                 let measure = Measure::GradientSquared;
@@ -226,7 +228,7 @@ impl Answer {
             certificate,
             moreau,
             gaps,
-            truth: measure.at(objective, x).map(f64::sqrt),
+            truth: measure.at(objective, x).map(f64::sqrt).filter(|_| !exact),
             distance_from_start: far,
         }
     }

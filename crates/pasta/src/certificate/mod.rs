@@ -163,10 +163,10 @@ impl Certificate {
         match (self.bound, self.grade) {
             (None, _) => "no bound: too few samples were allowed".into(),
             (Some(norm), Grade::Exact) if self.samples == 0 => {
-                format!("|grad f(x)| = {norm:.5e} by the oracle's own formula, but for rounding.")
+                format!("|grad f(x)| = {} by the oracle's own formula, but for rounding.", rounded_up(norm))
             }
             (Some(norm), Grade::Exact) => {
-                format!("|grad f(x)| = {norm:.5e} over all {} rows.", self.samples)
+                format!("|grad f(x)| = {} over all {} rows.", rounded_up(norm), self.samples)
             }
             (Some(bound), _) => self.claim(&format!("|grad f(x)| <= {}", rounded_up(bound)), None),
         }

@@ -1,0 +1,330 @@
+//! Certificates from outside: `pasta certify`, certified runs of `pasta solve`, and the forecast of `pasta plan`.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::path::PathBuf;
+
+use assert_cmd::Command;
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const BOWL: &str = r#"
+[problem]
+name = "sine-bowl"
+start = [1.2]
+
+[noise]
+tail = "gaussian"
+growth = 9.0
+floor = 1.0
+
+[recipe]
+name = "smooth"
+target = 0.1
+constants = "problem"
+"#;
+
+/// A run that cannot end by its plan within a human life, but is certified after some ten thousand steps.
+const STREAM: &str = r#"
+[problem]
+name = "quadratic"
+spectrum = [2.0, 0.5]
+start = [1.0, 1.0]
+
+[noise]
+tail = "student-t"
+dof = 3.0
+growth = 0.5
+floor = 1.0
+
+[recipe]
+name = "sgd"
+eta = 1e-3
+steps = 1e15
+
+[certificate]
+target = 0.05
+pilot = 0
+"#;
+
+struct Place(TempDir);
+
+impl Place {
+    fn holding(text: &str) -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        fs::write(place.path("p.toml"), text).unwrap();
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    fn pasta(&self, words: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pasta"));
+        command.args(words.split_whitespace()).current_dir(self.0.path());
+        command
+    }
+
+    fn json(&self, words: &str, code: i32) -> Value {
+        let output = self.pasta(words).arg("--json").assert().code(code).get_output().stdout.clone();
+        serde_json::from_slice(&output).unwrap()
+    }
+}
+
+#[test]
+fn a_good_point_is_certified_with_its_confidence_and_its_assumption() {
+    let place = Place::holding(BOWL);
+    place
+        .pasta("certify p.toml --at 0.001 --target 0.1")
+        .assert()
+        .code(0)
+        .stdout(contains("certified (target 0.1)"))
+        .stdout(contains("With probability at least 95 %"))
+        .stdout(contains("(B = 9, b =").or(contains("B = 9")));
+    let answer = place.json("certify p.toml --at 0.001", 0);
+    assert_eq!((&answer["certified"], &answer["certificate"]["target"]), (&true.into(), &0.1.into()));
+    let (bound, truth) =
+        (answer["certificate"]["bound"].as_f64().unwrap(), answer["truth"].as_f64().unwrap());
+    assert!(truth <= bound && bound <= 0.1, "{truth} {bound}");
+}
+
+#[test]
+fn a_bad_point_is_not_certified_and_the_exit_code_says_so() {
+    let place = Place::holding(BOWL);
+    let above = place.json("certify p.toml --at 1.1", 4);
+    assert_eq!((&above["verdict"], &above["certified"]), (&"above".into(), &false.into()));
+    let poor = place.json("certify p.toml --at 0.001 --budget 1000", 4);
+    assert_eq!(poor["verdict"], "out-of-budget");
+    assert!(poor["certificate"]["samples"].as_u64().unwrap() <= 1000);
+}
+
+#[test]
+fn every_grade_names_what_it_rests_on() {
+    let place = Place::holding(BOWL);
+    let statement = |flags: &str, code| {
+        let answer = place.json(&format!("certify p.toml --at 0.001 --target 0.1 {flags}"), code);
+        answer["statement"].as_str().unwrap().to_owned()
+    };
+    assert!(statement("--variance 120", 0).contains("E|g - grad f|^2 <= 120 at x (declared)"));
+    assert!(statement("--growth 10 --floor 2", 0).contains("(B = 10, b = 2, declared)"));
+    assert!(statement("--kurtosis", 0).contains("kurtosis at most 100 (assumed; samples cannot verify it)"));
+    assert!(statement("--kurtosis 10", 0).contains("kurtosis at most 10 "));
+    assert!(statement("--exact", 0).contains("|grad f(x)| = 0.0030000"));
+    // An approximation is never called a certificate, by no word and by no exit code.
+    let likely = statement("--approximate", 4);
+    assert!(likely.starts_with("About 95 % by normal approximation, not a guarantee"), "{likely}");
+    assert!(!likely.contains("certif"), "{likely}");
+}
+
+#[test]
+fn what_follows_is_said_with_what_it_needs() {
+    let place = Place::holding(BOWL);
+    let answer = place.json("certify p.toml --at 0.001 --mu 0.25 --radius 1.5", 0);
+    let bound = answer["certificate"]["bound"].as_f64().unwrap();
+    assert_eq!(answer["gaps"][0]["bound"].as_f64().unwrap(), 1.5 * bound);
+    assert_eq!(answer["gaps"][1]["bound"].as_f64().unwrap(), bound * bound / 0.5);
+    place.pasta("certify p.toml --at 0.001 --mu 0.25").assert().code(0).stdout(contains("it follows"));
+    place.pasta("certify p.toml --at 0 --mu -1").assert().code(2).stderr(contains("mu must be positive"));
+}
+
+#[test]
+fn a_kink_is_certified_by_the_moreau_envelope() {
+    let place = Place::holding(&BOWL.replace("sine-bowl", "absolute").replace("smooth", "lipschitz-convex"));
+    let base = "certify p.toml --at 0.01 --target 0.6 --variance 150";
+    place.pasta(base).assert().code(4);
+    let answer = place.json(&format!("{base} --moreau 2 --rho 0"), 0);
+    assert_eq!((&answer["moreau"]["points"], &answer["certified"]), (&256.into(), &true.into()));
+    assert!(answer["truth"].as_f64().unwrap() <= answer["moreau"]["bound"].as_f64().unwrap());
+    let refused = [
+        ("--moreau 2", "--rho"),
+        ("--moreau 1 --rho 1", "lambda must be finite and larger than rho"),
+        ("--moreau 2 --rho 0 --approximate", "cannot be used with"),
+        ("--moreau 2 --rho 0 --points 5000", "points must be from 1 to 4096"),
+    ];
+    for (flags, message) in refused {
+        place.pasta(&format!("{base} {flags}")).assert().code(2).stderr(contains(message));
+    }
+}
+
+#[test]
+fn points_come_from_flags_files_and_runs() {
+    let place = Place::holding(&BOWL.replace("target = 0.1", "target = 0.5"));
+    fs::write(place.path("x.json"), "[0.001]").unwrap();
+    assert_eq!(place.json("certify p.toml --at @x.json", 0)["point"], serde_json::json!([0.001]));
+    place.pasta("solve p.toml --output run").assert().code(0);
+    let result: Value = serde_json::from_str(&place.read("run/result.json")).unwrap();
+    assert_eq!(place.json("certify run --target 5", 0)["point"], result["point"]);
+    // A run that has not ended is certified where it stands.
+    fs::remove_file(place.path("run/result.json")).unwrap();
+    assert_eq!(place.json("certify run --target 5", 0)["point"], result["point"]);
+}
+
+#[test]
+fn bad_questions_are_refused_with_a_hint() {
+    let place = Place::holding(BOWL);
+    let cases = [
+        ("certify", "FILE or DIR"),
+        ("certify nothing.toml --at 1", "nothing.toml"),
+        ("certify p.toml", "which point?"),
+        ("certify p.toml --at 1,2", "the point has 2 coordinates, but the oracle has 1"),
+        ("certify p.toml --at 1,x", "expected numbers with commas between"),
+        ("certify p.toml --at nan", "the point must be finite"),
+        ("certify p.toml --at @none.json", "none.json"),
+        ("certify p.toml --at 0 --delta 0", "delta must be strictly between 0 and 1"),
+        ("certify p.toml --at 0 --target 0", "target must be positive"),
+        ("certify p.toml --at 0 --variance -1", "variance must be finite, at least 0"),
+        ("certify p.toml --at 0 --variance 1 --kurtosis", "cannot be used with"),
+        ("certify p.toml --at 0 --growth 1", "--floor"),
+    ];
+    for (words, message) in cases {
+        place.pasta(words).assert().code(2).stderr(contains(message));
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_certificate_on_any_number_of_threads() {
+    let place = Place::holding(STREAM);
+    let of =
+        |threads: u8| place.json(&format!("certify p.toml --at 0.001,0 --target 0.2 --threads {threads}"), 0);
+    assert_eq!(of(1), of(2));
+    assert_ne!(of(1), place.json("certify p.toml --at 0.001,0 --target 0.2 --seed 9", 0));
+}
+
+#[test]
+fn a_certified_run_shows_forecast_worst_case_and_actual_and_counts_everything() {
+    let place = Place::holding(BOWL);
+    let result = place.json("solve p.toml --certify 0.1", 0);
+    assert_eq!(result["stop"], "certified");
+    let count = |key: &str| result[key].as_u64().unwrap();
+    assert_eq!(
+        count("total_samples"),
+        count("samples") + count("certificate_samples") + count("pilot_samples")
+    );
+    assert!(count("certificate_samples") <= count("samples"));
+    assert!(result["forecast"]["middle"].as_f64().unwrap() > 0.0);
+    assert!(result["predicted_samples"].as_f64().unwrap() > count("total_samples") as f64);
+    assert_eq!(result["promise_holds"], false);
+    place
+        .pasta("solve p.toml --certify 0.1")
+        .assert()
+        .code(0)
+        .stdout(contains("certified"))
+        .stdout(contains("worst case"))
+        .stdout(contains("forecast"))
+        .stdout(contains("samples in all"))
+        .stderr(contains("forecast: about"));
+    place.pasta("solve p.toml --target 0.5").assert().code(0).stdout(contains("none was asked for"));
+}
+
+#[test]
+fn a_run_that_asked_for_a_certificate_and_got_none_exits_with_4() {
+    let place = Place::holding(BOWL);
+    let result = place.json("solve p.toml --certify 0.1 --budget 100000", 4);
+    assert_eq!(result["stop"], "out-of-budget");
+    assert!(result["total_samples"].as_u64().unwrap() <= 100_000);
+}
+
+#[test]
+fn a_run_that_is_stopped_by_budgets_goes_on_and_no_attempt_is_counted_twice() {
+    let place = Place::holding(STREAM);
+    place.pasta("solve p.toml --output whole").assert().code(0);
+    // Budgets that grow stop the run at many places; each time the certificates go on where they were.
+    place.pasta("solve p.toml --output parts --budget 1000").assert().code(4);
+    for budget in [20_000, 77_777, 150_000] {
+        place.pasta(&format!("resume parts --budget {budget}")).assert().code(predicate::in_iter([0, 4]));
+    }
+    place.pasta("resume parts --budget 1e9").assert().code(0);
+    let read = |name: &str| -> Value { serde_json::from_str(&place.read(name)).unwrap() };
+    let (whole, parts) = (read("whole/result.json"), read("parts/result.json"));
+    assert_eq!((&whole["stop"], &parts["stop"]), (&"certified".into(), &"certified".into()));
+    // A stop for want of budget may cost an attempt, and error with it: never is the same error spent twice.
+    let attempts: Vec<u64> = place
+        .read("parts/trace.jsonl")
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).unwrap()["attempt"].as_u64())
+        .collect();
+    assert_eq!(attempts, (1..=attempts.len() as u64).collect::<Vec<_>>());
+    assert_eq!(attempts.len() as u64, parts["certificate_attempts"].as_u64().unwrap());
+    // A finished run says the same again.
+    let again = place.json("resume whole", 0);
+    assert_eq!(again["certificate"], whole["certificate"]);
+    assert_eq!(again["point"], whole["point"]);
+}
+
+#[test]
+fn a_killed_certified_run_is_resumed_bit_for_bit() {
+    let place = Place::holding(&STREAM.replace("0.05", "0.02"));
+    place.pasta("solve p.toml --output whole").assert().code(0);
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_pasta"))
+        .args(["solve", "p.toml", "--output", "killed", "--checkpoint-every", "0"])
+        .current_dir(place.0.path())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    while !place.path("killed/checkpoint.pasta").exists() {
+        assert!(child.try_wait().unwrap().is_none());
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    place.pasta("resume killed").assert().code(0);
+    assert_eq!(place.read("killed/result.json"), place.read("whole/result.json"));
+    assert_eq!(place.read("killed/trace.jsonl"), place.read("whole/trace.jsonl"));
+}
+
+#[test]
+fn tables_of_certificates_are_checked_with_file_and_line() {
+    let cases = [
+        ("target = 0", "p.toml:16: [certificate] target: certificate: target must be positive"),
+        ("delta = 1", "p.toml:16: [certificate] delta:"),
+        ("share = 1", "p.toml:16: [certificate] share:"),
+        ("kurtosis = 0.5", "p.toml:16: [certificate] kurtosis:"),
+        ("growth = 1", "expected one of: variance; growth with floor; kurtosis"),
+        ("variance = 1\nkurtosis = 1", "expected one of"),
+        ("pilot = -1", "p.toml:16: [certificate] pilot: expected a whole number of samples"),
+        ("size = 1", "p.toml:16: [certificate] size: unknown key"),
+    ];
+    for (line, message) in cases {
+        let place = Place::holding(&format!("{}\n[certificate]\n{line}\n", BOWL.trim_end()));
+        place.pasta("solve p.toml").assert().code(2).stderr(contains(message));
+    }
+    let sgd = Place::holding(&STREAM.replace("target = 0.05\n", ""));
+    sgd.pasta("solve p.toml").assert().code(2).stderr(contains("target is missing: sgd has no target"));
+    let place = Place::holding(BOWL);
+    place.pasta("solve p.toml --certify 0").assert().code(2).stderr(contains("--certify: "));
+}
+
+#[test]
+fn a_forecast_is_labelled_beside_worst_case_and_lower_bound() {
+    let place = Place::holding(BOWL);
+    place
+        .pasta("plan --pilot p.toml --target 0.05")
+        .assert()
+        .code(0)
+        .stdout(contains("A forecast, not a bound"))
+        .stdout(contains("worst case"))
+        .stdout(contains("lower bound"));
+    let outlook = place.json("plan --pilot p.toml --samples 50000", 0);
+    assert_eq!(outlook["target"], 0.1);
+    assert!(outlook["pilot"]["samples"].as_u64().unwrap() <= 50_000);
+    let forecast = |key: &str| outlook["forecast"][key].as_f64().unwrap();
+    assert!(forecast("low") < forecast("middle") && forecast("middle") < forecast("high"));
+    assert_eq!(place.json("plan --pilot p.toml --samples 500", 0)["forecast"], Value::Null);
+    let cases = [
+        ("plan --pilot p.toml --mu 1", "--mu has no place beside --pilot"),
+        ("plan --pilot none.toml", "none.toml"),
+        ("plan smooth --pilot p.toml", "cannot be used with"),
+        ("plan --pilot p.toml --target -1", "target must be finite and not negative"),
+    ];
+    for (words, message) in cases {
+        place.pasta(words).assert().code(2).stderr(contains(message));
+    }
+}
