@@ -11,6 +11,9 @@
 //! draws -> oracle -> estimator -+
 //!                               +-> algorithm -> walk -> trace
 //! recipe -> schedule -----------+
+//!
+//! oracle -> certificate -> walk (stop rule) -> forecast
+//! oracle -> calibrate
 //! ```
 //!
 //! # A dozen lines: your own oracle

@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     /// The point: numbers with commas between, or @FILE with a JSON list of numbers [default: the point of DIR]
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     at: Option<String>,
-    /// eps: certify |grad f(x)| <= EPS [default: that of the file's [certificate] or recipe]
+    /// eps: certify |grad f(x)| <= EPS [default: that of the file, in its table certificate or its recipe]
     #[arg(long, value_name = "EPS", allow_hyphen_values = true, value_parser = number)]
     target: Option<f64>,
     /// The probability with which the answer may be wrong
@@ -73,7 +73,7 @@ struct SelfTestFlags {
     output: Option<PathBuf>,
 }
 
-/// On what the certificate may rest; without any, on the growth and floor of [noise], as declared by the file.
+/// On what the certificate may rest; without any, on the growth and floor of the table `noise`, as declared by the file.
 #[derive(Args)]
 #[group(multiple = true)]
 struct GradeFlags {

@@ -46,25 +46,22 @@ fn answer(problem: &Problem, x: &[f64], target: f64, arguments: &Arguments) -> R
     let signals = Signals::register()?;
     let watch = Watch { signals: &signals, bar: ProgressBar::new_spinner() };
     let grade = arguments.grade.grade(problem, x);
-    let found = match arguments.moreau.moreau {
-        Some(lambda) => {
-            let request = MoreauRequest {
-                lambda,
-                rho: arguments.moreau.rho.unwrap_or_default(),
-                target,
-                delta: arguments.delta,
-                grade,
-                points: arguments.moreau.points.unwrap_or(POINTS),
-                budget: arguments.budget,
-            };
-            Found::Moreau(watch.moreau(problem, x, request)?)
-        }
-        None => {
-            let request =
-                Request { target, delta: arguments.delta, grade, budget: arguments.budget, guess: None };
-            let certificate = watch.gradient(problem, x, request)?;
-            Found::Gradient { certificate, gaps: arguments.consequences.gaps(&certificate)? }
-        }
+    let found = if let Some(lambda) = arguments.moreau.moreau {
+        let request = MoreauRequest {
+            lambda,
+            rho: arguments.moreau.rho.unwrap_or_default(),
+            target,
+            delta: arguments.delta,
+            grade,
+            points: arguments.moreau.points.unwrap_or(POINTS),
+            budget: arguments.budget,
+        };
+        Found::Moreau(watch.moreau(problem, x, request)?)
+    } else {
+        let request =
+            Request { target, delta: arguments.delta, grade, budget: arguments.budget, guess: None };
+        let certificate = watch.gradient(problem, x, request)?;
+        Found::Gradient { certificate, gaps: arguments.consequences.gaps(&certificate)? }
     };
     if let Some(exit) = signals.received() {
         return Ok(exit);

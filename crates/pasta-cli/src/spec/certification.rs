@@ -1,4 +1,4 @@
-//! The table [certificate]: how a run is to be certified.
+//! The table `certificate`: how a run is to be certified.
 
 use pasta_opt::certificate::{Grade, RequestError};
 use pasta_opt::forecast::Forecast;
@@ -9,7 +9,7 @@ use super::method::Method;
 use super::section::{SAMPLES, Section};
 use crate::error::Failure;
 
-/// The table [certificate].
+/// The table `certificate`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Certification {
     /// Without the budget, which is the run's.
@@ -109,7 +109,7 @@ pub(crate) fn declared_noise(oracle: &Noisy) -> Grade {
     }
 }
 
-/// What a certificate rests on: what the table says, or else what [noise] says about the noise.
+/// What a certificate rests on: what the table says, or else what the table `noise` says about the noise.
 fn read_grade(section: Option<&Section<'_>>, oracle: &Noisy) -> Result<Grade, Failure> {
     let of_problem = declared_noise(oracle);
     let Some(section) = section else { return Ok(of_problem) };

@@ -1,4 +1,4 @@
-//! The table [recipe]: which method, with which constants, and why its promise may fail.
+//! The table `recipe`: which method, with which constants, and why its promise may fail.
 
 use pasta_opt::baseline::{Baseline, Rule, Settings};
 use pasta_opt::objective::Measure;
@@ -15,7 +15,7 @@ use crate::error::Failure;
 pub(crate) enum Method {
     /// A recipe, with its constants and its plan. `doubts` are reasons why its promise may not hold for this problem;
     /// that some of its constants are only `estimated` is one.
-    Recipe { constants: Constants, plan: Plan, doubts: Vec<String>, estimated: Vec<Constant> },
+    Recipe { constants: Box<Constants>, plan: Box<Plan>, doubts: Vec<String>, estimated: Vec<Constant> },
     /// A named special case of Algorithm 1, without a promise.
     Named { name: &'static str, schedule: Schedule },
     /// A baseline, without a promise.
@@ -46,7 +46,7 @@ impl Method {
         let Self::Recipe { constants, plan, .. } = self else { return Ok(None) };
         let row = recipe::find(plan.recipe).filter(|_| plan.guarantee.measure == Measure::GradientSquared);
         let Some(row) = row else { return Ok(None) };
-        let mut constants = *constants;
+        let mut constants = **constants;
         constants.set(Constant::Target, target);
         row.plan(&constants).map(|plan| Some(plan.schedule))
     }
@@ -158,7 +158,7 @@ fn read_recipe(
     plan.schedule.check().map_err(|error| section.complain("", &format!("{}: {error}", row.name)))?;
     let mut doubts = if given.is_some() { doubts(row, oracle, &constants, &proved) } else { Vec::new() };
     doubts.extend(estimates(&estimated));
-    Ok(Method::Recipe { constants, plan, doubts, estimated })
+    Ok(Method::Recipe { constants: Box::new(constants), plan: Box::new(plan), doubts, estimated })
 }
 
 /// Points at the constant that is to blame, in its flag, its table or its section; where none is, at the

@@ -126,7 +126,7 @@ pub(crate) struct Overrides {
     /// Target accuracy of the recipe.
     #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
     pub(crate) target: Option<f64>,
-    /// Stop when |grad f| <= EPS is certified by fresh samples (as the table [certificate] of the file does).
+    /// Stop when |grad f| <= EPS is certified by fresh samples (as the table certificate of the file does).
     #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
     pub(crate) certify: Option<f64>,
     /// Folder for trace, checkpoint and result; a relative one is taken from where you are.
@@ -147,7 +147,7 @@ pub(crate) fn read_problem(path: &Path, overrides: &Overrides) -> Result<Problem
     problem(&root(&name, &text, &document)?, overrides)
 }
 
-/// The target that a file has for the norm of the gradient, in its [certificate] or its recipe.
+/// The target that a file has for the norm of the gradient, in its table `certificate` or its recipe.
 pub(crate) fn certificate_target(path: &Path) -> Result<Option<f64>, Failure> {
     let spec = read(path, &Overrides::default())?;
     Ok(spec.certification.map(|certification| certification.rule.target).or(spec.method.gradient_target()))

@@ -203,7 +203,7 @@ impl<'o> Certifier<'o> {
             target: averaged.norm_for(*reach),
             delta: request.delta,
             grade: averaged.grade(request.grade, *variance),
-            budget: request.budget.map(|budget| budget.saturating_sub(*searched) / answer.points as u128),
+            budget: request.budget.map(|budget| budget.saturating_sub(*searched) / u128::from(answer.points)),
             guess: None,
         };
         let nowhere = vec![0.0; averaged.dim()];

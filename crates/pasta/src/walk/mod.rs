@@ -79,13 +79,13 @@ pub trait Walk {
     /// assert!(end.ledger.samples < 5_000_000); // the recipe's worst case is 45 million
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    fn certified<'o>(
+    fn certified(
         self,
-        oracle: &'o dyn Oracle,
+        oracle: &dyn Oracle,
         rule: StopRule,
         seed: u64,
         progress: Option<Progress>,
-    ) -> Result<Certified<'o, Self>, RequestError>
+    ) -> Result<Certified<'_, Self>, RequestError>
     where
         Self: Sized,
     {
