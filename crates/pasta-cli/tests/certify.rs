@@ -328,3 +328,17 @@ fn a_forecast_is_labelled_beside_worst_case_and_lower_bound() {
         place.pasta(words).assert().code(2).stderr(contains(message));
     }
 }
+
+#[test]
+fn the_examples_of_the_help_run() {
+    let place = Place::holding(BOWL);
+    let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let help = String::from_utf8(place.pasta("certify --help").output().unwrap().stdout).unwrap();
+    let examples: Vec<_> = help.lines().filter_map(|line| line.trim().strip_prefix("pasta ")).collect();
+    assert!(examples.len() >= 6, "{help}");
+    for example in examples.iter().filter(|example| !example.contains("--self-test")) {
+        // They name files as seen from the root of the project, and a folder that need not stay there.
+        let words = example.replace("examples/", &format!("{}/examples/", root.display()));
+        place.pasta(&words).assert().code(0);
+    }
+}

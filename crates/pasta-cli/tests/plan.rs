@@ -560,7 +560,14 @@ fn the_examples_of_the_help_run() {
     let examples: Vec<_> = help.lines().filter_map(|line| line.strip_prefix("  pasta plan ")).collect();
     assert!(examples.len() >= 3, "{help}");
     for example in examples {
-        pasta(example).assert().success().stdout(predicate::str::is_empty().not()).stderr("");
+        // They name files as seen from the root of the project.
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+        pasta(example)
+            .current_dir(root)
+            .assert()
+            .success()
+            .stdout(predicate::str::is_empty().not())
+            .stderr("");
     }
 }
 

@@ -140,7 +140,7 @@ pub(crate) fn read(path: &Path, overrides: &Overrides) -> Result<Spec, Failure> 
     parse(&name, &text, overrides)
 }
 
-/// Reads what a problem file says of the problem. It need not have a [recipe], and what it has is not looked at.
+/// Reads what a problem file says of the problem. It need not have a table `recipe`, and what it has is not looked at.
 pub(crate) fn read_problem(path: &Path, overrides: &Overrides) -> Result<Problem, Failure> {
     let (name, text) = load(path)?;
     let document = open(&name, &text)?;
