@@ -30,7 +30,7 @@
 
 use serde::Serialize;
 
-use crate::certificate::moments::Draws;
+use crate::certificate::means::Draws;
 use crate::certificate::{Grade, RequestError};
 use crate::draws::Role;
 use crate::oracle::{Oracle, OracleError};

@@ -53,6 +53,7 @@ mod exact;
 pub mod forecast;
 pub mod hard;
 mod kernels;
+mod moments;
 pub mod objective;
 pub mod oracle;
 pub mod prelude;

@@ -4,7 +4,6 @@ mod block;
 mod findings;
 mod page;
 
-use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -17,7 +16,7 @@ use crate::error::{Exit, Failure};
 use crate::report;
 use crate::signals::Signals;
 use crate::spec::{self, Overrides, Problem};
-use crate::talk::say;
+use crate::talk::{answer, say};
 use crate::threads::with_threads;
 
 /// The long help.
@@ -85,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             report::write(folder, "constants.toml", &findings.constants)?;
             report::write(folder, "index.html", &page::page(&findings).html()?)?;
         }
-        print(&if *json { findings.json().to_string() } else { findings.text() })
+        answer(&if *json { findings.json().to_string() } else { findings.text() }).map(|()| Exit::Done)
     })
 }
 
@@ -108,15 +107,5 @@ fn measure(problem: &Problem, budget: u64, signals: &Signals) -> Result<Option<C
         Err(error @ CalibrationError::Budget { .. }) => Err(Failure::input(format!("--budget: {error}"))),
         Err(error @ CalibrationError::Oracle(_)) => Err(Failure::system(error)),
         Err(error) => Err(Failure::input(error)),
-    }
-}
-
-fn print(text: &str) -> Result<Exit, Failure> {
-    match writeln!(io::stdout().lock(), "{text}") {
-        // Whoever reads has read enough.
-        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::system(format!("cannot write to the standard output: {cause}")))
-        }
-        _ => Ok(Exit::Done),
     }
 }

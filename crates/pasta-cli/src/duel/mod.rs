@@ -6,7 +6,6 @@ mod findings;
 mod instance;
 mod page;
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use bout::{Limits, Run};
@@ -20,6 +19,7 @@ use rayon::prelude::*;
 use crate::error::{Exit, Failure};
 use crate::report;
 use crate::spec::sample_count;
+use crate::talk::answer;
 
 /// Pit methods against the hard instance of a lower bound
 ///
@@ -129,7 +129,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         let page = page::page(&findings, arguments.command()).html()?;
         findings.page = Some(report::write(folder, "index.html", &page)?);
     }
-    say(&if arguments.json { findings.json()? } else { findings.text() })?;
+    answer(&if arguments.json { findings.json()? } else { findings.text() })?;
     let diverged = findings.methods.iter().any(|outcome| outcome.verdict == Verdict::Diverged);
     Ok(if diverged && arguments.method.is_some() { Exit::Diverged } else { Exit::Done })
 }
@@ -221,15 +221,5 @@ impl Arguments {
         words.extend(self.budget.map(|budget| format!("--budget {}", budget as f64)));
         words.push("--output duel".to_owned());
         words.join(" ")
-    }
-}
-
-fn say(text: &str) -> Result<(), Failure> {
-    match writeln!(io::stdout().lock(), "{text}") {
-        // Whoever reads has read enough.
-        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::system(format!("cannot write to the standard output: {cause}")))
-        }
-        _ => Ok(()),
     }
 }

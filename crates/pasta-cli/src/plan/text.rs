@@ -1,12 +1,11 @@
 //! Numbers and tables for people, objects for programs.
 
-use std::io::{self, Write};
-
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use pasta_opt::recipe::{Constant, Constants};
 use serde::{Serialize, Serializer};
 
 use crate::error::{Exit, Failure};
+use crate::talk::answer;
 
 /// An answer that can be printed either way.
 pub(crate) trait Report: Serialize {
@@ -19,12 +18,7 @@ const WIDTH: u16 = 80;
 /// Prints an answer to stdout.
 pub(crate) fn print(report: &impl Report, as_json: bool) -> Result<Exit, Failure> {
     let text = if as_json { serde_json::to_string(report).map_err(Failure::system)? } else { report.text() };
-    match writeln!(io::stdout().lock(), "{text}") {
-        // Nobody listens any more: not our failure.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
-        Err(error) => Err(Failure::system(format!("stdout: {error}"))),
-        Ok(()) => Ok(Exit::Done),
-    }
+    answer(&text).map(|()| Exit::Done)
 }
 
 /// Lines of a label and a value.

@@ -25,6 +25,7 @@ use indicatif::ProgressBar;
 
 use crate::error::{Exit, Failure};
 use crate::report;
+use crate::talk::answer;
 use finding::{Claim, Finding};
 use page::Findings;
 
@@ -120,7 +121,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         findings.push((claim, measured(claim, &setting)?));
     }
     let path = write(&arguments.output, &findings, &setting)?;
-    say(&if arguments.json {
+    answer(&if arguments.json {
         page::results(&findings, &setting).to_string()
     } else {
         format!("{}\n\nThe page: {}", page::summary(&findings, |claim| claim.name).text(), path.display())
@@ -167,16 +168,6 @@ fn write(folder: &Path, findings: &Findings, setting: &Setting) -> Result<PathBu
         .map_err(|cause| Failure::system(format!("cannot write the results as JSON: {cause}")))?;
     report::write(folder, "results.json", &(results + "\n"))?;
     report::write(folder, "index.html", &page::page(findings, setting).html()?)
-}
-
-fn say(text: &str) -> Result<(), Failure> {
-    match writeln!(io::stdout().lock(), "{text}") {
-        // Whoever reads has read enough.
-        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::system(format!("cannot write to the standard output: {cause}")))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn verdict(findings: &Findings, page: &Path) -> Result<Exit, Failure> {

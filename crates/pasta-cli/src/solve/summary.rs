@@ -1,7 +1,5 @@
 //! What a run did, as a table for people and an object for machines.
 
-use std::io::{self, Write};
-
 use comfy_table::{ContentArrangement, Table, presets};
 use pasta_opt::forecast::Forecast;
 use pasta_opt::objective::Measure;
@@ -13,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::error::Failure;
 use crate::spec::{Method, Spec};
+use crate::talk::answer;
 
 /// The end of a run.
 pub(super) struct Summary<'s> {
@@ -148,11 +147,7 @@ impl<'s> Summary<'s> {
 
     pub(super) fn print(&self, as_json: bool) -> Result<(), Failure> {
         let text = if as_json { self.json().to_string() } else { self.table().trim_fmt() };
-        match writeln!(io::stdout().lock(), "{text}") {
-            // Nobody listens any more: not our failure.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            other => other.map_err(|error| Failure::system(format!("stdout: {error}"))),
-        }
+        answer(&text)
     }
 
     fn table(&self) -> Table {

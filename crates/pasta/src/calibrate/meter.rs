@@ -7,7 +7,8 @@ use rayon::prelude::*;
 use super::CalibrationError;
 use super::estimate::BLOCKS;
 use crate::draws::{Address, Role};
-use crate::kernels::{squared_distance, squared_norm};
+use crate::kernels::squared_norm;
+use crate::moments::Moments;
 use crate::oracle::{Batch, Ledger, Oracle, OracleError};
 
 /// Samples of each block between two looks at the outside world.
@@ -140,18 +141,20 @@ pub(super) fn minus(x: &[f64], y: &[f64]) -> Vec<f64> {
     x.iter().zip(y).map(|(x, y)| x - y).collect()
 }
 
-/// Mean and scatter of the gradients of a block, by Welford's recursion, which keeps a variance of exactly zero.
+/// Mean and variance of the gradients of a block.
 #[derive(Debug, Clone)]
-pub(super) struct Moments {
-    count: u64,
-    pub(super) mean: Vec<f64>,
-    scatter: f64,
+pub(super) struct Gradients {
+    moments: Moments,
     gradient: Vec<f64>,
 }
 
-impl Moments {
+impl Gradients {
     pub(super) fn new(dim: usize) -> Self {
-        Self { count: 0, mean: vec![0.0; dim], scatter: 0.0, gradient: vec![0.0; dim] }
+        Self { moments: Moments::new(dim), gradient: vec![0.0; dim] }
+    }
+
+    pub(super) fn mean(&self) -> &[f64] {
+        &self.moments.mean
     }
 
     /// Adds g(x, xi).
@@ -162,18 +165,14 @@ impl Moments {
         batch: &Batch,
     ) -> Result<&[f64], OracleError> {
         oracle.sum(x, batch, &mut self.gradient)?;
-        self.count += 1;
-        let n = self.count as f64;
-        let before = squared_distance(&self.gradient, &self.mean);
-        self.mean.iter_mut().zip(&self.gradient).for_each(|(mean, g)| *mean += (g - *mean) / n);
-        self.scatter += before * (n - 1.0) / n;
+        self.moments.add(&self.gradient);
         Ok(&self.gradient)
     }
 
     /// The unbiased estimate of E|g - grad f|^2, zero where it is no more than the rounding of the gradient.
     pub(super) fn variance(&self) -> f64 {
-        let variance = self.scatter / (self.count as f64 - 1.0).max(1.0);
-        if variance < ROUNDING2 * squared_norm(&self.mean) { 0.0 } else { variance }
+        let variance = self.moments.variance();
+        if variance < ROUNDING2 * squared_norm(self.mean()) { 0.0 } else { variance }
     }
 }
 

@@ -41,7 +41,7 @@ use crate::kernels::squared_norm;
 use crate::oracle::{Ledger, Oracle, OracleError};
 use curvature::Local;
 use estimate::BLOCKS;
-use meter::{Meter, Moments, along, normalise};
+use meter::{Gradients, Meter, along, normalise};
 use plan::Sizes;
 use ray::{Measured, Secant};
 
@@ -265,13 +265,13 @@ fn check(oracle: &dyn Oracle, start: &[f64]) -> Result<(), CalibrationError> {
 
 impl<'x> Start<'x> {
     fn look(meter: &mut Meter<'_>, x: &'x [f64], per_block: u64) -> Result<Self, CalibrationError> {
-        let mut blocks = vec![Moments::new(x.len()); BLOCKS];
+        let mut blocks = vec![Gradients::new(x.len()); BLOCKS];
         let samples = meter.draw(per_block);
         meter
             .each(samples, 1, &mut blocks, |oracle, block, batch| block.add(oracle, x, batch).map(|_| ()))?;
         let mut mean = vec![0.0; x.len()];
         for block in &blocks {
-            mean.iter_mut().zip(&block.mean).for_each(|(sum, g)| *sum += g / BLOCKS as f64);
+            mean.iter_mut().zip(block.mean()).for_each(|(sum, g)| *sum += g / BLOCKS as f64);
         }
         let variances: [f64; BLOCKS] = std::array::from_fn(|k| blocks[k].variance());
         let variance = variances.iter().sum::<f64>() / BLOCKS as f64;
@@ -354,7 +354,7 @@ fn growth(
     }
     let Some((_, measured, radius)) = largest else { return Ok((None, Found::AtStart)) };
     let point = along(start.x, radius, &measured.direction);
-    let mut blocks = vec![[Moments::new(start.x.len()), Moments::new(start.x.len())]; BLOCKS];
+    let mut blocks = vec![[Gradients::new(start.x.len()), Gradients::new(start.x.len())]; BLOCKS];
     let samples = meter.draw(per_block);
     meter.each(samples, 2, &mut blocks, |oracle, [at_start, there], batch| {
         at_start.add(oracle, start.x, batch)?;

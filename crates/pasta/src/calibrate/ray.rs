@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::estimate::{BLOCKS, Estimate};
-use super::meter::{Meter, Moments, Samples, along, dot, minus, normalise};
+use super::meter::{Gradients, Meter, Samples, along, dot, minus, normalise};
 use super::{CalibrationError, Start, finite};
 use crate::kernels::{squared_distance, squared_norm};
 
@@ -133,7 +133,7 @@ pub(super) struct Secant {
 }
 
 struct Block {
-    here: Moments,
+    here: Gradients,
     /// g at the point before.
     before: Vec<f64>,
     /// Sum of g(here) - g(before).
@@ -197,7 +197,7 @@ fn look(
 ) -> Result<([f64; BLOCKS], Option<Secant>), CalibrationError> {
     let d = x.len();
     let block =
-        || Block { here: Moments::new(d), before: vec![0.0; d], difference: vec![0.0; d], square: 0.0 };
+        || Block { here: Gradients::new(d), before: vec![0.0; d], difference: vec![0.0; d], square: 0.0 };
     let mut blocks: Vec<_> = (0..BLOCKS).map(|_| block()).collect();
     meter.each(samples, 1 + u32::from(before.is_some()), &mut blocks, |oracle, block, batch| {
         let here = block.here.add(oracle, x, batch)?;

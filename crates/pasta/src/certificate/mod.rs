@@ -21,7 +21,7 @@
 //! ```
 
 mod consequence;
-pub(crate) mod moments;
+pub(crate) mod means;
 pub mod moreau;
 mod sequential;
 

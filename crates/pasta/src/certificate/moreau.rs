@@ -35,12 +35,13 @@
 
 use serde::Serialize;
 
-use super::moments::{Draws, Moments};
+use super::means::Draws;
 use super::{
     Grade, Request, RequestError, StartCertificateError, Verdict, check_point, demand, percent, rounded_up,
 };
 use crate::draws::Role;
 use crate::kernels::{squared_distance, squared_norm, update_mean};
+use crate::moments::Moments;
 use crate::oracle::{Batch, Oracle, OracleError};
 
 /// What is asked: is |grad phi_{1/lambda}(x)| at most the target?

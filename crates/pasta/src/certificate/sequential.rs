@@ -1,9 +1,10 @@
 //! The sequential certificate: draw, shrink, bound, look again.
 
-use super::moments::{Draws, Moments};
+use super::means::Draws;
 use super::{Certificate, Grade, Named, Request, StartCertificateError, Verdict};
 use crate::draws::Role;
 use crate::kernels::squared_norm;
+use crate::moments::Moments;
 use crate::oracle::{Oracle, OracleError};
 
 /// Sub-batches of the first track: s^2 v = 2 log(1/delta)/k must be below 1/100, and the more there are the

@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Advance, Stop, Walk};
-use crate::certificate::moments::{Draws, Moments};
+use crate::certificate::means::Draws;
 use crate::certificate::{
     Certificate, Certifier, Grade, Named, Request, RequestError, Verdict, delta_of_attempt, demand,
 };
 use crate::checkpoint::Checkpoint;
 use crate::draws::Role;
 use crate::kernels::squared_distance;
+use crate::moments::Moments;
 use crate::oracle::{Oracle, OracleError};
 use crate::state::State;
 
