@@ -16,7 +16,7 @@
 //! let rule = StopRule { target: 0.01, delta: 0.05, grade, share: 0.5, budget: None };
 //! let run = |target, seed| {
 //!     let recipe = Smooth { smoothness: 3.0, gap: 1.6, growth: 1.0, floor: 1.0, variance: None, target };
-//!     Ok::<_, Box<dyn std::error::Error>>(Pasta::start(&oracle, recipe.plan()?.schedule, &[1.2], seed)?)
+//!     Ok::<_, Box<dyn std::error::Error>>(Pasta::start(&oracle, recipe.plan()?.schedule.endless(), &[1.2], seed)?)
 //! };
 //! let pilot = Pilot::fly(&oracle, &[1.2], rule, 20_000, 1, run, || true)?;
 //! let forecast = pilot.forecast(0.01).ok_or("no run of the pilot arrived")?;
@@ -114,7 +114,9 @@ pub enum PilotError<E> {
 }
 
 impl Pilot {
-    /// Runs the pilot. `run` starts the method for a target and a seed; `go_on` is asked after every step.
+    /// Runs the pilot. `run` starts the method for a target and a seed, best with a schedule that is
+    /// [endless](crate::schedule::Schedule::endless): if only the runs counted that a short plan let be certified, the
+    /// forecast would be too low. `go_on` is asked after every step.
     ///
     /// The pilot's seed is none that a run should have: the two must not share samples.
     pub fn fly<W: Walk, E>(
@@ -152,8 +154,7 @@ impl Pilot {
             let certified = stop == Stop::Certified || certificates.is_certified();
             pilot.samples += samples;
             pilot.runs.push(PilotRun { target, samples, certified });
-            // A run that reached its planned end before it could be certified was too short for that: a finer one is
-            // longer.
+            // A run that reached its planned end uncertified tells nothing; a finer one is longer.
             if stop == Stop::OutOfBudget {
                 break;
             }

@@ -144,6 +144,15 @@ pub struct ScheduleError {
 }
 
 impl Schedule {
+    /// The same settings without an end: for a run that something else will stop, such as a certificate.
+    #[must_use]
+    pub fn endless(self) -> Self {
+        match self.epochs {
+            1 => Self { steps: MAX_COUNT, ..self },
+            _ => Self { epochs: MAX_COUNT, ..self },
+        }
+    }
+
     /// The number of steps of the whole run.
     pub fn total_steps(&self) -> u128 {
         u128::from(self.epochs) * u128::from(self.steps)

@@ -54,6 +54,8 @@ impl Spec {
             }
             (Method::Recipe { plan, .. }, None) => plan.schedule.clone(),
         };
+        // A coarse target has a short plan, which would end before it could be certified.
+        let schedule = if aim.is_some() { schedule.endless() } else { schedule };
         Ok(Box::new(Pasta::start(oracle, schedule, x0, seed).map_err(Failure::input)?))
     }
 
