@@ -311,7 +311,7 @@ fn ray_row(ray: &Ray) -> Vec<String> {
 }
 
 /// The diagnosis in plain words.
-pub(super) fn verdict(ray: &Ray) -> String {
+pub(crate) fn verdict(ray: &Ray) -> String {
     // Below a thousandth an exponent is a zero with a tail.
     let rounded = |e: f64| format!("{e:.1}").replace("-0.0", "0.0");
     let exponent = ray.exponent.map(|e| rounded(e.value));

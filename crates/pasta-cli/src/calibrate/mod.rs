@@ -9,7 +9,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use findings::Findings;
+pub(crate) use findings::verdict;
 use indicatif::{ProgressBar, ProgressStyle};
+pub(crate) use page::chart;
 use pasta_opt::calibrate::{Calibration, CalibrationError, Settings};
 
 use crate::error::{Exit, Failure};

@@ -45,7 +45,7 @@ fn lead(calibration: &Calibration) -> String {
 
 const TONES: [Tone; 4] = [Tone::Blue, Tone::Red, Tone::Green, Tone::Pink];
 
-fn chart(calibration: &Calibration) -> Chart {
+pub(crate) fn chart(calibration: &Calibration) -> Chart {
     let axis = |label: &str| Axis { label: label.into(), scale: Scale::Log, range: None };
     let mut series = vec![fit(calibration)];
     for (ray, tone) in calibration.rays.iter().zip(TONES.into_iter().cycle()) {

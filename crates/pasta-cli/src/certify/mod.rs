@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "EPS", allow_hyphen_values = true, value_parser = number)]
     target: Option<f64>,
     /// The probability with which the answer may be wrong
-    #[arg(long, value_name = "P", default_value_t = 0.05, allow_hyphen_values = true, value_parser = number)]
+    #[arg(long, value_name = "P", default_value_t = spec::DELTA, allow_hyphen_values = true, value_parser = number)]
     delta: f64,
     #[command(flatten)]
     grade: GradeFlags,

@@ -1,11 +1,17 @@
-//! What came out of the runs, and how it is told.
+//! What came out, and how it is told.
 
 use std::path::Path;
 
-use pasta_opt::prelude::*;
+use pasta_opt::calibrate::Calibration;
+use pasta_opt::forecast::Pilot;
 use serde::Serialize;
 
-use super::{Forecast, NOISE, RUNS, Round, Run, START, TARGET, broken};
+use super::certified::Certified;
+use super::cost::Predicted;
+use super::methods::{Outcome, outcomes};
+use super::noise::Diagnosed;
+use super::runs::Round;
+use super::{NOISE, RUNS, START, Setting, TARGET, broken};
 use crate::error::Failure;
 use crate::report::{Align, Column, Spread, Table, given, grouped, significant};
 
@@ -18,9 +24,11 @@ pub(super) struct Findings {
     target: f64,
     /// eps^2.
     goal: f64,
+    pub(super) diagnosed: Diagnosed,
+    pub(super) predicted: Predicted,
     methods: Vec<Outcome>,
-    predicted: Predicted,
     happened: Happened,
+    pub(super) certified: Certified,
 }
 
 #[derive(Serialize)]
@@ -33,60 +41,7 @@ struct Problem {
     floor: f64,
 }
 
-/// A method, as it is named and what it says of itself.
-#[derive(Serialize)]
-struct Method {
-    id: &'static str,
-    /// In a table.
-    name: &'static str,
-    /// In a sentence.
-    #[serde(skip)]
-    subject: &'static str,
-    step_size: f64,
-    /// In a table, in units of eps^2.
-    #[serde(skip)]
-    promise: &'static str,
-}
-
-/// What a method came to.
-#[derive(Serialize)]
-struct Outcome {
-    #[serde(flatten)]
-    method: Method,
-    /// Of one run. A forecast where there was none.
-    samples: f64,
-    /// The mean of |grad f|^2 over the iterates of a run; none if a run diverged or there was none.
-    measure: Option<Spread>,
-    diverged_runs: usize,
-    /// Over the runs that diverged.
-    diverged_at_step: Option<Spread>,
-    verdict: Verdict,
-}
-
-/// What the runs of a method say about the goal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-enum Verdict {
-    /// The mean is at most eps^2, with 95 % confidence.
-    Met,
-    /// It is more.
-    Missed,
-    /// The runs do not say.
-    Open,
-    /// Some runs left every bound behind.
-    Diverged,
-    NotRun,
-}
-
-/// PASTA before the run. Upper bounds, in expectation.
-#[derive(Serialize)]
-struct Predicted {
-    steps: u64,
-    samples: f64,
-    measure: f64,
-}
-
-/// PASTA after the run.
+/// PASTA after the runs to the planned end.
 #[derive(Serialize)]
 struct Happened {
     steps: Spread,
@@ -97,33 +52,41 @@ struct Happened {
 }
 
 impl Findings {
-    pub(super) fn new(forecast: &Forecast, seed: u64, rounds: &[Round]) -> Result<Self, Failure> {
+    pub(super) fn new(
+        setting: &Setting,
+        seed: u64,
+        calibration: &Calibration,
+        pilot: &Pilot,
+        rounds: &[Round],
+    ) -> Result<Self, Failure> {
         let over = |what: fn(&Round) -> f64| {
             Spread::of(rounds.iter().map(what)).ok_or_else(|| broken("there were no runs"))
         };
         let measure = over(|round| round.pasta.measure)?;
-        let Plan { schedule, guarantee, cost, .. } = &forecast.pasta;
+        let predicted = Predicted::new(setting, pilot);
         Ok(Self {
             seed,
             runs: RUNS,
             problem: Problem {
                 objective: "x^2/2 + sin^2 x",
                 start: START,
-                smoothness: forecast.smoothness,
-                gap: forecast.gap,
+                smoothness: setting.recipe.smoothness,
+                gap: setting.recipe.gap,
                 growth: NOISE.growth,
                 floor: NOISE.floor,
             },
             target: TARGET,
-            goal: forecast.goal(),
-            methods: outcomes(forecast, rounds),
-            predicted: Predicted { steps: schedule.steps, samples: cost.samples, measure: guarantee.bound },
+            goal: setting.goal(),
+            diagnosed: Diagnosed::new(setting, calibration),
+            methods: outcomes(setting, rounds),
             happened: Happened {
                 steps: over(|round| round.pasta.steps as f64)?,
                 samples: over(|round| round.pasta.samples as f64)?,
                 measure,
                 measure_interval: measure.interval(),
             },
+            certified: Certified::new(rounds, predicted.forecast),
+            predicted,
         })
     }
 
@@ -134,22 +97,23 @@ impl Findings {
     }
 
     pub(super) fn text(&self, path: &Path) -> String {
-        format!(
-            "{}\n\n{}\n{FOOTNOTE}\n\n{}\n{}\n\nPage with the curves: {}",
-            self.setting(),
-            self.comparison().text(),
-            self.forecast_check().text(),
-            self.envelope(),
-            path.display()
-        )
+        let statement = self.certified.first.as_ref().map_or("", |example| &example.statement);
+        let parts = [
+            self.problem(),
+            format!("{}\n{}", self.diagnosed.table().text(), self.diagnosed.verdict()),
+            self.predicted.table().text(),
+            format!("{}\n{FOOTNOTE}", self.comparison().text()),
+            format!("{}\n{statement}\n{}", self.certified.sentence(), self.certified.truth()),
+            self.check().text(),
+            format!("Page with the curves: {}", path.display()),
+        ];
+        parts.join("\n\n")
     }
 
-    pub(super) fn setting(&self) -> String {
-        let Problem { objective, start, smoothness, growth, floor, .. } = self.problem;
+    pub(super) fn problem(&self) -> String {
+        let Problem { objective, start, .. } = self.problem;
         format!(
-            "Minimise f(x) = {objective} (L = {smoothness}) from x_0 = {start}, when a sample of the gradient at \
-             x has variance\nB^2 |x - x_0|^2 + b^2 with B = {growth}, b = {floor}, until |grad f|^2 is at most \
-             eps^2 on average, eps = {}.",
+            "Minimise f(x) = {objective} from x_0 = {start} until |grad f| is at most eps = {}, with noisy gradients.",
             self.target
         )
     }
@@ -173,18 +137,19 @@ impl Findings {
         }
     }
 
-    pub(super) fn forecast_check(&self) -> Table {
-        let Self { predicted, happened, .. } = self;
+    /// All that was predicted beside what happened.
+    pub(super) fn check(&self) -> Table {
+        let Self { predicted, happened, certified, .. } = self;
+        let worst_case = &predicted.worst_case;
         let row = |what: &str, predicted: String, happened: String| vec![what.into(), predicted, happened];
         let (low, high) = happened.measure_interval;
-        let range = |spread: &Spread| {
-            let [least, greatest] = [spread.least, spread.greatest].map(|n| grouped(n.round() as u128));
-            if least == greatest {
-                least
-            } else {
-                format!("{} ({least} to {greatest})", grouped(spread.mean.round() as u128))
-            }
-        };
+        let to_certificate = certified.samples.as_ref().map_or_else(
+            || "-".into(),
+            |samples| match &certified.against_forecast {
+                Some(counts) => format!("{}; {}", range(samples), counts.words()),
+                None => range(samples),
+            },
+        );
         Table {
             caption: "PASTA, predicted and happened".into(),
             columns: vec![
@@ -193,15 +158,10 @@ impl Findings {
                 Column { name: "happened", align: Align::Left },
             ],
             rows: vec![
-                row("steps", grouped(predicted.steps.into()), range(&happened.steps)),
+                row("steps", grouped(worst_case.steps.into()), range(&happened.steps)),
                 row(
-                    "samples",
-                    format!("at most {}", significant(predicted.samples, 3)),
-                    range(&happened.samples),
-                ),
-                row(
-                    "mean |grad f|^2",
-                    format!("at most eps^2 = {}", given(predicted.measure)),
+                    "mean of |grad f|^2",
+                    format!("worst case: at most eps^2 = {}", given(worst_case.measure)),
                     format!(
                         "{} (95 % confidence: {} to {})",
                         significant(happened.measure.mean, 3),
@@ -209,145 +169,52 @@ impl Findings {
                         significant(high, 3)
                     ),
                 ),
+                row(
+                    "samples to the planned end",
+                    format!("worst case: at most {}", significant(worst_case.samples, 3)),
+                    format!("{}; 1/{} of it", range(&happened.samples), self.slack()),
+                ),
+                row(
+                    "samples to a certificate",
+                    format!("forecast: {}", predicted.forecast_range()),
+                    to_certificate,
+                ),
+                row(
+                    "false certificates",
+                    format!("at most {} %", given(100.0 * certified.delta)),
+                    format!("{} of {}", certified.mistaken, certified.succeeded),
+                ),
             ],
         }
     }
 
-    /// How far the forecast of the samples was from what was needed.
-    pub(super) fn envelope(&self) -> String {
-        format!(
-            "The forecast of the samples bounds every problem with these constants; this one took 1/{} of it.",
-            significant(self.predicted.samples / self.happened.samples.mean, 2)
-        )
+    /// How many times more the worst case is than what was needed.
+    fn slack(&self) -> String {
+        significant(self.predicted.worst_case.samples / self.happened.samples.mean, 2)
     }
 
-    /// What came out, in a sentence for each method that was run.
+    /// What came out, in a sentence for each method and one for the certificates.
     pub(super) fn sentences(&self) -> String {
-        let sentences: Vec<String> =
+        let mut sentences: Vec<String> =
             self.methods.iter().filter_map(|outcome| outcome.sentence(self.goal)).collect();
+        sentences.push(format!(
+            "{} of {} runs of it ended with a certificate, {} of them false.",
+            self.certified.succeeded,
+            self.certified.runs,
+            match self.certified.mistaken {
+                0 => "none".into(),
+                some => some.to_string(),
+            },
+        ));
         sentences.join(" ")
     }
 }
 
-pub(super) const PASTA: &str = "PASTA";
-pub(super) const CLASSICAL: &str = "SGD, eta = 1/L";
-pub(super) const BOUNDED: &str = "SGD, eta = eps^2/(2 L b^2)";
-
-fn outcomes(forecast: &Forecast, rounds: &[Round]) -> Vec<Outcome> {
-    let eta = |plan: &Plan| plan.schedule.eta.at(0);
-    let all = |run: fn(&Round) -> &Run| -> Vec<&Run> { rounds.iter().map(run).collect() };
-    let outcome = |method, runs: &[&Run]| Outcome::new(method, runs, forecast.goal());
-    let pasta =
-        Method { id: "pasta", name: PASTA, subject: PASTA, step_size: eta(&forecast.pasta), promise: "<= 1" };
-    let classical = Method {
-        id: "sgd-classical",
-        name: CLASSICAL,
-        subject: "SGD with eta = 1/L",
-        step_size: 1.0 / forecast.smoothness,
-        promise: "none",
-    };
-    let bounded = Method {
-        id: "sgd-bounded",
-        name: BOUNDED,
-        subject: "SGD with eta = eps^2/(2 L b^2)",
-        step_size: eta(&forecast.bounded),
-        promise: "<= 1 (*)",
-    };
-    let patient = Method {
-        id: "sgd-bounded-same-samples",
-        name: "same, with PASTA's samples",
-        subject: "The same with as many samples as PASTA",
-        ..bounded
-    };
-    let horizon = Method {
-        id: "sgd-horizon",
-        name: "SGD, tuned to its horizon",
-        subject: "SGD tuned to its horizon",
-        step_size: eta(&forecast.horizon),
-        promise: "<= 1",
-    };
-    vec![
-        outcome(pasta, &all(|round| &round.pasta)),
-        outcome(classical, &all(|round| &round.classical)),
-        outcome(bounded, &all(|round| &round.bounded)),
-        outcome(patient, &all(|round| &round.patient)),
-        Outcome { samples: forecast.horizon.cost.samples, ..outcome(horizon, &[]) },
-    ]
+/// The mean of counts, and from where to where they go.
+fn range(counts: &Spread) -> String {
+    let [least, mean, greatest] =
+        [counts.least, counts.mean, counts.greatest].map(|n| grouped(n.round() as u128));
+    if least == greatest { least } else { format!("{mean} ({least} to {greatest})") }
 }
 
 pub(super) const FOOTNOTE: &str = "(*) if no sample were noisier than at the start.";
-
-impl Verdict {
-    fn new(measure: Option<Spread>, diverged: usize, goal: f64) -> Self {
-        match measure.map(|spread| spread.interval()) {
-            _ if diverged > 0 => Self::Diverged,
-            Some((_, high)) if high <= goal => Self::Met,
-            Some((low, _)) if low > goal => Self::Missed,
-            Some(_) => Self::Open,
-            None => Self::NotRun,
-        }
-    }
-}
-
-impl Outcome {
-    fn new(method: Method, runs: &[&Run], goal: f64) -> Self {
-        let diverged: Vec<f64> = runs.iter().filter_map(|run| run.diverged).map(|step| step as f64).collect();
-        let measure = Spread::of(runs.iter().map(|run| run.measure)).filter(|_| diverged.is_empty());
-        Self {
-            method,
-            samples: Spread::of(runs.iter().map(|run| run.samples as f64)).map_or(0.0, |spread| spread.mean),
-            measure,
-            diverged_runs: diverged.len(),
-            verdict: Verdict::new(measure, diverged.len(), goal),
-            diverged_at_step: Spread::of(diverged),
-        }
-    }
-
-    fn row(&self, goal: f64) -> Vec<String> {
-        let ratio = |value: f64| significant(value / goal, 3);
-        let samples = if self.samples < 1e9 {
-            grouped(self.samples.round() as u128)
-        } else {
-            significant(self.samples, 3)
-        };
-        let (mean, range) = match self.measure {
-            Some(spread) => {
-                (ratio(spread.mean), format!("{} to {}", ratio(spread.least), ratio(spread.greatest)))
-            }
-            None => ("-".into(), "-".into()),
-        };
-        vec![self.method.name.into(), samples, mean, range, self.method.promise.into(), self.verdict()]
-    }
-
-    fn verdict(&self) -> String {
-        match (self.verdict, self.diverged_at_step) {
-            (Verdict::Met, _) => "target met".into(),
-            (Verdict::Missed, _) => "target missed".into(),
-            (Verdict::Open, _) => "too close to call".into(),
-            (Verdict::NotRun, _) => "forecast, not run".into(),
-            (Verdict::Diverged, at) => match at {
-                Some(at) => format!(
-                    "diverged in {} of {RUNS} (step {} to {})",
-                    self.diverged_runs, at.least, at.greatest
-                ),
-                None => "diverged".into(),
-            },
-        }
-    }
-
-    fn sentence(&self, goal: f64) -> Option<String> {
-        let (subject, runs) = (self.method.subject, RUNS);
-        let ratio = significant(self.measure.map_or(f64::NAN, |spread| spread.mean / goal), 2);
-        match self.verdict {
-            Verdict::Met => Some(format!("{subject} met the target, at {ratio} eps^2.")),
-            Verdict::Missed => Some(format!("{subject} missed the target, at {ratio} eps^2.")),
-            Verdict::Open => {
-                Some(format!("{subject} came too close to the target to call, at {ratio} eps^2."))
-            }
-            Verdict::Diverged => {
-                Some(format!("{subject} diverged in {} of {runs} runs.", self.diverged_runs))
-            }
-            Verdict::NotRun => None,
-        }
-    }
-}

@@ -27,6 +27,8 @@ pub(crate) enum Part {
     Text(String),
     /// Something to type, letter for letter.
     Command(String),
+    /// What the program said, letter for letter.
+    Quote(String),
     Figure(Chart),
     Table(Table),
     /// A table whose rows lead to the sections with these headings.
@@ -97,6 +99,7 @@ impl Section {
             .map(|part| match part {
                 Part::Text(text) => context! { text => text },
                 Part::Command(command) => context! { command => command },
+                Part::Quote(quote) => context! { quote => quote },
                 Part::Figure(chart) => context! { chart => chart.value() },
                 Part::Table(table) => context! { table => table.value(&[]) },
                 Part::Contents { table, headings } => {
@@ -140,6 +143,7 @@ mod tests {
         let parts = vec![
             Part::Text(nasty.clone()),
             Part::Command(nasty.clone()),
+            Part::Quote(nasty.clone()),
             Part::Figure(chart),
             Part::Table(table),
         ];
@@ -150,7 +154,7 @@ mod tests {
     fn all_text_is_escaped() {
         let html = page().html().unwrap();
         assert!(!html.contains("<b>") && !html.contains("<i>"), "{html}");
-        assert!(html.matches("&lt;b&gt;&amp;").count() >= 12, "{html}");
+        assert!(html.matches("&lt;b&gt;&amp;").count() >= 13, "{html}");
     }
 
     #[test]

@@ -36,8 +36,10 @@ impl Certification {
 
 /// Samples of the pilot before a certified run, unless the file says otherwise.
 pub(crate) const PILOT: u128 = 100_000;
-const DELTA: f64 = 0.05;
-const SHARE: f64 = 0.5;
+/// How often a certificate may be wrong, unless the file says otherwise.
+pub(crate) const DELTA: f64 = 0.05;
+/// Which part of all samples certificates may take, likewise.
+pub(crate) const SHARE: f64 = 0.5;
 const KURTOSIS: f64 = 100.0;
 
 pub(super) fn read_certification(

@@ -7,7 +7,7 @@ mod section;
 use std::path::{Path, PathBuf};
 
 use certification::read_certification;
-pub(crate) use certification::{Certification, Flown, PILOT, declared_noise};
+pub(crate) use certification::{Certification, DELTA, Flown, PILOT, SHARE, declared_noise};
 use method::read_method;
 pub(crate) use method::{Method, proved_by};
 use pasta_opt::algorithm::Pasta;
