@@ -177,7 +177,7 @@ fn bad_questions_are_refused_with_a_hint() {
         ("certify p.toml --at 1,x", "expected numbers with commas between"),
         ("certify p.toml --at nan", "the point must be finite"),
         ("certify p.toml --at @none.json", "none.json"),
-        ("certify p.toml --at 0 --delta 0", "delta must be strictly between 0 and 1"),
+        ("certify p.toml --at 0 --delta 0", "delta must be at least 1e-100 and below 1"),
         ("certify p.toml --at 0 --target 0", "target must be positive"),
         ("certify p.toml --at 0 --variance -1", "variance must be finite, at least 0"),
         ("certify p.toml --at 0 --variance 1 --kurtosis", "cannot be used with"),

@@ -81,9 +81,9 @@ const RUNG: f64 = std::f64::consts::SQRT_2;
 const COUNTED: usize = 5;
 /// The exponent of the power law and how far it may be from that, before any run; from the theory of the certificate.
 const EXPONENT: f64 = 2.0;
-const EXPONENT_SPREAD: f64 = 0.3;
+const EXPONENT_SPREAD: f64 = 0.2;
 /// The standard deviation of the logarithm of a run's cost around the law.
-const RUN_SPREAD: f64 = 0.5;
+const RUN_SPREAD: f64 = 0.65;
 /// The tenth part of a normal law lies beyond this.
 const TENTH: f64 = 1.2816;
 
@@ -193,6 +193,7 @@ impl Pilot {
         let variance = RUN_SPREAD.powi(2) * (1.0 + 1.0 / count) + far * far / precision;
         let [low, middle, high] =
             [-TENTH, 0.0, TENTH].map(|z| (middle + z * variance.sqrt()).exp().max(self.floor));
-        Some(Forecast { low, middle, high })
+        // Beyond that nothing was learned, but that it is far.
+        (high < 1e30).then_some(Forecast { low, middle, high })
     }
 }

@@ -137,7 +137,7 @@ fn a_budget_is_never_overdrawn_and_its_end_is_told() {
         }
     }
     let nothing = certify(&oracle, 0.05, Request { budget: Some(0), ..request(DECLARED) }, 1);
-    assert_eq!(nothing.statement(), "no bound: too few samples were allowed");
+    assert_eq!(nothing.statement(), "no bound: there were too few samples for one");
 }
 
 #[test]
@@ -190,10 +190,10 @@ fn requests_that_mean_nothing_are_refused_with_the_number() {
     let base = request(DECLARED);
     assert_eq!(
         refuse(Request { target: 0.0, ..base }, &[0.0]),
-        "certificate: target must be positive and finite, but is 0"
+        "certificate: target must be positive, from 1e-100 to 1e100, but is 0"
     );
     assert!(
-        refuse(Request { delta: 1.0, ..base }, &[0.0]).contains("delta must be strictly between 0 and 1")
+        refuse(Request { delta: 1.0, ..base }, &[0.0]).contains("delta must be at least 1e-100 and below 1")
     );
     assert!(refuse(Request { grade: Grade::Variance(-1.0), ..base }, &[0.0]).contains("variance"));
     assert!(refuse(Request { grade: Grade::Kurtosis(0.5), ..base }, &[0.0]).contains("kurtosis"));
@@ -308,7 +308,7 @@ fn growth_and_floor_declare_the_variance_at_the_point() {
     let of = |grade| Certifier::start(&oracle, &x, request(grade), 1, 0).unwrap().finish().unwrap();
     let (by_growth, by_variance) = (of(grade), of(Grade::Variance(grade.declared_variance().unwrap())));
     assert_eq!(by_growth.bound, by_variance.bound);
-    assert!(by_growth.statement().contains("B^2 |x - x0|^2 + b^2 = 36.2836 at x (B = 2, b = 1, declared)"));
+    assert!(by_growth.statement().contains("B^2 |x - x0|^2 + b^2 = 36.284 at x (B = 2, b = 1, declared)"));
 }
 
 #[test]
@@ -356,4 +356,48 @@ fn a_printed_bound_is_never_below_the_bound() {
         let shown: f64 = shown.parse().unwrap();
         assert!(shown >= bound * (1.0 - 1e-12) && shown <= bound * (1.0 + 1.01e-4), "{bound} {shown}");
     }
+}
+
+#[test]
+fn an_event_that_has_not_happened_yet_does_not_make_a_gradient_look_large() {
+    // Until the event happens all samples agree, on the wrong gradient.
+    let oracle = oracle(Tail::TwoPoint { probability: 1e-4 }, 1);
+    let gives_up = |seed: &u64| {
+        certify(&oracle, -0.005, Request { target: 0.01, ..request(DECLARED) }, *seed).verdict
+            == Verdict::Above
+    };
+    let above = (0..200u64).into_par_iter().filter(gives_up).count();
+    assert!(above <= 10, "{above} of 200");
+}
+
+#[test]
+fn a_normal_approximation_is_about_right_on_normal_noise() {
+    let wrong = |seed: &u64| {
+        let oracle = oracle(Tail::Gaussian, 1);
+        certify(&oracle, 1.02 * TARGET, request(Grade::Approximate), *seed).verdict == Verdict::Likely
+    };
+    let wrong = (0..1000u64).into_par_iter().filter(wrong).count();
+    // About 5 %: more than 7 % of 1000 would refute that at the level 1 %.
+    assert!(wrong <= 70, "{wrong} of 1000");
+}
+
+#[test]
+fn a_target_out_of_reach_is_refused_with_what_it_would_take() {
+    let oracle = oracle(Tail::Gaussian, 1);
+    let refuse = |target, variance| {
+        let request = Request { target, ..request(Grade::Variance(variance)) };
+        Certifier::start(&oracle, &[0.0], request, 1, 0).unwrap_err().to_string()
+    };
+    assert!(refuse(1e-12, 1.0).contains("it would take some 3."), "{}", refuse(1e-12, 1.0));
+    assert!(refuse(1e-100, 1.0).contains("samples; a larger target takes fewer"));
+    assert!(refuse(1e-101, 1.0).contains("from 1e-100 to 1e100"));
+    assert!(refuse(0.1, 1e300).contains("samples"));
+}
+
+#[test]
+fn no_confidence_is_rounded_up_to_certainty() {
+    let oracle = oracle(Tail::Gaussian, 1);
+    let of = |delta| certify(&oracle, 0.03, Request { delta, ..request(DECLARED) }, 1).statement();
+    assert!(of(1e-13).starts_with("With probability at least 1 - 1e-13 over"), "{}", of(1e-13));
+    assert!(of(1e-4).starts_with("With probability at least 99.99 % over"), "{}", of(1e-4));
 }

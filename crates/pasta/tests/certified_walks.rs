@@ -4,7 +4,6 @@
 use pasta_opt::forecast::Pilot;
 use pasta_opt::prelude::*;
 use pasta_opt::recipe::{self, Constant, Constants};
-use pasta_opt::walk::Progress;
 use rayon::prelude::*;
 
 const NOISE: Noise = Noise { growth: 1.0, floor: 1.0, tail: Tail::Gaussian };
@@ -81,7 +80,7 @@ fn certified_runs_arrive_and_are_wrong_at_most_as_often_as_stated() {
 fn the_share_of_the_certificates_is_kept_and_so_is_the_budget() {
     let oracle = oracle(NOISE);
     for share in [0.1, 0.3, 0.5, 0.9] {
-        for budget in [0, 1_000, 30_000, 300_000] {
+        for budget in (0..40).map(|i| 61 * i * i).chain([300_000]) {
             let rule = StopRule { share, budget: Some(budget), ..rule(0.05, GROWTH) };
             let end = smooth(&oracle, 0.05, 7).certified(&oracle, rule, 7, None).unwrap().finish().unwrap();
             let spent = end.certification.unwrap().samples;
@@ -99,7 +98,8 @@ fn without_a_share_nothing_is_certified_and_the_run_is_the_bare_run() {
     let rule = StopRule { share: 0.0, ..rule(0.4, GROWTH) };
     let end = smooth(&oracle, 0.4, 3).certified(&oracle, rule, 3, None).unwrap().finish().unwrap();
     assert_eq!((end.stop, &end.point, end.ledger), (Stop::PlannedEnd, &bare.point, bare.ledger));
-    assert_eq!(end.certification.unwrap(), Progress::default());
+    let progress = end.certification.unwrap();
+    assert_eq!((progress.attempts, progress.samples, progress.last), (0, 0, None));
 }
 
 #[test]
@@ -199,6 +199,13 @@ fn a_run_that_ran_out_of_budget_stays_so_until_it_gets_more() {
             .unwrap()
     };
     assert_eq!(resume(poor), end);
+    let refused = {
+        let checkpoint = walk.checkpoint();
+        let progress = checkpoint.certification;
+        let walk = Pasta::resume(&oracle, checkpoint).unwrap();
+        walk.certified(&oracle, StopRule { delta: 0.01, ..poor }, 1, progress).map(|_| ()).unwrap_err()
+    };
+    assert!(refused.to_string().contains("they cannot change"));
     let rich = resume(rule(0.05, GROWTH));
     assert_eq!(rich.stop, Stop::Certified);
     assert!(rich.certification.unwrap().attempts > end.certification.unwrap().attempts);

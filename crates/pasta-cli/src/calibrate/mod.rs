@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             report::folder(folder)?;
         }
         let Some(measured) = measure(&problem, budget, &signals)? else {
-            say("interrupted; nothing was written");
+            say("interrupted; no results were written");
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         };
         let findings = Findings::new(&problem, budget, &measured);

@@ -29,9 +29,9 @@ pub(crate) struct Arguments {
     /// eps: certify |grad f(x)| <= EPS [default: that of the file, in its table certificate or its recipe]
     #[arg(long, value_name = "EPS", allow_hyphen_values = true, value_parser = number)]
     target: Option<f64>,
-    /// The probability with which the answer may be wrong
-    #[arg(long, value_name = "P", default_value_t = spec::DELTA, allow_hyphen_values = true, value_parser = number)]
-    delta: f64,
+    /// The probability with which the answer may be wrong [default: the file's, or 0.05]
+    #[arg(long, value_name = "P", allow_hyphen_values = true, value_parser = number)]
+    delta: Option<f64>,
     #[command(flatten)]
     grade: GradeFlags,
     #[command(flatten)]
@@ -93,7 +93,7 @@ struct GradeFlags {
     #[arg(long, value_name = "KAPPA", allow_negative_numbers = true, value_parser = number, help_heading = GRADES)]
     #[arg(num_args = 0..=1, default_missing_value = "100", conflicts_with_all = ["exact", "approximate"])]
     kurtosis: Option<f64>,
-    /// Use the problem's own formula: no samples
+    /// Use the problem's own formula instead of samples (the search of a Moreau certificate still draws some)
     #[arg(long, help_heading = GRADES, conflicts_with = "approximate")]
     exact: bool,
     /// A normal approximation: cheap, and not a certificate

@@ -15,6 +15,7 @@ use crate::plan::text::{self, Report, labelled, real, whole};
 use crate::signals::Signals;
 use crate::solve::{point_of, spec_file};
 use crate::spec::{self, Overrides, Problem};
+use crate::talk::say;
 use crate::threads::with_threads;
 
 /// Where a Moreau certificate is asked for and nothing is said about its points.
@@ -33,41 +34,60 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> Result<Exit, Failure> {
             return Err(Failure::input("which point?").hint(hint));
         }
     };
-    let target = match arguments.target {
-        Some(target) => target,
-        None => spec::certificate_target(&file)?.ok_or_else(|| {
-            Failure::input("which target?").hint("give it with --target: certify |grad f(x)| <= EPS")
-        })?,
+    // What the file asks of a certificate holds where no flag says otherwise.
+    let asked =
+        if folder || arguments.target.is_none() { spec::read(&file, &overrides).map(Some)? } else { None };
+    let rule = asked.as_ref().and_then(|spec| Some(spec.certification?.rule));
+    let in_file = asked.as_ref().and_then(|spec| spec.method.gradient_target());
+    let Some(target) = arguments.target.or(rule.map(|rule| rule.target)).or(in_file) else {
+        return Err(Failure::input("which target?").hint("give it with --target: certify |grad f(x)| <= EPS"));
     };
-    with_threads(problem.threads, || answer(&problem, &x, target, arguments))
+    let far = x.iter().zip(problem.oracle.start()).map(|(x, x0)| (x - x0).powi(2)).sum::<f64>().sqrt();
+    let declared = rule.map_or_else(|| spec::declared_noise(&problem.oracle), |rule| rule.grade);
+    let question = Question {
+        target,
+        delta: arguments.delta.or(rule.map(|rule| rule.delta)).unwrap_or(spec::DELTA),
+        grade: arguments.grade.grade().unwrap_or(declared).at_distance(far),
+        far,
+    };
+    with_threads(problem.threads, || answer(&problem, &x, &question, arguments))
 }
 
-fn answer(problem: &Problem, x: &[f64], target: f64, arguments: &Arguments) -> Result<Exit, Failure> {
+/// What is asked about the point.
+struct Question {
+    target: f64,
+    delta: f64,
+    grade: Grade,
+    /// |x - x0|.
+    far: f64,
+}
+
+fn answer(problem: &Problem, x: &[f64], question: &Question, arguments: &Arguments) -> Result<Exit, Failure> {
+    let Question { target, delta, grade, far } = *question;
     let signals = Signals::register()?;
     let watch = Watch { signals: &signals, bar: ProgressBar::new_spinner() };
-    let grade = arguments.grade.grade(problem, x);
     let found = if let Some(lambda) = arguments.moreau.moreau {
         let request = MoreauRequest {
             lambda,
             rho: arguments.moreau.rho.unwrap_or_default(),
             target,
-            delta: arguments.delta,
+            delta,
             grade,
             points: arguments.moreau.points.unwrap_or(POINTS),
             budget: arguments.budget,
         };
         Found::Moreau(watch.moreau(problem, x, request)?)
     } else {
-        let request =
-            Request { target, delta: arguments.delta, grade, budget: arguments.budget, guess: None };
+        let request = Request { target, delta, grade, budget: arguments.budget, guess: None };
         let certificate = watch.gradient(problem, x, request)?;
         Found::Gradient { certificate, gaps: arguments.consequences.gaps(&certificate)? }
     };
+    let report = Answer::new(problem, x, far, found);
+    text::print(&report, arguments.json)?;
     if let Some(exit) = signals.received() {
+        say("interrupted: this is how far it had come");
         return Ok(exit);
     }
-    let report = Answer::new(problem, x, found);
-    text::print(&report, arguments.json)?;
     Ok(if report.verdict == Verdict::Certified { Exit::Done } else { Exit::NotCertified })
 }
 
@@ -86,17 +106,17 @@ fn read_point(text: &str) -> Result<Vec<f64>, Failure> {
 }
 
 impl super::GradeFlags {
-    fn grade(&self, problem: &Problem, x: &[f64]) -> Grade {
-        let far = x.iter().zip(problem.oracle.start()).map(|(x, x0)| (x - x0).powi(2)).sum::<f64>().sqrt();
+    /// What the flags say; `None` if they say nothing.
+    fn grade(&self) -> Option<Grade> {
         match *self {
-            Self { exact: true, .. } => Grade::Exact,
-            Self { approximate: true, .. } => Grade::Approximate,
-            Self { variance: Some(variance), .. } => Grade::Variance(variance),
-            Self { kurtosis: Some(kappa), .. } => Grade::Kurtosis(kappa),
+            Self { exact: true, .. } => Some(Grade::Exact),
+            Self { approximate: true, .. } => Some(Grade::Approximate),
+            Self { variance: Some(variance), .. } => Some(Grade::Variance(variance)),
+            Self { kurtosis: Some(kappa), .. } => Some(Grade::Kurtosis(kappa)),
             Self { growth: Some(growth), floor: Some(floor), .. } => {
-                Grade::Growth { growth, floor, distance: far }
+                Some(Grade::Growth { growth, floor, distance: 0.0 })
             }
-            _ => spec::declared_noise(&problem.oracle).at_distance(far),
+            _ => None,
         }
     }
 }
@@ -200,9 +220,8 @@ struct Answer {
 }
 
 impl Answer {
-    fn new(problem: &Problem, x: &[f64], found: Found) -> Self {
+    fn new(problem: &Problem, x: &[f64], far: f64, found: Found) -> Self {
         let objective = problem.oracle.objective();
-        let far = x.iter().zip(problem.oracle.start()).map(|(x, x0)| (x - x0).powi(2)).sum::<f64>().sqrt();
         let exact =
             matches!(&found, Found::Gradient { certificate, .. } if certificate.grade == Grade::Exact);
         let (verdict, statement, measure, certificate, moreau, gaps) = match found {

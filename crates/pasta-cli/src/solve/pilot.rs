@@ -15,7 +15,7 @@ pub(super) fn forecast(spec: &mut Spec, signals: &Signals) -> Result<Result<(), 
     let Some(certification) = spec.certification else { return Ok(Ok(())) };
     let samples =
         spec.budget.map_or(certification.pilot, |budget| certification.pilot.min(budget / BUDGET_PART));
-    if samples == 0 || certification.flown.is_some() {
+    if samples == 0 || certification.rule.share == 0.0 || certification.flown.is_some() {
         return Ok(Ok(()));
     }
     let target = certification.rule.target;
@@ -51,7 +51,10 @@ pub(crate) fn fly(
     let go_on = || signals.received().is_none();
     match Pilot::fly(&spec.oracle, spec.oracle.start(), certification.rule, samples, spec.seed, run, go_on) {
         Ok(pilot) => Ok(Ok(pilot)),
-        Err(PilotError::Interrupted) => Ok(Err(signals.received().unwrap_or(Exit::Interrupted))),
+        Err(PilotError::Interrupted) => {
+            say("interrupted during the pilot; nothing was kept");
+            Ok(Err(signals.received().unwrap_or(Exit::Interrupted)))
+        }
         Err(PilotError::Run(failure)) => Err(failure),
         Err(PilotError::Rule(error)) => Err(Failure::input(error)),
         Err(PilotError::Oracle(error)) => Err(Failure::system(error)),

@@ -149,12 +149,6 @@ pub(crate) fn read_problem(path: &Path, overrides: &Overrides) -> Result<Problem
     problem(&root(&name, &text, &document)?, overrides)
 }
 
-/// The target that a file has for the norm of the gradient, in its table `certificate` or its recipe.
-pub(crate) fn certificate_target(path: &Path) -> Result<Option<f64>, Failure> {
-    let spec = read(path, &Overrides::default())?;
-    Ok(spec.certification.map(|certification| certification.rule.target).or(spec.method.gradient_target()))
-}
-
 fn load(path: &Path) -> Result<(String, String), Failure> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| Failure::input(format!("{name}: {error}")))?;

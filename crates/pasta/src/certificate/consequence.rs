@@ -50,15 +50,16 @@ impl Consequence {
     /// The bound on f(x) - inf f, where the certificate has a bound.
     pub fn gap(&self, certificate: &Certificate) -> Option<f64> {
         let bound = certificate.bound?;
-        Some(match *self {
+        let gap = match *self {
             Self::Convex { radius } => radius * bound,
             Self::Pl { mu } => bound * bound / (2.0 * mu),
-        })
+        };
+        Some(gap).filter(|gap| gap.is_finite())
     }
 
     /// The claim in words, with all it rests on.
     pub fn statement(&self, certificate: &Certificate) -> String {
-        let Some(gap) = self.gap(certificate) else { return certificate.statement() };
+        let Some(gap) = self.gap(certificate) else { return "nothing: there is no finite bound".into() };
         let also = match *self {
             Self::Convex { radius } => {
                 format!("f is convex with a minimiser within {radius} of x (declared)")

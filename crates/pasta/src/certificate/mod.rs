@@ -88,8 +88,8 @@ impl Grade {
             Self::Exact | Self::Approximate => None,
             Self::Variance(variance) => Some(format!("E|g - grad f|^2 <= {variance} at x (declared)")),
             Self::Growth { growth, floor, .. } => Some(format!(
-                "E|g - grad f|^2 <= B^2 |x - x0|^2 + b^2 = {:.4} at x (B = {growth}, b = {floor}, declared)",
-                self.declared_variance().unwrap_or_default()
+                "E|g - grad f|^2 <= B^2 |x - x0|^2 + b^2 = {} at x (B = {growth}, b = {floor}, declared)",
+                rounded_up(self.declared_variance().unwrap_or_default())
             )),
             Self::Kurtosis(kappa) => Some(format!(
                 "the noise at x has kurtosis at most {kappa} (assumed; samples cannot verify it)"
@@ -125,6 +125,9 @@ pub enum Verdict {
     Above,
     /// The samples that were allowed or planned are used up.
     OutOfBudget,
+    /// The bound does not come down to the target, though what it bounds may be below it: for a Moreau certificate,
+    /// whose bound depends on the points that were found.
+    NotReached,
 }
 
 impl Verdict {
@@ -135,6 +138,7 @@ impl Verdict {
             Self::Likely => "likely, not certified",
             Self::Above => "above the target",
             Self::OutOfBudget => "out of budget",
+            Self::NotReached => "not certified: the bound stays above the target",
         }
     }
 }
@@ -161,7 +165,7 @@ impl Certificate {
     /// The claim in words, with its confidence and its assumption. What is approximate is not called certified.
     pub fn statement(&self) -> String {
         match (self.bound, self.grade) {
-            (None, _) => "no bound: too few samples were allowed".into(),
+            (None, _) => "no bound: there were too few samples for one".into(),
             (Some(norm), Grade::Exact) if self.samples == 0 => {
                 format!("|grad f(x)| = {} by the oracle's own formula, but for rounding.", rounded_up(norm))
             }
@@ -174,11 +178,11 @@ impl Certificate {
 
     /// That something follows from the bound, under the grade's assumption and perhaps another.
     fn claim(&self, what: &str, also: Option<String>) -> String {
-        let percent = percent(self.delta);
+        let sure = confidence(self.delta);
         let confidence = match self.grade {
             Grade::Exact => String::new(),
-            Grade::Approximate => format!("About {percent} % by normal approximation, not a guarantee: "),
-            _ => format!("With probability at least {percent} % over the certificate's own samples, "),
+            Grade::Approximate => format!("About {sure} by normal approximation, not a guarantee: "),
+            _ => format!("With probability at least {sure} over the certificate's own samples, "),
         };
         let provided: Vec<String> = self.grade.assumption().into_iter().chain(also).collect();
         let provided = match provided.as_slice() {
@@ -203,9 +207,14 @@ fn rounded_up(bound: f64) -> String {
     }
 }
 
-/// A probability of being right, in percent, without the rounding of the subtraction.
-fn percent(delta: f64) -> f64 {
-    (1e10 * (1.0 - delta)).round() / 1e8
+/// A probability of being right: in percent, never rounded up to certainty.
+fn confidence(delta: f64) -> String {
+    if delta >= 1e-6 {
+        // Ten digits, to be rid of the rounding of the subtraction.
+        format!("{} %", (1e10 * (1.0 - delta)).round() / 1e8)
+    } else {
+        format!("1 - {delta:e}")
+    }
 }
 
 /// The share of delta that attempt i = 1, 2, .. of one run may use: all of them together never exceed delta.
@@ -235,9 +244,20 @@ pub enum RequestError {
         /// Coordinates of the oracle.
         oracle: usize,
     },
+    /// The target is out of reach.
+    #[error("certificate: it would take some {planned:.1e} samples; a larger target takes fewer")]
+    TooMany {
+        /// How many.
+        planned: f64,
+    },
     /// The exact grade was asked of an oracle that only has samples.
     #[error("certificate: the oracle does not know its gradient exactly; it only has samples")]
     NotExact,
+    /// A run was resumed with another rule than it had.
+    #[error(
+        "certificate: the run was started with another target, delta, share or assumption; they cannot change"
+    )]
+    OtherRule,
     /// A run was to stop on something that is no certificate.
     #[error("certificate: a normal approximation is no certificate, so no run may stop on it")]
     NoCertificate,
@@ -261,8 +281,8 @@ impl Request {
 
     pub(crate) fn check_numbers(&self, oracle: &dyn Oracle) -> Result<(), RequestError> {
         let Self { target, delta, grade, guess, .. } = *self;
-        demand("target", "positive and finite", target, target > 0.0 && target.is_finite())?;
-        demand("delta", "strictly between 0 and 1", delta, delta > 0.0 && delta < 1.0)?;
+        demand("target", "positive, from 1e-100 to 1e100", target, (1e-100..=1e100).contains(&target))?;
+        demand("delta", "at least 1e-100 and below 1", delta, (1e-100..1.0).contains(&delta))?;
         if let Some(guess) = guess {
             demand("guess", "finite, at least 0", guess, guess >= 0.0 && guess.is_finite())?;
         }

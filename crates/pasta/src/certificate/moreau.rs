@@ -37,7 +37,7 @@ use serde::Serialize;
 
 use super::means::Draws;
 use super::{
-    Grade, Request, RequestError, StartCertificateError, Verdict, check_point, demand, percent, rounded_up,
+    Grade, Request, RequestError, StartCertificateError, Verdict, check_point, confidence, demand, rounded_up,
 };
 use crate::draws::Role;
 use crate::kernels::{squared_distance, squared_norm, update_mean};
@@ -100,7 +100,8 @@ impl MoreauCertificate {
         let noise = match (self.grade, self.variance) {
             (Grade::Exact, _) => None,
             (Grade::Growth { growth, floor, .. }, Some(variance)) => Some(format!(
-                "E|g - grad f|^2 <= B^2 |y - x0|^2 + b^2, at most {variance:.4}, at {at} (B = {growth}, b = {floor}, declared)"
+                "E|g - grad f|^2 <= B^2 |y - x0|^2 + b^2, at most {}, at {at} (B = {growth}, b = {floor}, declared)",
+                rounded_up(variance)
             )),
             (_, Some(variance)) => Some(format!("E|g - grad f|^2 <= {variance} at {at} (declared)")),
             (Grade::Kurtosis(kappa), None) => Some(format!(
@@ -113,8 +114,8 @@ impl MoreauCertificate {
             Grade::Exact => "But for rounding".into(),
             _ => {
                 format!(
-                    "With probability at least {} % over the certificate's own samples",
-                    percent(self.delta)
+                    "With probability at least {} over the certificate's own samples",
+                    confidence(self.delta)
                 )
             }
         };
@@ -145,6 +146,8 @@ const MOST_EPOCHS: f64 = 24.0;
 const LEAST_STEPS: u64 = 256;
 /// Samples of the pilot that sizes the search.
 const PILOT: u64 = 256;
+/// However small the target, a step of the search takes at most so many samples.
+const MOST_EACH: f64 = 1e9;
 /// Of a budget, at most this share goes into the search.
 const SEARCH_SHARE: u128 = 4;
 
@@ -186,7 +189,7 @@ impl<'o> Certifier<'o> {
     ) -> Result<MoreauCertificate, StartCertificateError> {
         let Self { request, averaged, reach, variance, seed, attempt, searched } = &self;
         let mut answer = MoreauCertificate {
-            verdict: Verdict::Above,
+            verdict: Verdict::NotReached,
             bound: None,
             target: request.target,
             delta: request.delta,
@@ -216,7 +219,11 @@ impl<'o> Certifier<'o> {
                 None => {}
             }
         };
-        answer.verdict = certificate.verdict;
+        answer.verdict = match certificate.verdict {
+            // Only the bound is above.
+            Verdict::Above => Verdict::NotReached,
+            other => other,
+        };
         answer.bound = certificate.bound.map(|norm| averaged.moreau_bound(norm));
         answer.samples += certificate.samples * u128::from(answer.points);
         Ok(answer)
@@ -230,8 +237,8 @@ impl MoreauRequest {
         let Self { lambda, rho, target, delta, grade, points, .. } = *self;
         demand("rho", "finite, at least 0", rho, rho >= 0.0 && rho.is_finite())?;
         demand("lambda", "finite and larger than rho", lambda, lambda > rho && lambda.is_finite())?;
-        demand("target", "positive and finite", target, target > 0.0 && target.is_finite())?;
-        demand("delta", "strictly between 0 and 1", delta, delta > 0.0 && delta < 1.0)?;
+        demand("target", "positive, from 1e-100 to 1e100", target, (1e-100..=1e100).contains(&target))?;
+        demand("delta", "at least 1e-100 and below 1", delta, (1e-100..1.0).contains(&delta))?;
         demand("points", "from 1 to 4096", points as f64, (1..=4096).contains(&points))?;
         grade.at_distance(0.0).check()?;
         match grade {
@@ -270,7 +277,8 @@ impl<'a> Search<'a> {
         let needed = pilot.variance() / (steps as f64 * precision * precision);
         let all_steps = u128::from(steps) * u128::from(epochs);
         let affordable = budget.map_or(u128::MAX, |budget| budget / SEARCH_SHARE / all_steps);
-        let n = (needed.ceil().clamp(1.0, 1e15) as u64).min(u64::try_from(affordable).unwrap_or(u64::MAX));
+        let n =
+            (needed.ceil().clamp(1.0, MOST_EACH) as u64).min(u64::try_from(affordable).unwrap_or(u64::MAX));
         Self { draws, lambda, mu, epochs, steps, n, samples: pilot.count }
     }
 
@@ -408,6 +416,23 @@ impl<'o> Averaged<'o> {
         self.lambda * (self.distance + d)
     }
 
+    /// The vector, n times, from what `ask` says of f at each point.
+    fn fill(
+        &self,
+        n: f64,
+        out: &mut [f64],
+        ask: impl Fn(usize, &[f64], &mut [f64]) -> Result<(), OracleError>,
+    ) -> Result<(), OracleError> {
+        out.fill(0.0);
+        let mut g = vec![0.0; self.pull.len()];
+        for (t, y) in self.points.iter().enumerate() {
+            ask(t, y, &mut g)?;
+            self.add(t, &g, out);
+        }
+        self.add_known(n, out);
+        Ok(())
+    }
+
     /// Adds what is known without a sample: the pull, and (rho S)/r, since mean <lambda (y_t - x), y_t - ybar> = lambda S.
     fn add_known(&self, n: f64, out: &mut [f64]) {
         out.iter_mut().zip(&self.pull).for_each(|(out, pull)| *out += n * pull);
@@ -433,16 +458,12 @@ impl Oracle for Averaged<'_> {
     }
 
     fn sum(&self, _x: &[f64], batch: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
-        out.fill(0.0);
-        let mut g = vec![0.0; self.pull.len()];
-        for (t, y) in self.points.iter().enumerate() {
+        let points = self.points.len() as u64;
+        self.fill(batch.n as f64, out, |t, y, g| {
             // Fresh samples at every point.
-            let step = batch.step.wrapping_mul(self.points.len() as u64).wrapping_add(t as u64);
-            self.oracle.sum(y, &Batch { step, ..*batch }, &mut g)?;
-            self.add(t, &g, out);
-        }
-        self.add_known(batch.n as f64, out);
-        Ok(())
+            let step = batch.step.wrapping_mul(points).wrapping_add(t as u64);
+            self.oracle.sum(y, &Batch { step, ..*batch }, g)
+        })
     }
 
     fn sum_difference(
@@ -450,10 +471,9 @@ impl Oracle for Averaged<'_> {
         _x: &[f64],
         _y: &[f64],
         _batch: &Batch,
-        out: &mut [f64],
+        _out: &mut [f64],
     ) -> Result<(), OracleError> {
-        out.fill(0.0);
-        Ok(())
+        Err(OracleError::new("the points of a certificate are fixed: there are no differences"))
     }
 
     fn full_pass(&self) -> Option<u64> {
@@ -461,14 +481,7 @@ impl Oracle for Averaged<'_> {
     }
 
     fn exact_gradient(&self, _x: &[f64], out: &mut [f64]) -> Result<(), OracleError> {
-        out.fill(0.0);
-        let mut g = vec![0.0; self.pull.len()];
-        for (t, y) in self.points.iter().enumerate() {
-            self.oracle.exact_gradient(y, &mut g)?;
-            self.add(t, &g, out);
-        }
-        self.add_known(1.0, out);
-        Ok(())
+        self.fill(1.0, out, |_, y, g| self.oracle.exact_gradient(y, g))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The sequential certificate: draw, shrink, bound, look again.
 
 use super::means::Draws;
-use super::{Certificate, Grade, Named, Request, StartCertificateError, Verdict};
+use super::{Certificate, Grade, Named, Request, RequestError, StartCertificateError, Verdict};
 use crate::draws::Role;
 use crate::kernels::squared_norm;
 use crate::moments::Moments;
@@ -90,6 +90,10 @@ impl<'o> Certifier<'o> {
             None => 1.2 * certifier.draws(Role::Pilot, 1).moments(0..pilot)?.variance(),
         };
         certifier.plan(variance);
+        let planned = certifier.planned_samples() as f64;
+        if certifier.request.grade != Grade::Exact && planned > MOST_SAMPLES {
+            return Err(RequestError::TooMany { planned }.into());
+        }
         let pass =
             oracle.full_pass().filter(|rows| *rows > 0 && u128::from(*rows) <= certifier.planned_samples());
         if pass.is_some_and(|rows| rows <= certifier.left()) {
@@ -154,7 +158,8 @@ impl<'o> Certifier<'o> {
 
     /// Sub-batches drawn between two looks: enough to keep threads busy, few enough to stop in time.
     fn group(&self) -> u64 {
-        (1_000_000 / self.x.len().max(1)).clamp(1, 32) as u64
+        let numbers_each = (self.x.len() as u64).saturating_mul(self.samples_each);
+        (1_000_000 / numbers_each.max(1)).clamp(1, 32)
     }
 
     fn pass_over_all(&mut self) -> Result<Certificate, OracleError> {
@@ -246,7 +251,7 @@ impl<'o> Certifier<'o> {
         }
         let b = mean + s * v / 2.0 + track.log / (s * k);
         // The smaller root of U - s U^2/2 = b, without cancellation; 2 s b < 1 by the conditions above.
-        Some(2.0 * b / (1.0 + (1.0 - 2.0 * s * b).sqrt()))
+        Some(2.0 * b / (1.0 + (1.0 - 2.0 * s * b).sqrt())).filter(|bound| bound.is_finite())
     }
 
     /// Bounds v from the scatter of the sub-batch means, at counts that double.
@@ -268,10 +273,11 @@ impl<'o> Certifier<'o> {
         }
     }
 
-    /// The normal quantile times the standard error: what most people would do.
+    /// The normal quantile times the standard error, once a track: what most people would do.
     fn approximate_bound(&self, track: &Track) -> Option<f64> {
         let k = self.moments.count as f64;
-        if k < track.planned {
+        let just_now = k - (self.group() as f64) < track.planned;
+        if k < track.planned || !just_now {
             return None;
         }
         let mean = squared_norm(&self.moments.mean).sqrt();
@@ -280,14 +286,23 @@ impl<'o> Certifier<'o> {
 
     /// Whether the plain mean is beyond the target by more than its noise could explain.
     fn looks_above(&self) -> bool {
+        let k = self.moments.count as f64;
+        // Before a rare event has happened the scatter is all but zero: what is known of the variance counts too.
+        let error2 = match (self.request.grade, self.variance) {
+            (Grade::Approximate, _) => self.moments.error2(),
+            (_, Some(v)) => self.moments.error2().max(v / k),
+            (_, None) => return false,
+        };
         let norm = self.moments.squared_mean().max(0.0).sqrt();
-        self.tracks.first().is_some_and(|track| self.moments.count as f64 >= 20.0 * track.log)
-            && norm > self.request.target + 4.0 * self.moments.error2().sqrt()
+        self.tracks.first().is_some_and(|track| k >= 20.0 * track.log)
+            && norm > self.request.target + 4.0 * error2.sqrt()
     }
 }
 
-/// A sub-batch has at most this many samples, so that the count of all of them cannot overflow.
+/// A sub-batch has at most this many samples, so that they can be counted.
 const MAX_SUB_BATCH: f64 = 4.0e18;
+/// More than this no plan may have: a sub-batch could not be large enough.
+const MOST_SAMPLES: f64 = 1.0e22;
 
 /// psi(t)/t with psi(t) = log(1 + t + t^2/2).
 #[inline]

@@ -15,7 +15,7 @@ use crate::oracle::{Oracle, OracleError};
 use crate::state::State;
 
 /// When a run may stop on a certificate of |grad f| <= target.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StopRule {
     /// eps.
     pub target: f64,
@@ -46,8 +46,10 @@ pub struct Progress {
     expected: u128,
     /// Which point the last attempt was about.
     about: Candidate,
-    /// How the run ended, with the budget it then had.
-    ended: Option<(Stop, Option<u128>)>,
+    /// How the run ended.
+    ended: Option<Stop>,
+    /// The rule: attempts that were made by one do not count for another.
+    rule: Option<StopRule>,
 }
 
 impl Progress {
@@ -116,10 +118,16 @@ impl<'o, W: Walk> Certified<'o, W> {
     ) -> Result<Self, RequestError> {
         rule.check(oracle)?;
         let mut progress = progress.unwrap_or_default();
-        // A run that ran out of budget goes on with another.
-        if matches!(progress.ended, Some((Stop::OutOfBudget, budget)) if budget != rule.budget) {
-            progress.ended = None;
+        if let Some(before) = progress.rule {
+            if before != (StopRule { budget: before.budget, ..rule }) {
+                return Err(RequestError::OtherRule);
+            }
+            // A run that ran out of budget goes on with another.
+            if progress.ended == Some(Stop::OutOfBudget) && before.budget != rule.budget {
+                progress.ended = None;
+            }
         }
+        progress.rule = Some(rule);
         Ok(Self { walk, oracle: Named(oracle), rule, seed, progress, attempt: None })
     }
 
@@ -145,8 +153,14 @@ impl<'o, W: Walk> Certified<'o, W> {
 
     fn look_is_due(&self) -> bool {
         let first = u128::from(LOOK_MEANS) * LOOK_SHARE;
+        let candidates = if self.walk.average().is_some() { 2 } else { 1 };
         self.drawn() >= self.progress.next_look.max(first)
-            && self.allowance() >= 2 * self.drawn() / LOOK_SHARE
+            && self.allowance() >= candidates * drawn_by_look(self.usual_look())
+    }
+
+    /// How many samples a look takes, as far as they can be counted.
+    fn usual_look(&self) -> u64 {
+        u64::try_from(self.drawn() / LOOK_SHARE).unwrap_or(u64::MAX / 2)
     }
 
     /// Guesses from a few fresh samples whether some candidate is good enough, and starts an attempt if so.
@@ -170,24 +184,28 @@ impl<'o, W: Walk> Certified<'o, W> {
     }
 
     fn look_at(&mut self, point: &[f64]) -> Result<Seen, OracleError> {
-        let usual = (self.drawn() / LOOK_SHARE) as u64;
+        let usual = self.usual_look();
         let seen = self.fresh(point, usual)?;
         // What resolves the target costs an eighth of a certificate or so: worth it where that can be had too.
-        let needed = (seen.variance / (RESOLVED * self.rule.target).powi(2)) as u64;
-        let affordable = seen.cost(&self.rule).saturating_add(u128::from(needed)) <= self.allowance();
-        if seen.squared_error > (RESOLVED * self.rule.target).powi(2) && needed > usual && affordable {
+        let resolved = (RESOLVED * self.rule.target).powi(2);
+        let needed = (seen.variance / resolved) as u64;
+        // The other candidate has its look to come.
+        let reserved = drawn_by_look(needed).saturating_add(drawn_by_look(usual));
+        let affordable = seen.cost(&self.rule).saturating_add(reserved) <= self.allowance();
+        let open = seen.squared <= (HOPEFUL * self.rule.target).powi(2) + 3.0 * seen.squared_error;
+        if open && seen.squared_error > resolved && needed > usual && affordable {
             return self.fresh(point, needed);
         }
         Ok(seen)
     }
 
     fn fresh(&mut self, point: &[f64], samples: u64) -> Result<Seen, OracleError> {
-        let samples_each = samples.div_ceil(LOOK_MEANS).max(1);
+        let samples_each = each_of_look(samples);
         let (oracle, attempt) = (self.oracle.0, self.progress.looks);
         let draws = Draws { oracle, x: point, seed: self.seed, role: Role::Look, attempt, samples_each };
         let moments = draws.moments(0..LOOK_MEANS)?;
         self.progress.looks += 1;
-        self.progress.samples += u128::from(LOOK_MEANS) * u128::from(samples_each);
+        self.progress.samples += drawn_by_look(samples);
         Ok(Seen::new(&moments, samples_each, self.rule.grade.at_distance(self.distance(point))))
     }
 
@@ -214,10 +232,11 @@ impl<'o, W: Walk> Certified<'o, W> {
         };
         let mut certifier = Certifier::start(self.oracle.0, &point, request, self.seed, number)
             .map_err(|error| OracleError::new(error.to_string()))?;
+        let planned = certifier.planned_samples().max(request.grade.least_samples(request.delta) as u128);
         if ending.is_none() {
-            certifier.limit(PATIENCE * certifier.planned_samples());
+            certifier.limit(PATIENCE * planned);
         }
-        if ending.is_some() || certifier.planned_samples() <= self.allowance() {
+        if ending.is_some() || planned <= self.allowance() {
             self.attempt = Some(Attempt { certifier, about, ending, before });
         } else {
             self.progress.samples += certifier.answer(Verdict::OutOfBudget).samples;
@@ -233,7 +252,21 @@ impl<'o, W: Walk> Certified<'o, W> {
         self.progress.last = Some(Certificate { delta: self.rule.delta, ..certificate });
         self.progress.about = about;
         self.progress.next_look = self.drawn() + self.drawn() / NEXT_ATTEMPT;
-        self.progress.ended = ending.or(early).map(|stop| (stop, self.rule.budget));
+        // A theorem may speak of the planned end too; of the end of a budget none does.
+        self.progress.ended = match (ending, early) {
+            (Some(Stop::OutOfBudget), Some(certified)) => Some(certified),
+            _ => ending.or(early),
+        };
+    }
+
+    /// At its planned end a run certifies the point that the theorem speaks of; before, the one that is likely to be
+    /// the best.
+    fn last_candidate(&self, stop: Stop) -> Candidate {
+        match stop {
+            Stop::PlannedEnd => Candidate::Output,
+            _ if self.walk.average().is_some() => Candidate::Average,
+            _ => Candidate::Last,
+        }
     }
 
     fn point_of(&self, candidate: Candidate) -> Option<&[f64]> {
@@ -255,7 +288,7 @@ impl<W: Walk> Walk for Certified<'_, W> {
             }
             return Ok(Advance::Check);
         }
-        if let Some((stop, _)) = self.progress.ended {
+        if let Some(stop) = self.progress.ended {
             return Ok(Advance::Stop(stop));
         }
         if self.look_is_due() {
@@ -266,8 +299,13 @@ impl<W: Walk> Walk for Certified<'_, W> {
             if self.budget_ends() { Advance::Stop(Stop::OutOfBudget) } else { self.walk.advance()? };
         match advance {
             Advance::Stop(stop) if !matches!(stop, Stop::Diverged(_)) && self.allowance() > 0 => {
-                self.try_certificate(Candidate::Output, None, Some(stop), self.progress)?;
+                self.try_certificate(self.last_candidate(stop), None, Some(stop), self.progress)?;
                 Ok(Advance::Check)
+            }
+            Advance::Step(record) => {
+                // What was said of the last point is not said of this one.
+                self.progress.last = None;
+                Ok(Advance::Step(record))
             }
             other => Ok(other),
         }
@@ -295,13 +333,10 @@ impl<W: Walk> Walk for Certified<'_, W> {
         self.walk.average()
     }
 
-    /// The certified point where a certificate ended the run.
+    /// The point of the last certificate, where the run ended with one, successful or not.
     fn point(&self) -> &[f64] {
-        match self.progress.ended {
-            Some((Stop::Certified, _)) => self.point_of(self.progress.about),
-            _ => None,
-        }
-        .unwrap_or_else(|| self.walk.point())
+        let certified = self.progress.ended.and_then(|_| self.point_of(self.progress.about));
+        certified.unwrap_or_else(|| self.walk.point())
     }
 
     fn certification(&self) -> Option<&Progress> {
@@ -320,6 +355,16 @@ impl StopRule {
         let grade = grade.at_distance(0.0);
         Request { target, delta, grade, budget: None, guess: None }.check_numbers(oracle)
     }
+}
+
+/// Samples of each of the means of a look of about so many samples.
+fn each_of_look(samples: u64) -> u64 {
+    samples.div_ceil(LOOK_MEANS).max(1)
+}
+
+/// How many samples such a look draws.
+fn drawn_by_look(samples: u64) -> u128 {
+    u128::from(LOOK_MEANS) * u128::from(each_of_look(samples))
 }
 
 /// What a look saw of a candidate. Nothing is claimed of it.

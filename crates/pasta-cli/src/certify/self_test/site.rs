@@ -44,10 +44,10 @@ pub(super) enum Law {
 /// In the order of the table.
 ///
 /// The last event stands for the worst of its kind. In a search in one dimension, at V/eps^2 = 25, 10^3 and 10^6, with
-/// p from 10^-10 to 1/2 in steps of half a decade and the event along the gradient or against it, 4,000 runs each and
-/// with n = 32 V/eps^2 the samples that are planned, declared bounds were false in less than 1 % of the runs where
-/// n p <= 1. From there the rate grows with n p, and from n p = 300 on it is that of normal noise, between 2.6 and 3.6 %:
-/// the worst event is one that is not rare, and p = 0.1 was never far from the highest rate.
+/// the event along the gradient or against it, n = 32 V/eps^2 the samples that are planned, and n p from 0.003 to 3,000
+/// in steps of half a decade (p at most 1/2), 4,000 runs each, declared bounds were false in less than 1 % of the runs
+/// where n p <= 1. From there the rate grows with n p, and from n p = 300 on it is level, between 2.6 and 3.8 %, as for
+/// normal noise: the worst event is one that is not rare.
 const LAWS: [Law; 11] = [
     Law::Tail(Tail::Gaussian),
     Law::Tail(Tail::StudentT { dof: 3.0 }),
@@ -220,6 +220,11 @@ pub(super) fn sites(dimension: usize) -> Result<Vec<Site>, Broken> {
     LAWS.into_iter().map(|law| Site::new(law, dimension)).collect()
 }
 
+/// Whether the target is said to be met; the approximate grade says so in a word of its own.
+fn succeeded(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Certified | Verdict::Likely)
+}
+
 impl Site {
     fn new(law: Law, dimension: usize) -> Result<Self, Broken> {
         match law {
@@ -298,11 +303,11 @@ impl Site {
         let tally = |trial: &Trial| {
             let mut tally = Tally::default();
             for (count, question) in tally.false_ones.iter_mut().zip(&trial.above) {
-                *count = u64::from(question.put(oracle, seed)?.verdict == Verdict::Certified);
+                *count = u64::from(succeeded(question.put(oracle, seed)?.verdict));
             }
             // Directions take turns.
             let due = trial.half[seed as usize % trial.half.len()].put(oracle, seed)?;
-            tally.certified = u64::from(due.verdict == Verdict::Certified);
+            tally.certified = u64::from(succeeded(due.verdict));
             tally.above = u64::from(due.verdict == Verdict::Above);
             tally.samples = due.samples;
             Ok(tally)
