@@ -1,4 +1,4 @@
-//! `pasta certify --self-test`, from outside, with few seeds.
+//! `pasta certify --self-test`, from outside, at a reduced size.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -25,7 +25,7 @@ fn one_dimension() -> &'static (Value, TempDir) {
     static RUN: OnceLock<(Value, TempDir)> = OnceLock::new();
     RUN.get_or_init(|| {
         let folder = TempDir::new().unwrap();
-        let mut command = self_test("--seeds 200 --dimension 1 --json --output");
+        let mut command = self_test("--seeds 1000 --dimension 1 --json --output");
         // Success: no proved grade is false more often than it says.
         let evidence = json(command.arg(folder.path()).assert().success().stderr("").get_output());
         (evidence, folder)

@@ -193,6 +193,12 @@ impl Certificate {
     }
 }
 
+/// A number in as few characters as it takes.
+fn short(number: f64) -> String {
+    let [plain, scientific] = [number.to_string(), format!("{number:e}")];
+    if plain.len() <= 12 { plain } else { scientific }
+}
+
 /// A bound with five digits, never below itself.
 fn rounded_up(bound: f64) -> String {
     if bound == 0.0 || !bound.is_finite() {
@@ -227,7 +233,7 @@ pub fn delta_of_attempt(delta: f64, attempt: u64) -> f64 {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RequestError {
     /// A number out of its range.
-    #[error("certificate: {name} must be {needs}, but is {got}")]
+    #[error("certificate: {name} must be {needs}, but is {}", short(*.got))]
     Number {
         /// Which.
         name: &'static str,
