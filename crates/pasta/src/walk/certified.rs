@@ -15,7 +15,7 @@ use crate::oracle::{Oracle, OracleError};
 use crate::state::State;
 
 /// When a run may stop on a certificate of |grad f| <= target.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct StopRule {
     /// eps.
     pub target: f64,
@@ -48,8 +48,8 @@ pub struct Progress {
     about: Candidate,
     /// How the run ended.
     ended: Option<Stop>,
-    /// The rule: attempts that were made by one do not count for another.
-    rule: Option<StopRule>,
+    /// The mark of the rule, and its budget: attempts that were made by one rule do not count for another.
+    rule: Option<(u32, Option<u128>)>,
 }
 
 impl Progress {
@@ -118,16 +118,16 @@ impl<'o, W: Walk> Certified<'o, W> {
     ) -> Result<Self, RequestError> {
         rule.check(oracle)?;
         let mut progress = progress.unwrap_or_default();
-        if let Some(before) = progress.rule {
-            if before != (StopRule { budget: before.budget, ..rule }) {
+        if let Some((mark, budget)) = progress.rule {
+            if mark != rule.mark() {
                 return Err(RequestError::OtherRule);
             }
             // A run that ran out of budget goes on with another.
-            if progress.ended == Some(Stop::OutOfBudget) && before.budget != rule.budget {
+            if progress.ended == Some(Stop::OutOfBudget) && budget != rule.budget {
                 progress.ended = None;
             }
         }
-        progress.rule = Some(rule);
+        progress.rule = Some((rule.mark(), rule.budget));
         Ok(Self { walk, oracle: Named(oracle), rule, seed, progress, attempt: None })
     }
 
@@ -345,6 +345,13 @@ impl<W: Walk> Walk for Certified<'_, W> {
 }
 
 impl StopRule {
+    /// Tells rules apart that differ in more than their budget.
+    fn mark(&self) -> u32 {
+        let bytes =
+            serde_json::to_vec(&Self { budget: None, ..*self }).expect("plain data always serialises");
+        crc32fast::hash(&bytes)
+    }
+
     /// Refuses numbers out of their ranges, and a grade that is no certificate or that the oracle cannot give.
     pub fn check(&self, oracle: &dyn Oracle) -> Result<(), RequestError> {
         let Self { target, delta, grade, share, .. } = *self;
