@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::{Advance, Stop, Walk};
 use crate::certificate::means::Draws;
 use crate::certificate::{
-    Certificate, Certifier, Grade, Named, Request, RequestError, Verdict, delta_of_attempt, demand,
+    Certificate, Certifier, Grade, Named, Request, RequestError, StartCertificateError, Verdict,
+    delta_of_attempt, demand,
 };
 use crate::checkpoint::Checkpoint;
 use crate::draws::Role;
@@ -146,9 +147,10 @@ impl<'o, W: Walk> Certified<'o, W> {
     /// Whether the next step would leave too little of the budget: for itself, or for a certificate at the end.
     fn budget_ends(&self) -> bool {
         let Some(budget) = self.rule.budget else { return false };
-        let kept = ((self.rule.share * budget as f64) as u128).min(self.progress.expected);
-        let next = u128::from(self.walk.next_samples());
-        self.drawn() + self.progress.samples.max(kept) + next > budget
+        let Progress { samples, expected, .. } = self.progress;
+        let most = (self.rule.share * budget as f64) as u128;
+        let kept = samples.max(most.min(samples.saturating_add(expected)));
+        self.drawn() + kept + u128::from(self.walk.next_samples()) > budget
     }
 
     fn look_is_due(&self) -> bool {
@@ -230,8 +232,15 @@ impl<'o, W: Walk> Certified<'o, W> {
             budget: Some(self.allowance()),
             guess,
         };
-        let mut certifier = Certifier::start(self.oracle.0, &point, request, self.seed, number)
-            .map_err(|error| OracleError::new(error.to_string()))?;
+        let mut certifier = match Certifier::start(self.oracle.0, &point, request, self.seed, number) {
+            Ok(certifier) => certifier,
+            Err(StartCertificateError::Oracle(error)) => return Err(error),
+            // Out of reach here, but perhaps not elsewhere.
+            Err(StartCertificateError::Request(_)) => {
+                (self.progress.ended, self.progress.about) = (ending, about);
+                return Ok(());
+            }
+        };
         let planned = certifier.planned_samples().max(request.grade.least_samples(request.delta) as u128);
         if ending.is_none() {
             certifier.limit(PATIENCE * planned);
