@@ -40,7 +40,7 @@ pub(super) fn page(findings: &Findings<'_>) -> Page {
 fn lead(calibration: &Calibration) -> String {
     let verdicts: Vec<_> =
         calibration.rays.iter().map(|ray| format!("{}: {}", ray.direction, verdict(ray))).collect();
-    format!("{}.", verdicts.join("; "))
+    format!("Along the rays from the start: {}.", verdicts.join("; "))
 }
 
 const TONES: [Tone; 4] = [Tone::Blue, Tone::Red, Tone::Green, Tone::Pink];

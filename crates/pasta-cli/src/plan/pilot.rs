@@ -120,12 +120,11 @@ impl Outlook {
                 real(last.target)
             ),
         };
-        format!(
-            "{} samples in {} runs{ladder}; at the start |grad f| is about {}",
-            whole(*samples),
-            runs.len(),
-            real(self.pilot.gradient_at_start)
-        )
+        let at_start = match self.pilot.gradient_at_start {
+            0.0 => String::new(),
+            gradient => format!("; at the start |grad f| is about {}", real(gradient)),
+        };
+        format!("{} samples in {} runs{ladder}{at_start}", whole(*samples), runs.len())
     }
 }
 
