@@ -76,7 +76,11 @@ fn answer(problem: &Problem, x: &[f64], question: &Question, arguments: &Argumen
             points: arguments.moreau.points.unwrap_or(POINTS),
             budget: arguments.budget,
         };
-        Found::Moreau(watch.moreau(problem, x, request)?)
+        let Some(certificate) = watch.moreau(problem, x, request)? else {
+            say("interrupted during the search; nothing is known yet");
+            return Ok(signals.received().unwrap_or(Exit::Interrupted));
+        };
+        Found::Moreau(certificate)
     } else {
         let request = Request { target, delta, grade, budget: arguments.budget, guess: None };
         let certificate = watch.gradient(problem, x, request)?;
@@ -167,21 +171,24 @@ impl Watch<'_> {
         problem: &Problem,
         x: &[f64],
         request: MoreauRequest,
-    ) -> Result<MoreauCertificate, Failure> {
-        let start = problem.oracle.start();
-        let certifier = moreau::Certifier::start(&problem.oracle, x, start, request, problem.seed, 0);
+    ) -> Result<Option<MoreauCertificate>, Failure> {
         let go_on = || {
             self.bar.tick();
             self.signals.received().is_none()
         };
-        certifier.and_then(|certifier| certifier.finish_watched(go_on)).map_err(refused)
+        let (oracle, seed) = (&problem.oracle, problem.seed);
+        let certifier = moreau::Certifier::start_watched(oracle, x, oracle.start(), request, seed, 0, go_on);
+        match certifier.and_then(|certifier| certifier.finish_watched(go_on)) {
+            Err(StartCertificateError::Interrupted) => Ok(None),
+            other => other.map(Some).map_err(refused),
+        }
     }
 }
 
 fn refused(error: StartCertificateError) -> Failure {
     match error {
-        StartCertificateError::Request(error) => Failure::input(error),
         StartCertificateError::Oracle(error) => Failure::system(error),
+        other => Failure::input(other),
     }
 }
 

@@ -342,6 +342,9 @@ pub enum StartCertificateError {
     /// The oracle failed during the pilot.
     #[error(transparent)]
     Oracle(#[from] OracleError),
+    /// Whoever watched wanted no more.
+    #[error("certificate: interrupted")]
+    Interrupted,
 }
 
 /// An oracle that can be shown by name.

@@ -161,13 +161,26 @@ impl<'o> Certifier<'o> {
         seed: u64,
         attempt: u64,
     ) -> Result<Self, StartCertificateError> {
+        Self::start_watched(oracle, x, start, request, seed, attempt, || true)
+    }
+
+    /// The same, until `go_on`, which is asked after every step of the search, says no.
+    pub fn start_watched(
+        oracle: &'o dyn Oracle,
+        x: &[f64],
+        start: &[f64],
+        request: MoreauRequest,
+        seed: u64,
+        attempt: u64,
+        mut go_on: impl FnMut() -> bool,
+    ) -> Result<Self, StartCertificateError> {
         request.check(oracle, x, start)?;
         let MoreauRequest { lambda, rho, target, points, .. } = request;
         let draws = Draws { oracle, x, seed, role: Role::Search, attempt, samples_each: 1 };
         let pilot = draws.moments(0..PILOT.min(request.affordable()))?;
         let norm = squared_norm(&pilot.mean).sqrt();
         let mut search = Search::plan(draws, &request, &pilot, norm);
-        let found = if search.n == 0 { vec![x.to_vec()] } else { search.points(norm, points)? };
+        let found = if search.n == 0 { vec![x.to_vec()] } else { search.points(norm, points, &mut go_on)? };
         let searched = u128::from(search.samples);
         let mut averaged = Averaged::new(oracle, x, found, lambda, rho);
         let reach = target / lambda - squared_distance(x, &averaged.mean).sqrt();
@@ -284,13 +297,18 @@ impl<'a> Search<'a> {
 
     /// The last `count` iterates of the last epoch, or the mean of the epoch if only one point is wanted. `norm` is
     /// about |grad f(x)|: the minimiser of F is at most norm/mu away.
-    fn points(&mut self, norm: f64, count: u64) -> Result<Vec<Vec<f64>>, OracleError> {
+    fn points(
+        &mut self,
+        norm: f64,
+        count: u64,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Vec<Vec<f64>>, StartCertificateError> {
         let mut mean = self.draws.x.to_vec();
         let mut kept = Vec::new();
         for epoch in 0..self.epochs {
             let reach = norm / self.mu * 0.5f64.powi(epoch as i32);
-            (mean, kept) =
-                self.epoch(epoch, mean, reach, if epoch + 1 == self.epochs { count } else { 1 })?;
+            let kept_here = if epoch + 1 == self.epochs { count } else { 1 };
+            (mean, kept) = self.epoch(epoch, mean, reach, kept_here, go_on)?;
         }
         Ok(if count == 1 { vec![mean] } else { kept })
     }
@@ -302,7 +320,8 @@ impl<'a> Search<'a> {
         from: Vec<f64>,
         reach: f64,
         count: u64,
-    ) -> Result<(Vec<f64>, Vec<Vec<f64>>), OracleError> {
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<(Vec<f64>, Vec<Vec<f64>>), StartCertificateError> {
         let Self { draws: Draws { oracle, x, seed, role, attempt, .. }, lambda, steps, n, .. } = *self;
         let (mut y, mut mean) = (from.clone(), from);
         let (mut g, mut squares) = (vec![0.0; y.len()], 0.0);
@@ -320,7 +339,10 @@ impl<'a> Search<'a> {
             }
             squares += squared_norm(&g);
             if !squares.is_finite() {
-                return Err(OracleError::new("its answer near the point is not finite"));
+                return Err(OracleError::new("its answer near the point is not finite").into());
+            }
+            if !go_on() {
+                return Err(StartCertificateError::Interrupted);
             }
             // The first step is as long as the epoch's reach, the later ones are as long as they are wide.
             let eta = if squares > 0.0 { reach / squares.sqrt() } else { 0.0 };

@@ -236,7 +236,7 @@ impl<'o, W: Walk> Certified<'o, W> {
             Ok(certifier) => certifier,
             Err(StartCertificateError::Oracle(error)) => return Err(error),
             // Out of reach here, but perhaps not elsewhere.
-            Err(StartCertificateError::Request(_)) => {
+            Err(StartCertificateError::Request(_) | StartCertificateError::Interrupted) => {
                 (self.progress.ended, self.progress.about) = (ending, about);
                 return Ok(());
             }
