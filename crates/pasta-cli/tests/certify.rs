@@ -167,6 +167,21 @@ fn points_come_from_flags_files_and_runs() {
 }
 
 #[test]
+fn what_the_file_asks_of_a_certificate_holds_unless_a_flag_says_otherwise() {
+    let place = Place::holding(&format!("{BOWL}\n[certificate]\ndelta = 0.001\nkurtosis = 50\n"));
+    let statement = |flags: &str| {
+        let answer = place.json(&format!("certify p.toml --at 0.001 {flags}"), 0);
+        answer["statement"].as_str().unwrap().to_owned()
+    };
+    for flags in ["", "--target 0.2"] {
+        let said = statement(flags);
+        assert!(said.contains("at least 99.9 %") && said.contains("kurtosis at most 50"), "{said}");
+    }
+    let other = statement("--delta 0.1 --variance 120");
+    assert!(other.contains("at least 90 %") && other.contains("<= 120 at x"), "{other}");
+}
+
+#[test]
 fn bad_questions_are_refused_with_a_hint() {
     let place = Place::holding(BOWL);
     let cases = [

@@ -35,8 +35,8 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> Result<Exit, Failure> {
         }
     };
     // What the file asks of a certificate holds where no flag says otherwise.
-    let asked =
-        if folder || arguments.target.is_none() { spec::read(&file, &overrides).map(Some)? } else { None };
+    let read = problem.asks_for_certificate || arguments.target.is_none();
+    let asked = if read { Some(spec::read(&file, &overrides)?) } else { None };
     let rule = asked.as_ref().and_then(|spec| Some(spec.certification?.rule));
     let in_file = asked.as_ref().and_then(|spec| spec.method.gradient_target());
     let Some(target) = arguments.target.or(rule.map(|rule| rule.target)).or(in_file) else {

@@ -94,6 +94,8 @@ pub(crate) struct Problem {
     pub(crate) seed: u64,
     pub(crate) threads: Option<usize>,
     pub(crate) oracle: Noisy,
+    /// Whether there is a table `certificate`.
+    pub(crate) asks_for_certificate: bool,
 }
 
 pub(crate) fn sample_count(text: &str) -> Result<u128, String> {
@@ -179,7 +181,8 @@ fn problem(root: &Section<'_>, overrides: &Overrides) -> Result<Problem, Failure
         file => overrides.threads.map(usize::from).or(file.map(|n| n as usize)),
     };
     let oracle = read_oracle(&root.section("problem")?, &root.section("noise")?)?;
-    Ok(Problem { seed, threads, oracle })
+    let asks_for_certificate = root.item("certificate").is_some();
+    Ok(Problem { seed, threads, oracle, asks_for_certificate })
 }
 
 fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure> {
@@ -187,7 +190,7 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     let root = root(file, text, &document)?;
     let budget = overrides.budget.or(root.samples("budget")?);
     let output = overrides.output.clone().or(root.text("output")?.map(PathBuf::from));
-    let Problem { seed, threads, oracle } = problem(&root, overrides)?;
+    let Problem { seed, threads, oracle, .. } = problem(&root, overrides)?;
 
     let method = read_method(&root.section("recipe")?, &oracle, overrides.target)?;
     let certificate = root.item("certificate").map(|_| root.section("certificate")).transpose()?;
