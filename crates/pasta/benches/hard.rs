@@ -4,11 +4,11 @@
 //! `cargo bench -p pasta-opt --bench hard [name]` prints one table, laid out and timed like that of `ratios`: both
 //! sides of a ratio take turns in many short rounds, and the fastest round of each counts.
 
-#![expect(clippy::print_stdout, reason = "the table is what the program is for")]
+mod harness;
 
 use std::hint::black_box;
-use std::time::Instant;
 
+use harness::{advance, fastest, print_row, sink};
 use pasta_opt::bounds::{LowerMeanSquareSmooth, LowerSmooth};
 use pasta_opt::draws::Role;
 use pasta_opt::hard::HardInstance;
@@ -17,13 +17,7 @@ use pasta_opt::oracle::{Batch, Oracle};
 use pasta_opt::prelude::*;
 
 fn main() {
-    // Cargo passes `--bench`; anything that is not an option is a name to look for.
-    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
-    let benchmarks: [(&str, fn(&str)); 2] = [("coordinate", coordinate), ("long-chain", long_chain)];
-    print_line(["name", "what is compared", "value", "goal", ""]);
-    for (name, run) in benchmarks.iter().filter(|(name, _)| name.contains(&wanted)) {
-        run(name);
-    }
+    harness::main(&[("coordinate", coordinate), ("long-chain", long_chain)]);
 }
 
 /// An instance of Theorem 1 whose chain has about `length` coordinates.
@@ -76,9 +70,9 @@ fn coordinate(name: &str) {
             let theirs = || (0..2 * repeats).for_each(|_| sink(black_box(&bare).sum()));
             let [ours, theirs] = fastest(200, ours, theirs);
             let what = format!("gradient + sum, {mask} mask, m = {m}: over bare erfc, exp");
-            print_row(name, &what, ours / theirs, Goal::AtMost(1.5));
+            print_row(name, &what, ours / theirs, ..=1.5);
             let calls = 2.0 * f64::from(repeats) * f64::from(m);
-            print_row(name, "ns per active coordinate and evaluation", 1e9 * ours / calls, Goal::None);
+            print_row(name, "ns per active coordinate and evaluation", 1e9 * ours / calls, ..);
         }
     }
 }
@@ -134,53 +128,7 @@ fn long_chain(name: &str) {
         let [mut long, mut short] = [sgd(0), sgd(1)];
         let [long, short] = fastest(100, || advance(&mut long, STEPS), || advance(&mut short, STEPS));
         let what = format!("step of SGD, {mask} mask, 10 awake: T = 10^6 over T = 100");
-        print_row(name, &what, long / short, Goal::AtMost(1.1));
-        print_row(name, "ns per step, T = 10^6", 1e9 * long / f64::from(STEPS), Goal::None);
+        print_row(name, &what, long / short, ..=1.1);
+        print_row(name, "ns per step, T = 10^6", 1e9 * long / f64::from(STEPS), ..);
     }
-}
-
-fn advance(walk: &mut Baseline<'_>, steps: u32) {
-    for _ in 0..steps {
-        let step = walk.advance().expect("this oracle cannot fail");
-        assert!(matches!(step, Advance::Step(_)), "a benchmark must not run into the end of its walk");
-    }
-}
-
-/// The seconds that `a` and `b` take, each in the fastest of its rounds. They take turns.
-fn fastest(rounds: u32, mut a: impl FnMut(), mut b: impl FnMut()) -> [f64; 2] {
-    let mut best = [f64::INFINITY; 2];
-    for _ in 0..rounds {
-        best[0] = best[0].min(seconds(&mut a));
-        best[1] = best[1].min(seconds(&mut b));
-    }
-    best
-}
-
-/// Makes the compiler believe that a result is used.
-fn sink<T>(result: T) {
-    black_box(result);
-}
-
-fn seconds(work: &mut impl FnMut()) -> f64 {
-    let clock = Instant::now();
-    work();
-    clock.elapsed().as_secs_f64()
-}
-
-/// What a ratio should be. The others are there to be read.
-enum Goal {
-    AtMost(f64),
-    None,
-}
-
-fn print_row(name: &str, what: &str, value: f64, goal: Goal) {
-    let (goal, verdict) = match goal {
-        Goal::AtMost(most) => (format!("<= {most}"), if value <= most { "met" } else { "missed" }),
-        Goal::None => (String::new(), ""),
-    };
-    print_line([name, what, &format!("{value:.2}"), &goal, verdict]);
-}
-
-fn print_line([name, what, value, goal, verdict]: [&str; 5]) {
-    println!("{name:<12} {what:<62} {value:>7}  {goal:<6}  {verdict}");
 }

@@ -7,11 +7,11 @@
 //! the machine does only ever adds time, so the minimum is the round that was disturbed least; a mean or a
 //! median would measure the neighbours as well.
 
-#![expect(clippy::print_stdout, reason = "the table is what the program is for")]
+mod harness;
 
 use std::hint::black_box;
-use std::time::Instant;
 
+use harness::{advance, fastest, print_row, sink};
 use pasta_opt::draws::{Address, Role};
 use pasta_opt::oracle::Batch;
 use pasta_opt::prelude::*;
@@ -19,18 +19,12 @@ use rand_distr::{Distribution, StandardNormal};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 fn main() {
-    // Cargo passes `--bench`; anything that is not an option is a name to look for.
-    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
-    let benchmarks = [
-        ("exact-batch", exact_batch as fn(&str)),
+    harness::main(&[
+        ("exact-batch", exact_batch),
         ("vector-work", vector_work),
         ("small-step", small_step),
         ("two-threads", two_threads),
-    ];
-    print_line(["name", "what is compared", "value", "goal", ""]);
-    for (name, run) in benchmarks.iter().filter(|(name, _)| name.contains(&wanted)) {
-        run(name);
-    }
+    ]);
 }
 
 /// A step on an oracle that draws a batch from the law of its sum: a batch of 10^12 over a batch of one.
@@ -50,7 +44,7 @@ fn exact_batch(name: &str) {
             let [mut huge, mut small] = [1_000_000_000_000, few].map(|n| endless(&oracle, plain(n), &start));
             let [huge, small] = fastest(200, || advance(&mut huge, steps), || advance(&mut small, steps));
             let what = format!("step, {law}, d = {d}: N = 10^12 over N = {few}");
-            print_row(name, &what, huge / small, Goal::AtMost(1.2));
+            print_row(name, &what, huge / small, ..=1.2);
         }
     }
 }
@@ -81,7 +75,7 @@ fn vector_work(name: &str) {
         let mut a = vec![0.0; d];
         let [step, triad] = fastest(60, || advance(&mut walk, 1), || add_scaled(&mut a, &b, 3.0, &c));
         let what = format!("bytes/s, d = 10^7, {what}: step over triad");
-        print_row(name, &what, (vectors / step) / (TRIAD / triad), Goal::AtLeast(0.8));
+        print_row(name, &what, (vectors / step) / (TRIAD / triad), 0.8..);
     }
 }
 
@@ -100,14 +94,9 @@ fn small_step(name: &str) {
     assert_eq!(walked().to_bits(), by_hand().to_bits(), "both must do the same arithmetic");
 
     let [walked, by_hand] = fastest(200, || sink(walked()), || sink(by_hand()));
-    print_row(
-        name,
-        "step, SineBowl, d = 1, N = 1: library over hand-written",
-        walked / by_hand,
-        Goal::AtMost(2.5),
-    );
-    print_row(name, "ns per step, library", 1e9 * walked / STEPS as f64, Goal::None);
-    print_row(name, "ns per step, hand-written", 1e9 * by_hand / STEPS as f64, Goal::None);
+    print_row(name, "step, SineBowl, d = 1, N = 1: library over hand-written", walked / by_hand, ..=2.5);
+    print_row(name, "ns per step, library", 1e9 * walked / STEPS as f64, ..);
+    print_row(name, "ns per step, hand-written", 1e9 * by_hand / STEPS as f64, ..);
 }
 
 const START: f64 = 1.2;
@@ -147,14 +136,9 @@ fn two_threads(name: &str) {
     assert_eq!(bits(&one), bits(&two), "the number of threads must not change a bit");
 
     let [one, two] = fastest(200, || sink(sum(&one)), || sink(sum(&two)));
-    print_row(
-        name,
-        "batch of 4096, d = 100: 1 thread over 2 (needs 2 idle cores)",
-        one / two,
-        Goal::AtLeast(1.8),
-    );
-    print_row(name, "microseconds per sample, 1 thread", 1e6 * one / N as f64, Goal::None);
-    print_row(name, "million samples per second, 2 threads", 1e-6 * N as f64 / two, Goal::None);
+    print_row(name, "batch of 4096, d = 100: 1 thread over 2 (needs 2 idle cores)", one / two, 1.8..);
+    print_row(name, "microseconds per sample, 1 thread", 1e6 * one / N as f64, ..);
+    print_row(name, "million samples per second, 2 threads", 1e-6 * N as f64 / two, ..);
 }
 
 /// Least squares on a stream: a ~ N(0, I), y = <a, (1, .., 1)> + noise.
@@ -227,53 +211,4 @@ fn plain(n: u64) -> Schedule {
 
 fn endless<'o>(oracle: &'o dyn Oracle, schedule: Schedule, start: &[f64]) -> Pasta<'o> {
     Pasta::start(oracle, schedule, start, SEED).expect("a valid schedule")
-}
-
-fn advance(walk: &mut Pasta<'_>, steps: u32) {
-    for _ in 0..steps {
-        let step = walk.advance().expect("these oracles cannot fail");
-        assert!(matches!(step, Advance::Step(_)), "a benchmark must not run into the end of its walk");
-    }
-}
-
-/// The seconds that `a` and `b` take, each in the fastest of its rounds. They take turns.
-fn fastest(rounds: u32, mut a: impl FnMut(), mut b: impl FnMut()) -> [f64; 2] {
-    let mut best = [f64::INFINITY; 2];
-    for _ in 0..rounds {
-        best[0] = best[0].min(seconds(&mut a));
-        best[1] = best[1].min(seconds(&mut b));
-    }
-    best
-}
-
-/// Makes the compiler believe that a result is used.
-fn sink<T>(result: T) {
-    black_box(result);
-}
-
-fn seconds(work: &mut impl FnMut()) -> f64 {
-    let clock = Instant::now();
-    work();
-    clock.elapsed().as_secs_f64()
-}
-
-/// What a ratio should be. The others are there to be read.
-enum Goal {
-    AtMost(f64),
-    AtLeast(f64),
-    None,
-}
-
-fn print_row(name: &str, what: &str, value: f64, goal: Goal) {
-    let (goal, met) = match goal {
-        Goal::AtMost(most) => (format!("<= {most}"), Some(value <= most)),
-        Goal::AtLeast(least) => (format!(">= {least}"), Some(value >= least)),
-        Goal::None => (String::new(), None),
-    };
-    let verdict = met.map_or("", |met| if met { "met" } else { "missed" });
-    print_line([name, what, &format!("{value:.2}"), &goal, verdict]);
-}
-
-fn print_line([name, what, value, goal, verdict]: [&str; 5]) {
-    println!("{name:<12} {what:<64} {value:>7}  {goal:<6}  {verdict}");
 }
