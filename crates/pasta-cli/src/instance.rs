@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::error::{Exit, Failure};
 use crate::plan::flags::number;
-use crate::plan::text::{self, Echo, Report, at_least, ceiling, given, labelled, real, unbroken, whole};
+use crate::text::{self, Echo, Report, at_least, ceiling, given, labelled, real, unbroken, whole};
 
 /// Print a hard instance of the lower bounds: its constants, and its values and gradients at given points.
 ///

@@ -6,6 +6,7 @@ mod demo;
 mod duel;
 mod error;
 mod instance;
+mod pilot;
 mod plan;
 mod report;
 mod reproduce;
@@ -13,6 +14,7 @@ mod signals;
 mod solve;
 mod spec;
 mod talk;
+mod text;
 mod threads;
 
 use std::io::Write;

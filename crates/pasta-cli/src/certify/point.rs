@@ -11,11 +11,11 @@ use serde::Serialize;
 
 use super::Arguments;
 use crate::error::{Exit, Failure};
-use crate::plan::text::{self, Report, labelled, real, whole};
 use crate::signals::Signals;
 use crate::solve::{point_of, spec_file};
 use crate::spec::{self, Overrides, Problem};
 use crate::talk::say;
+use crate::text::{self, Report, labelled, real, whole};
 use crate::threads::with_threads;
 
 /// Where a Moreau certificate is asked for and nothing is said about its points.

@@ -7,8 +7,8 @@ use super::Arguments;
 use super::limit::{self, Limit};
 use super::regime::{described, missing};
 use super::single::{Planned, is_as_printed, try_plan};
-use super::text::{self, Cells, Echo, Report, at_most, columns, given, labelled};
 use crate::error::{Exit, Failure};
+use crate::text::{self, Cells, Echo, Report, at_most, columns, given, labelled};
 
 /// Every regime: planned, or why not.
 #[derive(Serialize)]

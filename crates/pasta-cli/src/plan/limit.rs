@@ -5,8 +5,8 @@ use pasta_opt::objective::Measure;
 use pasta_opt::recipe::{Constant, Constants, Plan, RecipeError, Row};
 use serde::Serialize;
 
-use super::text::{Echo, Report, at_least, ceiling, given, labelled, real, whole};
 use crate::error::Failure;
+use crate::text::{Echo, Report, at_least, ceiling, given, labelled, real, whole};
 
 /// The theorems that say what zero-respecting methods cannot beat.
 #[derive(Clone, Copy)]

@@ -7,7 +7,6 @@ mod pilot;
 mod principle;
 mod regime;
 mod single;
-pub(crate) mod text;
 
 use std::path::{Path, PathBuf};
 
@@ -19,6 +18,7 @@ use regime::{Kind, Regime};
 
 use crate::error::{Exit, Failure};
 use crate::spec::sample_count;
+use crate::text;
 
 /// Say what a run would do, promise and cost, before it draws a sample.
 ///

@@ -7,11 +7,11 @@ use pasta_opt::recipe::{self, Constant, Constants, Plan};
 use serde::Serialize;
 
 use super::limit::{self, Limit};
-use super::text::{self, Report, at_most, labelled, real, whole};
 use crate::error::{Exit, Failure};
+use crate::pilot::fly;
 use crate::signals::Signals;
-use crate::solve::fly;
 use crate::spec::{self, Method, Overrides, Spec};
+use crate::text::{self, Report, at_most, labelled, real, whole};
 use crate::threads::with_threads;
 
 /// Forecasts the samples that the method of a problem file takes to a certified target.

@@ -3,8 +3,8 @@
 use pasta_opt::recipe::{AnchorRange, Constant, Constants, RecipeError, Uncertainty, UncertaintyCheck};
 use serde::Serialize;
 
-use super::text::{self, Cells, Echo, Report, columns, exactly, given, labelled, real, unbroken, whole};
 use crate::error::{Exit, Failure};
+use crate::text::{self, Cells, Echo, Report, columns, exactly, given, labelled, real, unbroken, whole};
 
 /// What is asked: about one anchoring and batch, or, without `beta`, about all.
 pub(super) struct Question {

@@ -7,8 +7,8 @@ use pasta_opt::schedule::{BatchRule, Output, Schedule, Sequence};
 use serde::{Serialize, Serializer};
 
 use super::limit::{self, Limit};
-use super::text::{Echo, Report, at_most, exactly, given, labelled, real, rough, short, unbroken, whole};
 use crate::error::Failure;
+use crate::text::{Echo, Report, at_most, exactly, given, labelled, real, rough, short, unbroken, whole};
 
 /// A plan, with the keys that programs read.
 #[derive(Serialize)]

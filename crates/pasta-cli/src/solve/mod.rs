@@ -1,7 +1,6 @@
 //! `pasta solve` and `pasta resume`: a run with progress, trace, checkpoint and a final table.
 
 mod folder;
-mod pilot;
 mod progress;
 mod summary;
 
@@ -13,11 +12,11 @@ pub(crate) use folder::{point as point_of, spec_file};
 use pasta_opt::prelude::*;
 use pasta_opt::trace::{Attempt, Line, is_milestone};
 use pasta_opt::walk::Progress as CertificateProgress;
-pub(crate) use pilot::fly;
 use progress::Progress;
 use summary::Summary;
 
 use crate::error::{Exit, Failure};
+use crate::pilot;
 use crate::signals::Signals;
 use crate::spec::{self, Method, Overrides, Spec};
 use crate::talk::say;

@@ -10,6 +10,7 @@ use pasta_opt::walk::{Progress, Stop, Walk};
 use serde_json::{Value, json};
 
 use crate::error::Failure;
+use crate::report::grouped;
 use crate::spec::{Method, Spec};
 use crate::talk::answer;
 
@@ -81,7 +82,10 @@ impl<'s> Summary<'s> {
             return "none was asked for (--certify EPS)".into();
         };
         match last {
-            None => "none: no samples were left for one, or the run never looked good enough to try".into(),
+            None if *attempts == 0 => {
+                "none: no samples were left for one, or the run never looked good enough to try".into()
+            }
+            None => format!("none for this point, after {attempts} failed attempts at others"),
             Some(certificate) => {
                 let (verdict, statement) = (certificate.verdict.words(), certificate.statement());
                 let tried = if *attempts == 1 { String::new() } else { format!(", attempt {attempts}") };
@@ -235,12 +239,6 @@ fn measure_key(measure: Measure) -> &'static str {
 /// A count as a JSON number; as text if it does not fit 64 bits.
 fn count(n: u128) -> Value {
     u64::try_from(n).map_or_else(|_| json!(n.to_string()), |n| json!(n))
-}
-
-fn grouped(n: u128) -> String {
-    let digits = n.to_string();
-    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
-    groups.join(",")
 }
 
 /// Six digits after the point, and a power of ten where that would hide the number.

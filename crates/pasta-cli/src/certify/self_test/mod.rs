@@ -19,8 +19,8 @@ use serde::Serialize;
 use site::{ALLOWED, Assumption, Claim, DELTA, KURTOSIS, Site, Tally, Trial, sites};
 
 use crate::error::{Exit, Failure};
-use crate::plan::text::{self, Report};
 use crate::report::{self, Align, Column, Table, grouped, significant};
+use crate::text::{self, Report};
 
 /// Runs of each row, unless told otherwise.
 pub(super) const SEEDS: u64 = 10_000;

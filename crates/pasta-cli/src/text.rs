@@ -5,6 +5,7 @@ use pasta_opt::recipe::{Constant, Constants};
 use serde::{Serialize, Serializer};
 
 use crate::error::{Exit, Failure};
+use crate::report::grouped;
 use crate::talk::answer;
 
 /// An answer that can be printed either way.
@@ -29,7 +30,7 @@ pub(crate) fn labelled(rows: &[(&str, String)]) -> String {
 }
 
 /// Lines of cells under a header, numbers aligned to the right.
-pub(super) fn columns(header: &[(&str, Cells)], rows: Vec<Vec<String>>) -> String {
+pub(crate) fn columns(header: &[(&str, Cells)], rows: Vec<Vec<String>>) -> String {
     let mut table = plain();
     table.set_header(header.iter().map(|(name, _)| *name)).add_rows(rows);
     for (column, (_, cells)) in table.column_iter_mut().zip(header) {
@@ -47,7 +48,7 @@ pub(super) fn columns(header: &[(&str, Cells)], rows: Vec<Vec<String>>) -> Strin
 
 /// What a column holds: only sentences are broken into lines.
 #[derive(Clone, Copy)]
-pub(super) enum Cells {
+pub(crate) enum Cells {
     Name,
     Number,
     Sentence,
@@ -81,7 +82,7 @@ pub(crate) fn real(value: f64) -> String {
 }
 
 /// Three significant digits.
-pub(super) fn rough(value: f64) -> String {
+pub(crate) fn rough(value: f64) -> String {
     exactly(format!("{value:.2e}").parse().unwrap_or(value))
 }
 
@@ -102,7 +103,7 @@ pub(crate) fn whole(count: u128) -> String {
 const IN_FULL: f64 = 1e15;
 
 /// An upper bound on a number of samples: rounded up to a whole number where that shows.
-pub(super) fn at_most(samples: f64) -> String {
+pub(crate) fn at_most(samples: f64) -> String {
     match samples {
         samples if samples < IN_FULL => grouped(samples.ceil() as u128),
         samples if samples.is_finite() => format!("{samples:.2e}"),
@@ -121,24 +122,12 @@ pub(crate) fn at_least(samples: f64) -> String {
 }
 
 /// A count in at most seven characters.
-pub(super) fn short(count: f64) -> String {
+pub(crate) fn short(count: f64) -> String {
     match count {
         count if count <= 999_999.0 => grouped(count.ceil() as u128),
         count if count.is_finite() => format!("{count:.2e}"),
         _ => ">1e308".to_owned(),
     }
-}
-
-fn grouped(count: u128) -> String {
-    let digits = count.to_string();
-    let mut grouped = String::with_capacity(digits.len() * 4 / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }
 
 /// "L = 3, Delta = 1.6, ..", the values as they were given.
@@ -152,7 +141,7 @@ fn equation(constant: Constant, value: f64) -> String {
 }
 
 /// The shortest text that reads back as the same number.
-pub(super) fn exactly(value: f64) -> String {
+pub(crate) fn exactly(value: f64) -> String {
     if value == 0.0 || (1e-4..1e7).contains(&value.abs()) || !value.is_finite() {
         value.to_string()
     } else {

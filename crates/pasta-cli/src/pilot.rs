@@ -11,7 +11,7 @@ use crate::talk::say;
 const BUDGET_PART: u128 = 10;
 
 /// Runs the pilot that the file asks for and writes its forecast into the spec; the exit code if it was interrupted.
-pub(super) fn forecast(spec: &mut Spec, signals: &Signals) -> Result<Result<(), Exit>, Failure> {
+pub(crate) fn forecast(spec: &mut Spec, signals: &Signals) -> Result<Result<(), Exit>, Failure> {
     let Some(certification) = spec.certification else { return Ok(Ok(())) };
     let samples =
         spec.budget.map_or(certification.pilot, |budget| certification.pilot.min(budget / BUDGET_PART));
