@@ -132,7 +132,8 @@ impl Pilot {
         let floor = 2.0 * rule.grade.least_samples(rule.delta);
         let rule = StopRule { grade: unclaimed(rule.grade), ..rule };
         let affordable = u64::try_from(budget / 4).unwrap_or(u64::MAX);
-        let draws = Draws { oracle, x: start, seed, role: Role::Look, attempt: 0, samples_each: 1 };
+        // The runs' attempts count from 1.
+        let draws = Draws { oracle, x: start, seed, role: Role::Pilot, attempt: 0, samples_each: 1 };
         let look = draws.moments(0..FIRST_LOOK.min(affordable))?;
         let gradient_at_start = look.squared_mean().max(look.error2()).sqrt();
         let mut pilot = Self { gradient_at_start, floor, runs: Vec::new(), samples: u128::from(look.count) };

@@ -207,24 +207,9 @@ impl Calibration {
             Found::Nowhere => largest_noise(variance_at_start, &rays),
             _ => variance_at_start,
         };
-        let (smoothness, smoothness_found) = steepest(
-            meter,
-            start,
-            &rays,
-            local.smoothness,
-            |s| s.smoothness,
-            |[mean, _]| mean,
-            sizes.secant,
-        )?;
-        let (ms_smoothness, ms_smoothness_found) = steepest(
-            meter,
-            start,
-            &rays,
-            local.ms_smoothness,
-            |s| s.ms_smoothness,
-            |[_, square]| square.sqrt(),
-            sizes.secant,
-        )?;
+        let mut steepest = |slope, local| steepest(meter, start, &rays, slope, local, sizes.secant);
+        let (smoothness, smoothness_found) = steepest(Slope::Mean, local.smoothness)?;
+        let (ms_smoothness, ms_smoothness_found) = steepest(Slope::MeanSquare, local.ms_smoothness)?;
         let Local { unit, .. } = local;
         Ok(Self {
             gradient: start.gradient,
@@ -372,26 +357,49 @@ fn largest_noise(at_start: Estimate, rays: &[Measured]) -> Estimate {
     points.filter(|v| v.low > at_start.high).max_by(|a, b| a.value.total_cmp(&b.value)).unwrap_or(at_start)
 }
 
+/// L is the slope of the mean gradient, Lbar that of single ones in mean square.
+#[derive(Debug, Clone, Copy)]
+enum Slope {
+    Mean,
+    MeanSquare,
+}
+
+impl Slope {
+    fn of(self, secant: &Secant) -> Estimate {
+        match self {
+            Self::Mean => secant.smoothness,
+            Self::MeanSquare => secant.ms_smoothness,
+        }
+    }
+
+    /// From the means that [`curvature::pairs`] gives.
+    fn of_pairs(self, [mean, square]: [f64; 2]) -> f64 {
+        match self {
+            Self::Mean => mean,
+            Self::MeanSquare => square.sqrt(),
+        }
+    }
+}
+
 /// The local figure, or that of a secant if one stands out and stays larger on samples that did not choose it.
 fn steepest(
     meter: &mut Meter<'_>,
     start: &Start<'_>,
     rays: &[Measured],
+    slope: Slope,
     local: Estimate,
-    of: impl Fn(&Secant) -> Estimate,
-    figure: impl Fn([f64; 2]) -> f64,
     per_block: u64,
 ) -> Result<(Estimate, Found), CalibrationError> {
     let secants =
         rays.iter().flat_map(|measured| measured.secants.iter().map(move |secant| (measured, secant)));
     let steepest = secants
-        .filter(|(_, secant)| of(secant).low > local.high)
-        .max_by(|(_, a), (_, b)| of(a).low.total_cmp(&of(b).low));
+        .filter(|(_, secant)| slope.of(secant).low > local.high)
+        .max_by(|(_, a), (_, b)| slope.of(a).low.total_cmp(&slope.of(b).low));
     let Some((measured, secant)) = steepest else { return Ok((local, Found::AtStart)) };
     let [near, far] = [secant.from, secant.to].map(|radius| along(start.x, radius, &measured.direction));
     let samples = meter.draw(per_block);
     let rows = curvature::pairs(meter, samples, &far, &near, &secant.towards)?;
-    let fresh = Estimate::positive(&rows, figure);
+    let fresh = Estimate::positive(&rows, |means| slope.of_pairs(means));
     let Secant { from, to, .. } = *secant;
     let between = Found::Between { direction: measured.ray.direction, from, to };
     Ok(if fresh.value > local.value && fresh.value.is_finite() {

@@ -58,8 +58,7 @@ pub struct MoreauRequest {
     /// On what it may rest. A variance is one at every point near x that the certificate visits; a growth is measured
     /// from the start (its own distance is not used). A normal approximation is refused.
     pub grade: Grade,
-    /// K: on how many points it rests. One is enough, and best, where f is smooth; at kinks the bound falls like
-    /// 1/sqrt(K).
+    /// K: on how many points it rests. One is enough, and best, where f is smooth; a kink takes points on both sides.
     pub points: u64,
     /// The most samples it may draw, the search for the points included.
     pub budget: Option<u128>,

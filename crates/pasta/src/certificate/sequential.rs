@@ -185,26 +185,16 @@ impl<'o> Certifier<'o> {
 
     /// Chooses m and the tracks for a variance V of one sample.
     fn plan(&mut self, variance: f64) {
-        let Request { target, delta, guess, .. } = self.request;
-        // The margin for error, as a share of the target: the guess leaves 1 - guess/target of it, less the
-        // guess's own error. Beyond these limits the plan would be too bold or too dear.
-        let margin = guess.map_or(0.45, |guess| (0.9 - 0.9 * guess / target).clamp(0.2, 0.8));
-        let log_of = |share: f64| (1.0 / (share * delta)).ln();
-        let mean_share = match self.request.grade {
-            Grade::Kurtosis(_) => 1.0 - VARIANCE_SHARE,
-            _ => 1.0,
-        };
-        let first_log = log_of(FIRST_SHARE * mean_share);
-        // sqrt(2 V log/n) = margin * target.
-        let samples = 2.0 * first_log * variance / (margin * target).powi(2);
+        let target = self.request.target;
+        let samples = self.request.samples_for(variance);
         self.samples_each = (samples / SUB_BATCHES).ceil().clamp(1.0, MAX_SUB_BATCH) as u64;
         let v = variance / self.samples_each as f64;
         self.variance = self.request.grade.declared_variance().map(|_| v);
         // s^2 v <= 1/100 needs this many; a noiseless oracle needs no more either.
-        let planned = (samples / self.samples_each as f64).max(250.0 * first_log);
+        let planned = (samples / self.samples_each as f64).max(250.0 * self.request.log_of(0));
         self.tracks = (0..TRACKS)
             .map(|i| {
-                let log = log_of(FIRST_SHARE * NEXT_SHARE.powi(i as i32) * mean_share);
+                let log = self.request.log_of(i as i32);
                 let planned = planned * 4f64.powi(i as i32);
                 let spread = v + target * target;
                 Track {
@@ -296,6 +286,25 @@ impl<'o> Certifier<'o> {
         let norm = self.moments.squared_mean().max(0.0).sqrt();
         self.tracks.first().is_some_and(|track| k >= 20.0 * track.log)
             && norm > self.request.target + 4.0 * error2.sqrt()
+    }
+}
+
+impl Request {
+    /// log(1/delta) for the mean, with the share of delta that a track has.
+    fn log_of(&self, track: i32) -> f64 {
+        let mean_share = match self.grade {
+            Grade::Kurtosis(_) => 1.0 - VARIANCE_SHARE,
+            _ => 1.0,
+        };
+        (1.0 / (FIRST_SHARE * NEXT_SHARE.powi(track) * mean_share * self.delta)).ln()
+    }
+
+    /// The samples that the first track plans for a variance V of one sample: sqrt(2 V log/n) = margin * target.
+    pub(crate) fn samples_for(&self, variance: f64) -> f64 {
+        // The margin for error, as a share of the target: the guess leaves 1 - guess/target of it, less the
+        // guess's own error. Beyond these limits the plan would be too bold or too dear.
+        let margin = self.guess.map_or(0.45, |guess| (0.9 - 0.9 * guess / self.target).clamp(0.2, 0.8));
+        2.0 * self.log_of(0) * variance / (margin * self.target).powi(2)
     }
 }
 

@@ -34,7 +34,7 @@ pub enum Role {
     Setup = 5,
     /// Fresh samples of a certificate.
     Certificate = 6,
-    /// The pilot that plans a certificate; its samples are used for nothing else.
+    /// The pilot that plans a certificate or a forecast; its samples are used for nothing else.
     Pilot = 7,
     /// Samples that measure constants before a run.
     Calibration = 8,

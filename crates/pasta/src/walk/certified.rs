@@ -409,15 +409,12 @@ impl Seen {
 
     /// Samples of a certificate, roughly.
     fn cost(&self, rule: &StopRule) -> u128 {
-        match rule.grade {
+        let StopRule { target, grade, .. } = *rule;
+        let delta = delta_of_attempt(rule.delta, 1);
+        let request = Request { target, delta, grade, budget: None, guess: None };
+        match grade {
             Grade::Exact => 0,
-            grade => {
-                let delta = delta_of_attempt(rule.delta, 1);
-                // By the margin that a certificate plans with when it knows nothing else.
-                let units = 2.0 * (1.25 / delta).ln() / 0.45f64.powi(2);
-                let planned = units * self.planned_variance / rule.target.powi(2);
-                planned.max(grade.least_samples(delta)) as u128
-            }
+            _ => request.samples_for(self.planned_variance).max(grade.least_samples(delta)) as u128,
         }
     }
 
