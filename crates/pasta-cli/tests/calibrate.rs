@@ -2,13 +2,13 @@
 //! it refuses.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::fs;
-use std::path::PathBuf;
+mod place;
 
-use assert_cmd::Command;
+use std::fs;
+
+use place::{Place, with};
 use predicates::str::contains;
 use serde_json::Value;
-use tempfile::TempDir;
 
 const PROBLEM: &str = r#"seed = 1
 
@@ -23,42 +23,10 @@ growth = 0.5
 floor = 1.0
 "#;
 
-fn with(text: &str, old: &str, new: &str) -> String {
-    assert!(text.contains(old), "{old:?} is not in:\n{text}");
-    text.replacen(old, new, 1)
-}
-
-/// A folder of its own for a test, with a problem file in it.
-struct Place(TempDir);
-
 impl Place {
-    fn holding(text: &str) -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
-        fs::write(place.path("p.toml"), text).unwrap();
-        place
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.path(name)).unwrap()
-    }
-
-    fn pasta(&self, words: &str) -> Command {
-        let mut command = assert_cmd::cargo::cargo_bin_cmd!("pasta");
-        command.args(words.split_whitespace()).current_dir(self.0.path());
-        command
-    }
-
     fn text(&self, words: &str) -> String {
         let output = self.pasta(words).assert().success().get_output().stdout.clone();
         String::from_utf8(output).unwrap()
-    }
-
-    fn json(&self, words: &str) -> Value {
-        serde_json::from_str(&self.text(&format!("{words} --json"))).unwrap()
     }
 
     /// Bad input: exit code 2, nothing on stdout, these words on stderr.
@@ -101,7 +69,7 @@ fn people_see_figures_with_their_origin_rays_in_words_and_the_ledger() {
 #[test]
 fn machines_see_the_same_with_all_digits() {
     let place = Place::holding(PROBLEM);
-    let answer = place.json("calibrate p.toml");
+    let answer = place.json("calibrate p.toml", 0);
     for (constant, truth) in [("smoothness", 4.0), ("growth", 0.5), ("floor", 1.0)] {
         let figure = figure(&answer, constant);
         assert_eq!(figure["provenance"], "estimated");
@@ -117,9 +85,9 @@ fn machines_see_the_same_with_all_digits() {
     assert!(answer["samples"].as_u64().unwrap() <= 25_000);
     assert_eq!(answer["rays"].as_array().unwrap().len(), 4);
     assert_eq!(answer["bg0_fails"], false);
-    assert_eq!(place.json("calibrate p.toml --threads 3"), answer);
-    assert_ne!(place.json("calibrate p.toml --seed 2"), answer);
-    assert!(place.json("calibrate p.toml --budget 50000")["samples"].as_u64().unwrap() > 40_000);
+    assert_eq!(place.json("calibrate p.toml --threads 3", 0), answer);
+    assert_ne!(place.json("calibrate p.toml --seed 2", 0), answer);
+    assert!(place.json("calibrate p.toml --budget 50000", 0)["samples"].as_u64().unwrap() > 40_000);
     // Nothing is written unless asked for.
     assert_eq!(fs::read_dir(place.0.path()).unwrap().count(), 1);
 }
@@ -136,7 +104,7 @@ fn noise_that_breaks_bg_0_is_called_so_with_what_it_means() {
     ] {
         assert!(text.contains(word), "{word:?} is not in\n{text}");
     }
-    assert_eq!(place.json("calibrate p.toml")["bg0_fails"], true);
+    assert_eq!(place.json("calibrate p.toml", 0)["bg0_fails"], true);
 
     let place = Place::holding(&with(PROBLEM, "growth = 0.5", "growth = 0.0"));
     let text = place.text("calibrate p.toml");
@@ -148,7 +116,7 @@ fn the_folder_gets_a_page_an_object_and_a_block() {
     let place = Place::holding(PROBLEM);
     let printed = place.text("calibrate p.toml --output deep/out");
     let json: Value = serde_json::from_str(&place.read("deep/out/calibration.json")).unwrap();
-    assert_eq!(json, place.json("calibrate p.toml"));
+    assert_eq!(json, place.json("calibrate p.toml", 0));
     let block = place.read("deep/out/constants.toml");
     assert!(printed.contains(block.trim_end()), "{block}");
     let page = place.read("deep/out/index.html");
@@ -192,7 +160,7 @@ fn solve_takes_the_block_for_every_recipe_and_promises_nothing() {
             .collect::<Vec<_>>()
             .join("\n");
         fs::write(place.path("q.toml"), safe).unwrap();
-        let answer = place.json("solve q.toml");
+        let answer = place.json("solve q.toml", 0);
         assert_eq!(answer["promise_holds"], false, "{recipe}");
         let promise = answer["promise"].as_str().unwrap();
         assert!(promise.starts_with(&format!("none proved: {used} (were they true: E ")), "{promise}");
@@ -207,7 +175,7 @@ fn an_estimate_below_the_truth_is_told_as_well() {
     let text = solvable(&place, "smooth", "gap = 2.5");
     let line = text.lines().find(|line| line.starts_with("smoothness = ")).unwrap().to_owned();
     fs::write(place.path("q.toml"), with(&text, &line, "smoothness = 3.0")).unwrap();
-    let answer = place.json("solve q.toml");
+    let answer = place.json("solve q.toml", 0);
     let promise = answer["promise"].as_str().unwrap();
     assert!(
         promise.starts_with("none for this problem: smoothness = 3 is declared, but 4 is true"),
@@ -235,15 +203,15 @@ fn names_of_estimates_are_checked() {
         place.refuses("solve p.toml", &["p.toml:22: [recipe.constants] estimated: ", told]);
     }
     // An empty list is no estimate, and one is one.
-    let promised = Place::holding(&block("[]")).json("solve p.toml");
+    let promised = Place::holding(&block("[]")).json("solve p.toml", 0);
     assert_eq!(promised["promise_holds"], true);
-    let one = Place::holding(&block("[\"growth\"]")).json("solve p.toml");
+    let one = Place::holding(&block("[\"growth\"]")).json("solve p.toml", 0);
     assert!(one["promise"].as_str().unwrap().contains("growth is an estimate (were it true: E "));
     // What the recipe does not use is an error unless it is an estimate.
     let unused = with(&block("[]"), "estimated = []", "ms-smoothness = 5.0\nestimated = []");
     Place::holding(&unused).refuses("solve p.toml", &["ms-smoothness"]);
     let dropped = with(&unused, "estimated = []", "estimated = [\"ms-smoothness\"]");
-    assert_eq!(Place::holding(&dropped).json("solve p.toml")["promise_holds"], true);
+    assert_eq!(Place::holding(&dropped).json("solve p.toml", 0)["promise_holds"], true);
 }
 
 #[test]
@@ -256,7 +224,7 @@ fn noise_of_another_power_has_no_proved_constants_and_no_promise() {
          growth = 0.5\nfloor = 1.0\n"
     );
     let place = Place::holding(&declared);
-    let answer = place.json("solve p.toml --budget 1e6");
+    let answer = place.json("solve p.toml --budget 1e6", 0);
     assert_eq!(answer["promise_holds"], false);
     assert_eq!(answer["noise"]["exponent"], 6.0);
     let doubts = answer["doubts"].as_array().unwrap();
@@ -270,8 +238,8 @@ fn noise_of_another_power_has_no_proved_constants_and_no_promise() {
     // The square said aloud is the square.
     let two = with(PROBLEM, "growth = 0.5", "growth = 0.5\nexponent = 2.0");
     assert_eq!(
-        Place::holding(&two).json("calibrate p.toml"),
-        Place::holding(PROBLEM).json("calibrate p.toml")
+        Place::holding(&two).json("calibrate p.toml", 0),
+        Place::holding(PROBLEM).json("calibrate p.toml", 0)
     );
 }
 

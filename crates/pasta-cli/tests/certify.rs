@@ -1,14 +1,15 @@
 //! Certificates from outside: `pasta certify`, certified runs of `pasta solve`, and the forecast of `pasta plan`.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod place;
+
 use std::fs;
 use std::path::PathBuf;
 
-use assert_cmd::Command;
+use place::{PASTA, Place};
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
-use tempfile::TempDir;
 
 const BOWL: &str = r#"
 [problem]
@@ -48,35 +49,6 @@ steps = 1e15
 target = 0.05
 pilot = 0
 "#;
-
-struct Place(TempDir);
-
-impl Place {
-    fn holding(text: &str) -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
-        fs::write(place.path("p.toml"), text).unwrap();
-        place
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.path(name)).unwrap()
-    }
-
-    fn pasta(&self, words: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pasta"));
-        command.args(words.split_whitespace()).current_dir(self.0.path());
-        command
-    }
-
-    fn json(&self, words: &str, code: i32) -> Value {
-        let output = self.pasta(words).arg("--json").assert().code(code).get_output().stdout.clone();
-        serde_json::from_slice(&output).unwrap()
-    }
-}
 
 #[test]
 fn a_good_point_is_certified_with_its_confidence_and_its_assumption() {
@@ -277,7 +249,7 @@ fn a_run_that_is_stopped_by_budgets_goes_on_and_no_attempt_is_counted_twice() {
 fn a_killed_certified_run_is_resumed_bit_for_bit() {
     let place = Place::holding(&STREAM.replace("0.05", "0.02"));
     place.pasta("solve p.toml --output whole").assert().code(0);
-    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_pasta"))
+    let mut child = std::process::Command::new(PASTA)
         .args(["solve", "p.toml", "--output", "killed", "--checkpoint-every", "0"])
         .current_dir(place.0.path())
         .stdout(std::process::Stdio::null())

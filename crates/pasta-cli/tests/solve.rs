@@ -1,136 +1,26 @@
 //! The contract of `pasta solve` and `pasta resume`, from outside: exit codes, messages, files, bits.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod place;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{self, Child, ChildStderr, Stdio};
 
 use assert_cmd::Command;
+use place::{BOWL, DECLARED, PASTA, Place, SGD, with};
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
-use tempfile::TempDir;
-
-const PASTA: &str = env!("CARGO_BIN_EXE_pasta");
-
-/// Ends by itself, in a blink. Line numbers below refer to it.
-const BOWL: &str = r#"seed = 1
-
-[problem]
-name = "sine-bowl"
-start = [1.2]
-
-[noise]
-tail = "gaussian"
-growth = 9.0
-floor = 1.0
-
-[recipe]
-name = "smooth"
-target = 0.5
-constants = "problem"
-"#;
-
-/// The same with declared constants, which are safe.
-const DECLARED: &str = r#"seed = 1
-
-[problem]
-name = "sine-bowl"
-start = [1.2]
-
-[noise]
-tail = "gaussian"
-growth = 9.0
-floor = 1.0
-
-[recipe]
-name = "smooth"
-target = 0.5
-
-[recipe.constants]
-smoothness = 3.0
-gap = 1.6
-growth = 9.0
-floor = 1.0
-"#;
-
-/// A baseline on the same problem.
-const SGD: &str = r#"seed = 1
-
-[problem]
-name = "sine-bowl"
-start = [1.2]
-
-[noise]
-tail = "gaussian"
-growth = 0.5
-floor = 1.0
-
-[recipe]
-name = "sgd"
-eta = 0.05
-steps = 1000
-"#;
-
-/// Replaces what must be there.
-fn with(text: &str, old: &str, new: &str) -> String {
-    assert!(text.contains(old), "{old:?} is not in:\n{text}");
-    text.replacen(old, new, 1)
-}
-
-/// A folder of its own for a test, with helpers to run the program in it.
-struct Place(TempDir);
 
 impl Place {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn holding(text: &str) -> Self {
-        let place = Self::new();
-        place.write("p.toml", text);
-        place
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.path(name), text).unwrap();
-    }
-
-    fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.path(name)).unwrap()
-    }
-
-    /// `pasta` with these words, separated by blanks.
-    fn pasta(&self, words: &str) -> Command {
-        let mut command = Command::new(PASTA);
-        command.args(words.split_whitespace()).current_dir(self.0.path());
-        command
-    }
-
-    fn done(&self, words: &str) -> Value {
-        let output = self.pasta(words).arg("--json").assert().code(0).get_output().stdout.clone();
-        serde_json::from_slice(&output).unwrap()
-    }
-
     fn spawn(&self, words: &str) -> Running {
         let mut command = process::Command::new(PASTA);
         command.args(words.split_whitespace()).current_dir(self.0.path());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let said = BufReader::new(child.stderr.take().unwrap());
         Running(child, said)
-    }
-
-    /// Every name in the place, sorted.
-    fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.0.path()).unwrap();
-        let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
     }
 
     /// The second line of a checkpoint, once there is one: everything but its vectors.
@@ -247,7 +137,7 @@ fn json_is_one_object_on_stdout_and_agrees_with_result_json() {
 #[test]
 fn nothing_is_written_without_an_output_folder() {
     let place = Place::holding(BOWL);
-    place.done("solve p.toml");
+    place.json("solve p.toml", 0);
     place.pasta("solve p.toml --budget 10").assert().code(0);
     assert_eq!(place.names(), ["p.toml"]);
 }
@@ -257,12 +147,12 @@ fn flags_override_the_file_and_are_kept_for_resuming() {
     let place =
         Place::holding(&with(BOWL, "seed = 1", "seed = 1\nbudget = 10\nthreads = 2\noutput = \"file\""));
     let flags = "--seed 7 --budget 1e20 --target 0.4 --threads 1 --output flag";
-    let result = place.done(&format!("solve p.toml {flags}"));
+    let result = place.json(&format!("solve p.toml {flags}"), 0);
     assert_eq!((&result["seed"], &result["stop"]), (&7.into(), &"planned-end".into()));
     assert_eq!(result["guarantee"]["bound"], 0.4 * 0.4);
     assert_eq!(place.names(), ["flag", "p.toml"]);
-    assert_eq!(place.done("resume flag"), result);
-    let plain = place.done("solve flag/problem.toml");
+    assert_eq!(place.json("resume flag", 0), result);
+    let plain = place.json("solve flag/problem.toml", 0);
     assert_eq!(plain, result, "the copy describes the run, and names no folder");
     assert_eq!(place.names(), ["flag", "p.toml"]);
 }
@@ -272,14 +162,14 @@ fn a_relative_output_folder_is_taken_from_where_the_program_runs() {
     let place = Place::new();
     fs::create_dir(place.path("sub")).unwrap();
     place.write("sub/p.toml", &with(BOWL, "seed = 1", "output = \"runs/bowl\""));
-    place.done("solve sub/p.toml");
+    place.json("solve sub/p.toml", 0);
     assert!(place.path("runs/bowl/result.json").exists());
 }
 
 #[test]
 fn the_trace_has_one_object_a_line_and_adds_up() {
     let place = Place::holding(&with(SGD, "steps = 1000", "steps = 1000\nbatch = 3"));
-    place.done("solve p.toml --output run");
+    place.json("solve p.toml --output run", 0);
     let lines: Vec<Value> =
         place.read("run/trace.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let steps: Vec<_> = lines.iter().map(|line| line["step"].as_u64().unwrap()).collect();
@@ -293,7 +183,7 @@ fn one_thread_and_two_give_the_same_bits_under_student_t_noise() {
     let noise = "tail = \"student-t\"\ndof = 2.5";
     let place = Place::holding(&with(BOWL, "tail = \"gaussian\"", noise));
     for threads in [1, 2] {
-        place.done(&format!("solve p.toml --threads {threads} --output t{threads}"));
+        place.json(&format!("solve p.toml --threads {threads} --output t{threads}"), 0);
     }
     for file in ["result.json", "trace.jsonl"] {
         assert_eq!(place.read(&format!("t1/{file}")), place.read(&format!("t2/{file}")));
@@ -303,17 +193,17 @@ fn one_thread_and_two_give_the_same_bits_under_student_t_noise() {
 #[test]
 fn counts_beyond_64_bits_survive_result_and_resume() {
     let place = Place::holding(&with(SGD, "steps = 1000", "steps = 100\nbatch = 9e18"));
-    let result = place.done("solve p.toml --output run");
+    let result = place.json("solve p.toml --output run", 0);
     assert_eq!(result["samples"], "900000000000000000000");
     assert!(place.read("run/trace.jsonl").contains("\"samples\":900000000000000000000,"));
-    assert_eq!(place.done("resume run"), result);
-    assert_eq!(place.done("resume run --budget 1e21"), result);
+    assert_eq!(place.json("resume run", 0), result);
+    assert_eq!(place.json("resume run --budget 1e21", 0), result);
 }
 
 #[test]
 fn a_problem_that_starts_solved_takes_no_step() {
     let place = Place::holding(&with(BOWL, "[1.2]", "0"));
-    let result = place.done("solve p.toml");
+    let result = place.json("solve p.toml", 0);
     assert_eq!((&result["steps"], &result["samples"]), (&0.into(), &0.into()));
     assert_eq!(result["promise_holds"], true);
 }
@@ -328,10 +218,10 @@ fn every_other_method_runs() {
         "name = \"storm\"\nmomentum = 0.1",
     ] {
         let place = Place::holding(&with(SGD, "name = \"sgd\"", method));
-        let result = place.done("solve p.toml --output run");
+        let result = place.json("solve p.toml --output run", 0);
         assert_eq!((&result["steps"], &result["stop"]), (&1000.into(), &"planned-end".into()), "{method}");
         assert_eq!(result["promise"], "none: no theorem is about this method");
-        assert_eq!(place.done("resume run"), result);
+        assert_eq!(place.json("resume run", 0), result);
     }
 }
 
@@ -341,7 +231,7 @@ fn tables_may_be_written_inline_or_dotted() {
                   problem.start = 1.2\nrecipe.name = \"smooth\"\nrecipe.target = 0.5\n\
                   recipe.constants = { smoothness = 3, gap = 1.6, growth = 9, floor = 1 }\n";
     let (a, b) = (Place::holding(inline), Place::holding(DECLARED));
-    assert_eq!(a.done("solve p.toml --target 0.6"), b.done("solve p.toml --target 0.6"));
+    assert_eq!(a.json("solve p.toml --target 0.6", 0), b.json("solve p.toml --target 0.6", 0));
     a.write("p.toml", &with(inline, "gap = 1.6", "gap = -1"));
     a.pasta("solve p.toml").assert().code(2).stderr(contains("p.toml:6: [recipe.constants] gap: "));
 }
@@ -351,7 +241,7 @@ fn tables_may_be_written_inline_or_dotted() {
 
 #[test]
 fn declared_constants_that_are_safe_keep_the_promise() {
-    let result = Place::holding(DECLARED).done("solve p.toml");
+    let result = Place::holding(DECLARED).json("solve p.toml", 0);
     assert_eq!((&result["promise_holds"], &result["doubts"]), (&true.into(), &Value::Array(vec![])));
 }
 
@@ -369,7 +259,7 @@ fn declared_constants_that_are_too_bold_give_a_doubt_instead_of_a_promise() {
         let place = Place::holding(&with(DECLARED, old, new));
         let none = format!("none for this problem: {doubt}");
         place.pasta("solve p.toml").assert().code(0).stdout(contains(none)).stderr(contains(doubt));
-        let result = place.done("solve p.toml");
+        let result = place.json("solve p.toml", 0);
         assert_eq!(result["promise_holds"], false);
         assert!(result["doubts"][0].as_str().unwrap().starts_with(doubt));
     }
@@ -379,7 +269,7 @@ fn declared_constants_that_are_too_bold_give_a_doubt_instead_of_a_promise() {
 fn a_curvature_that_is_declared_too_large_is_too_bold() {
     let pl = with(DECLARED, "\"smooth\"", "\"pl\"");
     let place = Place::holding(&with(&pl, "gap = 1.6", "gap = 1.6\nmu = 0.2525"));
-    assert_eq!(place.done("solve p.toml --budget 0")["doubts"], Value::Array(vec![]));
+    assert_eq!(place.json("solve p.toml --budget 0", 0)["doubts"], Value::Array(vec![]));
     place.write("p.toml", &with(&pl, "gap = 1.6", "gap = 1.6\nmu = 0.3"));
     let doubt = "mu = 0.3 is declared, but 0.2525 is true";
     place.pasta("solve p.toml --budget 0").assert().code(0).stderr(contains(doubt));
@@ -400,22 +290,22 @@ fn a_theorem_for_other_problems_gives_a_doubt() {
 fn a_run_out_of_budget_never_overspends_and_promises_nothing() {
     let place = Place::holding(BOWL);
     for budget in [0, 1, 8, 1_000, 10_000] {
-        let result = place.done(&format!("solve p.toml --budget {budget}"));
+        let result = place.json(&format!("solve p.toml --budget {budget}"), 0);
         assert!(result["samples"].as_u64().unwrap() <= budget);
         assert_eq!((&result["stop"], &result["promise_holds"]), (&"out-of-budget".into(), &false.into()));
     }
-    let nothing = place.done("solve p.toml --budget 0");
+    let nothing = place.json("solve p.toml --budget 0", 0);
     assert_eq!((&nothing["samples"], &nothing["point"][0]), (&0.into(), &1.2.into()));
 }
 
 #[test]
 fn a_larger_budget_resumes_to_the_result_of_the_run_that_had_it_from_the_start() {
     let place = Place::holding(BOWL);
-    let whole = place.done("solve p.toml --output whole --budget 1e9");
+    let whole = place.json("solve p.toml --output whole --budget 1e9", 0);
     assert_eq!(whole["stop"], "planned-end");
-    place.done("solve p.toml --output parts --budget 0");
+    place.json("solve p.toml --output parts --budget 0", 0);
     for budget in ["1000", "20000", "20000", "1e9"] {
-        place.done(&format!("resume parts --budget {budget}"));
+        place.json(&format!("resume parts --budget {budget}"), 0);
     }
     for file in ["result.json", "trace.jsonl"] {
         assert_eq!(place.read(&format!("whole/{file}")), place.read(&format!("parts/{file}")));
@@ -425,18 +315,18 @@ fn a_larger_budget_resumes_to_the_result_of_the_run_that_had_it_from_the_start()
 #[test]
 fn a_new_budget_holds_for_later_resumes_too() {
     let place = Place::holding(BOWL);
-    place.done("solve p.toml --output run --budget 10");
-    let more = place.done("resume run --budget 10000");
-    assert_eq!(place.done("resume run"), more);
+    place.json("solve p.toml --output run --budget 10", 0);
+    let more = place.json("resume run --budget 10000", 0);
+    assert_eq!(place.json("resume run", 0), more);
 }
 
 #[test]
 fn a_budget_below_what_was_drawn_is_refused_and_changes_nothing() {
     let place = Place::holding(BOWL);
-    let before = place.done("solve p.toml --output run --budget 10000");
+    let before = place.json("solve p.toml --output run --budget 10000", 0);
     let message = format!("already drawn {} samples, more than the budget of 5", before["samples"]);
     place.pasta("resume run --budget 5").assert().code(2).stderr(contains(message)).stdout("");
-    assert_eq!(place.done("resume run"), before);
+    assert_eq!(place.json("resume run", 0), before);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -469,8 +359,8 @@ fn assert_same_as_uninterrupted(place: &Place, folder: &str, name: &str) {
     let state = &place.checkpoint(folder).unwrap()["state"];
     let [step, drawn] = [&state["step"], &state["ledger"]["samples"]].map(|count| count.as_u64().unwrap());
     let budget = drawn + 1000 * drawn.div_ceil(step.max(1)).max(1);
-    let resumed = place.done(&format!("resume {folder} --budget {budget}"));
-    let whole = place.done(&format!("solve p.toml --budget {budget} --output whole --overwrite"));
+    let resumed = place.json(&format!("resume {folder} --budget {budget}"), 0);
+    let whole = place.json(&format!("solve p.toml --budget {budget} --output whole --overwrite"), 0);
     assert!(resumed["steps"].as_u64().unwrap() > step, "{name}");
     assert_eq!(resumed, whole, "{name}");
     for file in ["result.json", "trace.jsonl"] {
@@ -567,7 +457,7 @@ fn a_finished_run_prints_its_result_again() {
 #[test]
 fn a_damaged_checkpoint_is_refused_wherever_the_damage_is() {
     let place = Place::holding(BOWL);
-    place.done("solve p.toml --output run --budget 1e4");
+    place.json("solve p.toml --output run --budget 1e4", 0);
     let [trace, whole] = ["run/trace.jsonl", "run/checkpoint.pasta"].map(|file| place.path(file));
     let (trace_before, bytes) = (fs::read(&trace).unwrap(), fs::read(&whole).unwrap());
     let refused = || {
@@ -586,13 +476,13 @@ fn a_damaged_checkpoint_is_refused_wherever_the_damage_is() {
     }
     assert_eq!(fs::read(&trace).unwrap(), trace_before, "a refused resume changes nothing");
     fs::write(&whole, &bytes).unwrap();
-    place.done("resume run --budget 1e5");
+    place.json("resume run --budget 1e5", 0);
 }
 
 #[test]
 fn a_checkpoint_of_another_version_is_refused_by_its_number() {
     let place = Place::holding(BOWL);
-    place.done("solve p.toml --output run --budget 1e4");
+    place.json("solve p.toml --output run --budget 1e4", 0);
     let bytes = fs::read(place.path("run/checkpoint.pasta")).unwrap();
     let rest = bytes.strip_prefix(b"pasta checkpoint 1\n").unwrap();
     fs::write(place.path("run/checkpoint.pasta"), [b"pasta checkpoint 7\n", rest].concat()).unwrap();
@@ -613,7 +503,7 @@ fn a_checkpoint_of_another_run_than_problem_toml_describes_is_refused() {
     ];
     for (text, old, new, message) in other {
         let place = Place::holding(text);
-        place.done("solve p.toml --output run --budget 100");
+        place.json("solve p.toml --output run --budget 100", 0);
         place.write("run/problem.toml", &with(&place.read("run/problem.toml"), old, new));
         let said = contains(message).and(contains("hint: problem.toml must stay"));
         place.pasta("resume run --budget 1000").assert().code(2).stdout("").stderr(said);
@@ -635,7 +525,7 @@ fn a_folder_that_is_no_run_is_refused() {
         .code(2)
         .stderr(contains("empty is not").and(contains("no problem.toml")));
     place.pasta("resume p.toml").assert().code(2).stderr(contains("p.toml is not"));
-    place.done("solve p.toml --output run");
+    place.json("solve p.toml --output run", 0);
     fs::remove_file(place.path("run/checkpoint.pasta")).unwrap();
     let hint = "pasta solve run/problem.toml --output run --overwrite";
     place.pasta("resume run").assert().code(2).stderr(contains("no checkpoint").and(contains(hint)));
@@ -645,8 +535,8 @@ fn a_folder_that_is_no_run_is_refused() {
 #[test]
 fn a_damaged_trace_is_cut_with_a_warning_and_the_run_goes_on() {
     let place = Place::holding(BOWL);
-    let whole = place.done("solve p.toml --output run");
-    place.done("solve p.toml --output run --budget 1e4 --overwrite");
+    let whole = place.json("solve p.toml --output run", 0);
+    place.json("solve p.toml --output run --budget 1e4 --overwrite", 0);
     let trace = place.read("run/trace.jsonl");
     let lines: Vec<_> = trace.split_inclusive('\n').collect();
     fs::write(place.path("run/trace.jsonl"), [lines[..5].concat().as_bytes(), b"\xff\xfe"].concat()).unwrap();
@@ -691,276 +581,25 @@ fn numbers_that_overflow_are_null_in_json_and_never_break_it() {
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// Bad input: exit code 2, `file:line:`, and what was expected.
-
-/// Solves `text` with each replacement and expects the complaint at that line.
-fn refuses(text: &str, cases: &[(&str, &str, usize, &str)]) {
-    let place = Place::new();
-    for (old, new, line, expected) in cases {
-        place.write("p.toml", &with(text, old, new));
-        let output = place.pasta("solve p.toml --output run").output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{new:?}: {said}");
-        assert!(said.starts_with(&format!("error: p.toml:{line}: ")), "{new:?}: {said}");
-        assert!(said.contains(expected), "{new:?}: {said}");
-        assert!(output.stdout.is_empty());
-        assert!(!place.path("run").exists(), "{new:?} wrote a folder");
-    }
-}
-
-#[test]
-fn text_that_is_not_toml_is_refused_with_its_line() {
-    refuses(
-        BOWL,
-        &[
-            ("seed = 1", "seed = ", 1, "expected"),
-            ("seed = 1", "seed = 99999999999999999999", 1, "overflow"),
-            ("[noise]", "[noise", 7, "unclosed table"),
-            ("growth = 9.0", "growth 9.0", 9, "expected"),
-            ("growth = 9.0", "growth = 9.0\ngrowth = 9.0", 10, "duplicate"),
-            ("floor = 1.0", "floor = 1.0\n[noise]", 11, "duplicate"),
-        ],
-    );
-    let place = Place::new();
-    fs::write(place.path("p.toml"), b"seed = 1\n# \xff\n").unwrap();
-    place.pasta("solve p.toml").assert().code(2).stderr(contains("p.toml: ").and(contains("UTF-8")));
-    place.pasta("solve missing.toml").assert().code(2).stderr(contains("missing.toml: No such file"));
-    place.pasta("solve .").assert().code(2).stderr(contains("directory"));
-}
-
-#[test]
-fn line_ends_of_other_systems_are_understood() {
-    let place = Place::holding(&BOWL.replace('\n', "\r\n"));
-    assert_eq!(place.done("solve p.toml"), Place::holding(BOWL).done("solve p.toml"));
-    place.write("p.toml", &with(BOWL, "9.0", "-9.0").replace('\n', "\r\n"));
-    place.pasta("solve p.toml").assert().code(2).stderr(contains("p.toml:9: [noise] growth: "));
-}
-
-#[test]
-fn an_unknown_key_is_refused_at_every_level() {
-    refuses(
-        BOWL,
-        &[
-            ("seed = 1", "seeds = 1", 1, "seeds: unknown key; expected one of seed, threads, budget, output"),
-            ("start = [1.2]", "start = [1.2]\nslope = 1", 6, "has no parameter \"slope\": it takes"),
-            ("floor = 1.0", "floor = 1.0\ndof = 3", 11, "[noise] dof: unknown key; expected one of tail,"),
-            ("target = 0.5", "target = 0.5\neta = 1", 15, "[recipe] eta: unknown key; expected one of name"),
-            ("[recipe]", "[extra]\n[recipe]", 12, "extra: unknown key"),
-        ],
-    );
-    refuses(
-        DECLARED,
-        &[
-            ("gap = 1.6", "gap = 1.6\nfoo = 1", 19, "[recipe.constants] foo: unknown key; expected one of"),
-            ("gap = 1.6", "gap = 1.6\ntarget = 1", 19, "[recipe.constants] target: unknown key"),
-            ("gap = 1.6", "gap = 1.6\nrho = 1", 19, "does not use rho; it uses smoothness, gap, growth,"),
-        ],
-    );
-    refuses(
-        SGD,
-        &[
-            ("eta = 0.05", "eta = 0.05\nmomentum = 1", 15, "momentum: unknown key; expected one of name,"),
-            ("eta = 0.05", "eta = 0.05\ntarget = 1", 15, "target: unknown key"),
-        ],
-    );
-}
-
-#[test]
-fn what_is_missing_is_named_with_the_table_that_lacks_it() {
-    let problem = "[problem]\nname = \"sine-bowl\"\nstart = [1.2]\n";
-    let noise = "[noise]\ntail = \"gaussian\"\ngrowth = 9.0\nfloor = 1.0\n";
-    let recipe = "[recipe]\nname = \"smooth\"\ntarget = 0.5\nconstants = \"problem\"\n";
-    refuses(
-        BOWL,
-        &[
-            (BOWL, "", 1, "[problem] is missing; expected a table"),
-            (problem, "", 1, "[problem] is missing; expected a table"),
-            (noise, "", 1, "[noise] is missing; expected a table"),
-            (recipe, "", 1, "[recipe] is missing; expected a table"),
-            ("name = \"sine-bowl\"\n", "", 3, "[problem] name is missing; expected the name of a problem"),
-            ("start = [1.2]\n", "", 3, "[problem] start is missing; expected a list of numbers"),
-            ("\"sine-bowl\"", "\"ramp\"", 3, "ramp needs slope"),
-            ("tail = \"gaussian\"\n", "", 7, "[noise] tail is missing; expected gaussian, student-t"),
-            ("growth = 9.0\n", "", 7, "[noise] growth is missing; expected a number"),
-            ("floor = 1.0\n", "", 7, "[noise] floor is missing; expected a number"),
-            ("\"gaussian\"", "\"student-t\"", 7, "[noise] dof is missing; expected a number"),
-            ("\"gaussian\"", "\"lognormal\"", 7, "[noise] sigma is missing"),
-            ("\"gaussian\"", "\"two-point\"", 7, "[noise] probability is missing"),
-            ("name = \"smooth\"\n", "", 12, "[recipe] name is missing; expected the name of a recipe"),
-            ("target = 0.5\n", "", 12, "smooth: needs target (eps, target accuracy)"),
-            ("constants = \"problem\"\n", "", 12, "[recipe] constants is missing; expected \"problem\", or"),
-        ],
-    );
-    refuses(DECLARED, &[("gap = 1.6\n", "", 16, "[recipe.constants] smooth: needs gap (Delta, ")]);
-    refuses(
-        SGD,
-        &[
-            ("eta = 0.05\n", "", 12, "[recipe] eta is missing; expected a number"),
-            ("steps = 1000\n", "", 12, "[recipe] steps is missing; expected a whole number"),
-            ("\"sgd\"", "\"clipped-sgd\"", 12, "[recipe] threshold is missing"),
-            ("\"sgd\"", "\"storm\"", 12, "[recipe] momentum is missing"),
-            ("\"sgd\"", "\"krasnoselskii-mann\"", 12, "[recipe] beta is missing"),
-        ],
-    );
-}
-
-#[test]
-fn a_wrong_type_is_refused_with_the_right_one() {
-    refuses(
-        BOWL,
-        &[
-            ("seed = 1", "seed = \"x\"", 1, "seed: expected a whole number from 0 to 2^63 - 1, got string"),
-            ("seed = 1", "budget = [1]", 1, "budget: expected a whole number of samples"),
-            ("seed = 1", "output = 3", 1, "output: expected a string, got integer 3"),
-            ("[problem]", "[[problem]]", 3, "problem: expected a table, got array of tables"),
-            ("\"sine-bowl\"", "3", 4, "[problem] name: expected a string, got integer 3"),
-            ("[1.2]", "\"x\"", 5, "start: expected a list of numbers, or one number for all coordinates"),
-            ("[1.2]", "[\"x\"]", 5, "start: expected a list of numbers, got array [\"x\"]"),
-            ("start", "dimension = \"x\"\nstart", 5, "dimension: expected a number, got string \"x\""),
-            ("start", "dimension = [1]\nstart", 5, "dimension must be a whole number from 1 to 1e9"),
-            ("\"gaussian\"", "1", 8, "[noise] tail: expected a string, got integer 1"),
-            ("9.0", "true", 9, "[noise] growth: expected a number, got boolean true"),
-            ("0.5", "\"x\"", 14, "[recipe] target: expected a number, got string \"x\""),
-            ("\"problem\"", "\"mine\"", 15, "constants: expected \"problem\" or a table, got string"),
-            ("\"problem\"", "3", 15, "constants: expected \"problem\" or a table, got integer 3"),
-        ],
-    );
-    refuses(DECLARED, &[("1.6", "\"x\"", 18, "[recipe.constants] gap: expected a number, got string \"x\"")]);
-    refuses(
-        SGD,
-        &[
-            ("1000", "1.5", 15, "[recipe] steps: expected a whole number from 0 to 2^63 - 1, got float 1.5"),
-            ("0.05", "1979-05-27", 14, "[recipe] eta: expected a number, got datetime 1979-05-27"),
-        ],
-    );
-}
-
-#[test]
-fn impossible_values_are_refused_with_their_range() {
-    refuses(
-        BOWL,
-        &[
-            ("seed = 1", "seed = -1", 1, "seed: expected a whole number from 0 to 2^63 - 1, got integer -1"),
-            ("seed = 1", "seed = 1e30", 1, "seed: expected a whole number from 0 to 2^63 - 1, got 1e30"),
-            ("seed = 1", "threads = 0", 1, "threads: expected a whole number from 1 to 1024, got 0"),
-            ("seed = 1", "threads = 9999", 1, "threads: expected a whole number from 1 to 1024, got 9999"),
-            ("seed = 1", "budget = -5", 1, "budget: expected a whole number of samples"),
-            ("seed = 1", "budget = nan", 1, "budget: expected a whole number of samples"),
-            ("[1.2]", "[1.2, 1.3]", 5, "start: expected as many numbers as the dimension, which is 1; got 2"),
-            ("[1.2]", "[]", 5, "start: expected as many numbers as the dimension, which is 1; got 0"),
-            ("[1.2]", "[nan]", 5, "start: expected finite numbers, got NaN"),
-            ("[1.2]", "inf", 5, "start: expected a finite number, got inf"),
-            ("start", "dimension = 0\nstart", 5, "dimension must be a whole number from 1 to 1e9, but is 0"),
-            ("start", "dimension = 1e30\nstart", 5, "dimension must be a whole number from 1 to 1e9"),
-            ("\"sine-bowl\"", "\"quadratic\"\nspectrum = [-1]", 5, "none below 0"),
-            ("9.0", "-9.0", 9, "[noise] growth: expected a finite number, at least 0, got -9"),
-            ("9.0", "nan", 9, "[noise] growth: expected a finite number, got NaN"),
-            ("floor = 1.0", "floor = inf", 10, "[noise] floor: expected a finite number, got inf"),
-            ("\"gaussian\"", "\"student-t\"\ndof = 2", 9, "[noise] dof: expected more than 2"),
-            ("\"gaussian\"", "\"student-t\"\ndof = inf", 9, "[noise] dof: expected a finite number, got inf"),
-            ("\"gaussian\"", "\"lognormal\"\nsigma = 9", 9, "[noise] sigma: expected in (0, 5]"),
-            ("\"gaussian\"", "\"two-point\"\nprobability = 1", 9, "expected strictly between 0 and 1"),
-            ("0.5", "0", 14, "[recipe] target: smooth: needs a positive finite constant, but target = 0"),
-            ("0.5", "-0.5", 14, "needs a positive finite constant, but target = -0.5"),
-            ("0.5", "nan", 14, "needs a positive finite constant, but target = NaN"),
-            ("0.5", "1e-9", 14, "[recipe] target: smooth: K would be 1.9"),
-            ("0.5", "1e-300", 14, "more than 2^63\n\nhint: a larger target or less noise needs fewer"),
-            ("0.5", "0.5\nvariance = 0", 15, "needs a positive finite constant, but variance = 0"),
-            ("0.5", "0.5\nlambda = 2", 15, "[recipe] lambda: smooth: does not use lambda"),
-        ],
-    );
-    refuses(
-        DECLARED,
-        &[
-            ("1.6", "-1", 18, "[recipe.constants] gap: smooth: needs a finite constant that is not negative"),
-            ("1.6", "nan", 18, "needs a finite constant that is not negative, but gap = NaN"),
-            ("smoothness = 3.0", "smoothness = inf", 17, "needs a positive finite constant, but smoothness"),
-            ("1.6", "1e300", 14, "more than 2^63"),
-        ],
-    );
-    refuses(
-        SGD,
-        &[
-            ("0.05", "-1", 14, "[recipe] eta: expected positive and finite, got -1"),
-            ("0.05", "inf", 14, "[recipe] eta: expected a finite number, got inf"),
-            ("1000", "1e40", 15, "[recipe] steps: expected a whole number from 0 to 2^63 - 1, got float"),
-            ("1000", "1000\nbatch = 0", 16, "[recipe] batch: expected positive and finite, got 0"),
-            ("1000", "1000\nbatch = 1e19", 16, "[recipe] batch: expected a whole number from 0 to 2^63 - 1"),
-            ("\"sgd\"", "\"clipped-sgd\"\nthreshold = 0", 14, "threshold: expected positive and finite,"),
-            ("\"sgd\"", "\"storm\"\nmomentum = 2", 14, "momentum: expected in (0, 1], got 2"),
-            ("\"sgd\"", "\"krasnoselskii-mann\"\nbeta = -2", 14, "beta: expected in [0, 1], got -2"),
-        ],
-    );
-}
-
-#[test]
-fn unknown_names_are_refused_with_those_there_are() {
-    refuses(
-        BOWL,
-        &[
-            ("\"sine-bowl\"", "\"sin-bowl\"", 4, "did you mean \"sine-bowl\"?"),
-            ("\"gaussian\"", "\"cauchy\"", 8, "expected gaussian, student-t, lognormal or two-point, got"),
-            ("\"smooth\"", "\"smoooth\"", 13, "unknown recipe \"smoooth\"; expected one of smooth,"),
-        ],
-    );
-}
-
-#[test]
-fn constants_of_the_problem_are_refused_where_the_theorem_does_not_cover_it() {
-    refuses(
-        BOWL,
-        &[
-            ("\"smooth\"", "\"weakly-convex\"\nlambda = 2", 16, "weakly-convex is not proved to cover"),
-            ("\"smooth\"", "\"smooth-convex\"", 15, "smooth-convex is not proved to cover sine-bowl"),
-            ("\"smooth\"", "\"star-convex\"", 15, "it is for: smooth, convex towards its minimiser"),
-            ("\"sine-bowl\"", "\"absolute\"", 15, "smooth is not proved to cover absolute(dimension = 1)"),
-        ],
-    );
-}
-
-#[test]
-fn bad_flags_are_refused_by_name() {
-    let place = Place::holding(BOWL);
-    for (flags, message) in [
-        ("--target nan", "error: --target: smooth: needs a positive finite constant, but target = NaN"),
-        ("--target 1e-30", "error: --target: smooth: K would be"),
-        ("--target -1", "error: --target: smooth: needs a positive finite constant, but target = -1"),
-        ("--seed -1", "--seed"),
-        ("--seed 9223372036854775808", "--seed"),
-        ("--threads 0", "--threads"),
-        ("--threads 1025", "--threads"),
-        ("--budget -1", "--budget"),
-        ("--budget 1.5", "expected a whole number of samples, such as 1000 or 1e20"),
-        ("--checkpoint-every -1", "expected a number of seconds, not negative"),
-        ("--checkpoint-every nan", "expected a number of seconds, not negative"),
-        ("--frobnicate", "--frobnicate"),
-    ] {
-        place.pasta(&format!("solve p.toml {flags}")).assert().code(2).stdout("").stderr(contains(message));
-    }
-    place.write("p.toml", SGD);
-    place.pasta("solve p.toml --target 0.1").assert().code(2).stderr(contains("--target: sgd has no target"));
-}
-
-// ---------------------------------------------------------------------------------------------------------
 // Folders and streams that do not cooperate.
 
 #[test]
 fn a_folder_that_holds_a_run_is_overwritten_only_when_asked() {
     let place = Place::holding(BOWL);
-    let first = place.done("solve p.toml --output run --budget 1e4");
+    let first = place.json("solve p.toml --output run --budget 1e4", 0);
     let said = contains("run already holds a run").and(contains("hint: go on with `pasta resume run`"));
     place
         .pasta("solve p.toml --output run --seed 2")
         .assert()
         .code(2)
         .stderr(said.and(contains("--overwrite")));
-    assert_eq!(place.done("resume run"), first);
+    assert_eq!(place.json("resume run", 0), first);
     // Nor is it touched by a run that cannot start.
     place.pasta("solve p.toml --output run --target -1 --overwrite").assert().code(2);
-    assert_eq!(place.done("resume run"), first);
-    let second = place.done("solve p.toml --output run --seed 2 --overwrite");
+    assert_eq!(place.json("resume run", 0), first);
+    let second = place.json("solve p.toml --output run --seed 2 --overwrite", 0);
     assert_eq!((&second["seed"], &second["stop"]), (&2.into(), &"planned-end".into()));
-    assert_eq!(place.done("resume run"), second);
+    assert_eq!(place.json("resume run", 0), second);
 }
 
 #[test]
@@ -1004,7 +643,7 @@ fn a_full_disk_under_the_trace_is_a_system_failure_and_the_run_can_go_on_later()
 fn a_full_disk_under_the_checkpoint_leaves_the_old_one_whole() {
     // 200 coordinates: the checkpoint is larger than the limit.
     let place = Place::holding(&with(&endless()[3].1, "start = [1.2]", "dimension = 200\nstart = 1.2"));
-    place.done("solve p.toml --output run --budget 100");
+    place.json("solve p.toml --output run --budget 100", 0);
     let before = fs::read(place.path("run/checkpoint.pasta")).unwrap();
     let said = contains("run/checkpoint.pasta: ").and(contains("too large"));
     pasta_on_a_full_disk(&place, "resume run --budget 200").assert().code(1).stdout("").stderr(said);
