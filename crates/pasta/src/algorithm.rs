@@ -6,7 +6,7 @@ use crate::checkpoint::{Checkpoint, CheckpointError, Method};
 use crate::estimator::{Ask, Moment, Scratch};
 use crate::kernels::anchored_step;
 use crate::oracle::{Oracle, OracleError};
-use crate::schedule::{Output, Schedule};
+use crate::schedule::Schedule;
 use crate::state::State;
 use crate::walk::{Advance, Divergence, Record, StartError, Stop, Walk, check_start};
 
@@ -93,10 +93,6 @@ impl Walk for Pasta<'_> {
             state: self.state.clone(),
             certification: None,
         }
-    }
-
-    fn average(&self) -> Option<&[f64]> {
-        (self.schedule.output == Output::Average).then_some(&self.state.carried)
     }
 }
 

@@ -97,25 +97,26 @@ struct Header {
     state: State,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     certification: Option<Progress>,
-    lengths: [u64; VECTORS],
+    lengths: Vec<u64>,
 }
 
 impl Checkpoint {
     /// The checkpoint as the bytes of a file.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let vectors = self.state.vectors();
+        let tail = self.certification.as_ref().map(|progress| &progress.tail);
+        let vectors = || self.state.vectors().into_iter().chain(tail);
         let header = Header {
             identity: self.identity.clone(),
             seed: self.seed,
             method: self.method.clone(),
             state: without_vectors(&self.state),
-            certification: self.certification,
-            lengths: vectors.map(|v| v.len() as u64),
+            certification: self.certification.as_ref().map(Progress::without_vectors),
+            lengths: vectors().map(|v| v.len() as u64).collect(),
         };
         let mut bytes = format!("{MAGIC}{VERSION}\n").into_bytes();
         bytes.extend(serde_json::to_vec(&header).expect("plain data always serialises"));
         bytes.push(b'\n');
-        for value in vectors.into_iter().flatten() {
+        for value in vectors().flatten() {
             bytes.extend(value.to_le_bytes());
         }
         bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
@@ -135,13 +136,17 @@ impl Checkpoint {
             return Err(damaged("the checksum does not match the contents"));
         }
         let (header, rest) = split_line(rest).ok_or_else(|| damaged("the second line does not end"))?;
-        let Header { identity, seed, method, mut state, certification, lengths } =
+        let Header { identity, seed, method, mut state, mut certification, lengths } =
             serde_json::from_slice(header).map_err(|error| damaged(&error.to_string()))?;
         let mut values = rest[..rest.len() - checksum.len()].chunks_exact(8);
         if lengths.iter().map(|&n| u128::from(n)).sum::<u128>() != values.len() as u128 {
             return Err(damaged("the vectors do not have the stated lengths"));
         }
-        for (vector, length) in state.vectors_mut().into_iter().zip(lengths) {
+        if lengths.len() != VECTORS + usize::from(certification.is_some()) {
+            return Err(damaged("it has too many vectors, or too few"));
+        }
+        let tail = certification.as_mut().map(|progress| &mut progress.tail);
+        for (vector, length) in state.vectors_mut().into_iter().chain(tail).zip(lengths) {
             let bytes = values.by_ref().take(length as usize);
             vector
                 .extend(bytes.map(|b| f64::from_le_bytes(b.try_into().expect("chunks are of eight bytes"))));
@@ -181,8 +186,8 @@ impl Checkpoint {
         }
         let dim = oracle.dim();
         let lengths = self.state.vectors().map(Vec::len);
-        let carried = lengths[5];
-        if lengths[..5].iter().any(|&n| n != dim) || (carried != 0 && carried != dim) {
+        let tail = self.certification.as_ref().map_or(0, |progress| progress.tail.len());
+        if lengths[..5].iter().any(|&n| n != dim) || [lengths[5], tail].iter().any(|&n| n != 0 && n != dim) {
             let what = format!("its vectors have {lengths:?} coordinates, the problem has {dim}");
             return Err(CheckpointError::Damaged { what });
         }

@@ -150,7 +150,7 @@ impl Pilot {
                     _ => {}
                 }
             };
-            let certificates = walk.certification().copied().unwrap_or_default();
+            let certificates = walk.certification().cloned().unwrap_or_default();
             let samples = walk.state().ledger.samples + certificates.samples;
             let certified = stop == Stop::Certified || certificates.is_certified();
             pilot.samples += samples;

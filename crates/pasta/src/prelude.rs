@@ -2,7 +2,7 @@
 
 pub use crate::algorithm::Pasta;
 pub use crate::baseline::{Baseline, Rule};
-pub use crate::certificate::{Certificate, Certifier, Grade, Request, Verdict};
+pub use crate::certificate::{Certificate, Certifier, Grade, Guess, Request, Verdict};
 pub use crate::checkpoint::Checkpoint;
 pub use crate::draws::Stream;
 pub use crate::estimator::Estimator;

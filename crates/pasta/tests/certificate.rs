@@ -197,7 +197,10 @@ fn requests_that_mean_nothing_are_refused_with_the_number() {
     );
     assert!(refuse(Request { grade: Grade::Variance(-1.0), ..base }, &[0.0]).contains("variance"));
     assert!(refuse(Request { grade: Grade::Kurtosis(0.5), ..base }, &[0.0]).contains("kurtosis"));
-    assert!(refuse(Request { guess: Some(f64::NAN), ..base }, &[0.0]).contains("guess"));
+    assert!(
+        refuse(Request { guess: Some(Guess { norm: f64::NAN, variance: None }), ..base }, &[0.0])
+            .contains("guess")
+    );
     assert!(refuse(base, &[f64::NAN]).contains("the point"));
     assert_eq!(refuse(base, &[0.0, 0.0]), RequestError::Dimension { point: 2, oracle: 1 }.to_string());
 }

@@ -4,6 +4,7 @@
 use pasta_opt::forecast::Pilot;
 use pasta_opt::prelude::*;
 use pasta_opt::recipe::{self, Constant, Constants};
+use pasta_opt::walk::Candidate;
 use rayon::prelude::*;
 
 const NOISE: Noise = Noise { growth: 1.0, floor: 1.0, tail: Tail::Gaussian };
@@ -41,7 +42,7 @@ fn gradient(oracle: &Noisy, x: &[f64]) -> f64 {
 }
 
 fn samples(end: &Finished) -> u128 {
-    end.ledger.samples + end.certification.unwrap().samples
+    end.ledger.samples + end.certification.as_ref().unwrap().samples
 }
 
 #[test]
@@ -69,7 +70,7 @@ fn certified_runs_arrive_and_are_wrong_at_most_as_often_as_stated() {
         // More than 12 of 100 would refute a rate of at most .05 at the level 10^-3.
         assert!(wrong <= 12, "{tail:?}: {wrong}");
         for end in &ends {
-            let progress = end.certification.unwrap();
+            let progress = end.certification.as_ref().unwrap();
             assert!(progress.is_certified() && progress.last.unwrap().delta == 0.05);
             assert!(progress.samples <= end.ledger.samples, "half of all samples at most: {end:?}");
         }
@@ -83,7 +84,7 @@ fn the_share_of_the_certificates_is_kept_and_so_is_the_budget() {
         for budget in (0..40).map(|i| 61 * i * i).chain([300_000]) {
             let rule = StopRule { share, budget: Some(budget), ..rule(0.05, GROWTH) };
             let end = smooth(&oracle, 0.05, 7).certified(&oracle, rule, 7, None).unwrap().finish().unwrap();
-            let spent = end.certification.unwrap().samples;
+            let spent = end.certification.as_ref().unwrap().samples;
             assert!(samples(&end) <= budget, "{share} {budget}: {end:?}");
             assert!(spent as f64 <= share * samples(&end) as f64 + 1.0, "{share} {budget}: {end:?}");
             assert!(matches!(end.stop, Stop::OutOfBudget | Stop::Certified), "{end:?}");
@@ -98,7 +99,7 @@ fn without_a_share_nothing_is_certified_and_the_run_is_the_bare_run() {
     let rule = StopRule { share: 0.0, ..rule(0.4, GROWTH) };
     let end = smooth(&oracle, 0.4, 3).certified(&oracle, rule, 3, None).unwrap().finish().unwrap();
     assert_eq!((end.stop, &end.point, end.ledger), (Stop::PlannedEnd, &bare.point, bare.ledger));
-    let progress = end.certification.unwrap();
+    let progress = end.certification.as_ref().unwrap();
     assert_eq!((progress.attempts, progress.samples, progress.last), (0, 0, None));
 }
 
@@ -112,13 +113,13 @@ fn at_its_planned_end_a_run_certifies_the_point_that_the_theorem_speaks_of() {
         .finish()
         .unwrap();
     assert_eq!(end.stop, Stop::PlannedEnd);
-    let progress = end.certification.unwrap();
+    let progress = end.certification.as_ref().unwrap();
     assert_eq!(progress.attempts, 1);
     assert_eq!(end.point, smooth(&oracle, 0.7, 5).finish().unwrap().point);
 }
 
 #[test]
-fn the_average_is_certified_where_it_is_what_the_run_hands_out() {
+fn the_mean_of_the_last_iterates_is_certified_where_it_is_better_than_each() {
     let noise = Noise { growth: 0.5, ..NOISE };
     let oracle = Noisy::new(Box::new(Quadratic { spectrum: vec![2.0, 0.5] }), noise, vec![1.0, 1.0]).unwrap();
     let grade = Grade::Growth { growth: 0.5, floor: 1.0, distance: 0.0 };
@@ -129,7 +130,11 @@ fn the_average_is_certified_where_it_is_what_the_run_hands_out() {
         })
         .collect();
     assert!(ends.iter().all(|end| end.stop == Stop::Certified));
-    assert!(ends.iter().any(|end| end.point != end.last), "the average was never the better candidate");
+    for end in &ends {
+        let about = end.certification.as_ref().unwrap().about;
+        assert_eq!(about == Candidate::Last, end.point == end.last);
+    }
+    assert!(ends.iter().any(|end| end.certification.as_ref().unwrap().about == Candidate::Tail));
     let wrong = ends.iter().filter(|end| gradient(&oracle, &end.point) > 0.02).count();
     assert!(wrong <= 3, "{wrong}");
 }
@@ -147,7 +152,7 @@ fn a_run_resumed_anywhere_ends_as_if_it_had_not_stopped_and_spends_no_error_twic
             let end = loop {
                 let bytes = checkpoint.to_bytes();
                 let read = Checkpoint::from_bytes(&bytes).unwrap();
-                let progress = read.certification;
+                let progress = read.certification.clone();
                 let walk = Pasta::resume(&oracle, read).unwrap();
                 let mut walk = walk.certified(&oracle, rule, seed, progress).unwrap();
                 let mut calls = 0;
@@ -174,7 +179,7 @@ fn a_run_resumed_anywhere_ends_as_if_it_had_not_stopped_and_spends_no_error_twic
         }
         let resumed = Checkpoint::from_bytes(&walk.checkpoint().to_bytes()).unwrap();
         assert_eq!(resumed.state.step, before.state.step);
-        let progress = resumed.certification;
+        let progress = resumed.certification.clone();
         let again =
             Pasta::resume(&oracle, resumed).unwrap().certified(&oracle, rule, seed, progress).unwrap();
         assert_eq!(again.finish().unwrap(), whole);
@@ -190,7 +195,7 @@ fn a_run_that_ran_out_of_budget_stays_so_until_it_gets_more() {
     assert_eq!(end.stop, Stop::OutOfBudget);
     let resume = |rule| {
         let checkpoint = Checkpoint::from_bytes(&walk.checkpoint().to_bytes()).unwrap();
-        let progress = checkpoint.certification;
+        let progress = checkpoint.certification.clone();
         Pasta::resume(&oracle, checkpoint)
             .unwrap()
             .certified(&oracle, rule, 1, progress)
@@ -201,7 +206,7 @@ fn a_run_that_ran_out_of_budget_stays_so_until_it_gets_more() {
     assert_eq!(resume(poor), end);
     let refused = {
         let checkpoint = walk.checkpoint();
-        let progress = checkpoint.certification;
+        let progress = checkpoint.certification.clone();
         let walk = Pasta::resume(&oracle, checkpoint).unwrap();
         walk.certified(&oracle, StopRule { delta: 0.01, ..poor }, 1, progress).map(|_| ()).unwrap_err()
     };
@@ -314,6 +319,34 @@ fn forecasts_are_within_a_factor_of_three_in_four_of_five_runs() {
         // The range says four of five; less than three of four of 120 would refute that at the level 6 %.
         assert!(inside * 4 >= all * 3, "{kurtosis:?}: {inside} of {all} within their range");
     }
+}
+
+#[test]
+fn a_certified_run_costs_some_fifty_units_of_noise() {
+    // In units of V/eps^2, V the variance where the run ends; a certificate alone takes about 15 of them.
+    let mut medians: Vec<f64> = settings()
+        .iter()
+        .map(|&Setting { objective, start, noise, recipe, target }| {
+            let oracle = Noisy::new(objective(), noise, start.to_vec()).unwrap();
+            let Noise { growth, floor, .. } = noise;
+            let rule = rule(target, Grade::Growth { growth, floor, distance: 0.0 });
+            let mut costs: Vec<f64> = (1..=21u64)
+                .into_par_iter()
+                .map(|seed| {
+                    let walk = run(&oracle, recipe, target, seed).certified(&oracle, rule, seed, None);
+                    let end = walk.unwrap().finish().unwrap();
+                    assert_eq!(end.stop, Stop::Certified);
+                    samples(&end) as f64 * target * target / oracle.variance(&end.point)
+                })
+                .collect();
+            costs.sort_by(f64::total_cmp);
+            costs[10]
+        })
+        .collect();
+    medians.sort_by(f64::total_cmp);
+    // Shown with --nocapture: the figures of docs/forecast.md.
+    println!("cost of certified runs in V/eps^2, a median of 21 for each setting: {medians:.0?}");
+    assert!(medians[6] < 60.0 && medians[11] < 400.0, "{medians:?}");
 }
 
 #[test]

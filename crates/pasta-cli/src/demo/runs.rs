@@ -84,10 +84,12 @@ fn round(setting: &Setting, seed: u64) -> Result<Round, Box<dyn std::error::Erro
 
 impl Ending {
     fn new(setting: &Setting, end: &Finished) -> Self {
-        let certification = end.certification.unwrap_or_default();
+        let certification = end.certification.as_ref();
         Self {
-            samples: end.ledger.samples + certification.samples,
-            certificate: certification.last.filter(|certificate| certificate.verdict == Verdict::Certified),
+            samples: end.ledger.samples + certification.map_or(0, |progress| progress.samples),
+            certificate: certification
+                .and_then(|progress| progress.last)
+                .filter(|certificate| certificate.verdict == Verdict::Certified),
             gradient: setting.squared_gradient(&end.point).sqrt(),
         }
     }

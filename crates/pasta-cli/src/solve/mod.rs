@@ -160,9 +160,9 @@ fn go_on<'s>(spec: &'s Spec, path: &Path, checkpoint: Checkpoint) -> Result<Box<
         let hint = "problem.toml must stay as the run wrote it; for another run there is `pasta solve`";
         Failure::input(format!("{}: {what}", path.display())).hint(hint)
     };
-    let certification = checkpoint.certification;
+    let certification = checkpoint.certification.clone();
     let drawn = checkpoint.state.ledger.samples
-        + certification.map_or(0, |progress| progress.samples)
+        + certification.as_ref().map_or(0, |progress| progress.samples)
         + spec.certification.map_or(0, |certification| certification.pilot_samples());
     if let Some(budget) = spec.budget.filter(|budget| *budget < drawn) {
         let message = format!("the run has already drawn {drawn} samples, more than the budget of {budget}");

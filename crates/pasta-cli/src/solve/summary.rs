@@ -130,6 +130,7 @@ impl<'s> Summary<'s> {
         if let (Some(progress), Some(certification)) = (self.certification, self.spec.certification) {
             object["certificate"] = json!(progress.last);
             object["certificate_statement"] = json!(progress.last.map(|last| last.statement()));
+            object["certificate_point"] = json!(progress.last.map(|_| progress.about));
             object["certificate_attempts"] = json!(progress.attempts);
             object["certificate_samples"] = count(progress.samples);
             object["pilot_samples"] = count(certification.pilot_samples());
@@ -172,7 +173,9 @@ impl<'s> Summary<'s> {
         row("stopped", self.stop.meaning());
         row("promise", self.promise());
         row("certificate", self.certificate());
-        row("point", point(self.point));
+        let which = self.certification.filter(|progress| progress.last.is_some());
+        let which = which.map_or(String::new(), |progress| format!(": {}", progress.about.words()));
+        row("point", format!("{}{which}", point(self.point)));
         for (measure, value) in self.measured() {
             row(&format!("{} there", measure.formula()), real(value));
         }

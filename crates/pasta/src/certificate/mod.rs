@@ -23,7 +23,7 @@
 mod consequence;
 pub(crate) mod means;
 pub mod moreau;
-mod sequential;
+pub(crate) mod sequential;
 
 pub use consequence::Consequence;
 pub use sequential::Certifier;
@@ -109,8 +109,17 @@ pub struct Request {
     pub grade: Grade,
     /// The most samples it may draw; `None` is the end of its own plan.
     pub budget: Option<u128>,
-    /// A guess of the gradient's norm, not from the certificate's samples. It steers the cost, not the validity.
-    pub guess: Option<f64>,
+    /// What is believed beforehand.
+    pub guess: Option<Guess>,
+}
+
+/// A belief about the point, not from the certificate's samples. It steers the cost, not the validity.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Guess {
+    /// |grad f|.
+    pub norm: f64,
+    /// E|g - grad f|^2. Without one, and where none is declared, a pilot of 256 samples makes one.
+    pub variance: Option<f64>,
 }
 
 /// How it ended.
@@ -289,7 +298,7 @@ impl Request {
         let Self { target, delta, grade, guess, .. } = *self;
         demand("target", "positive, from 1e-100 to 1e100", target, (1e-100..=1e100).contains(&target))?;
         demand("delta", "at least 1e-100 and below 1", delta, (1e-100..1.0).contains(&delta))?;
-        if let Some(guess) = guess {
+        for guess in guess.into_iter().flat_map(|guess| [Some(guess.norm), guess.variance]).flatten() {
             demand("guess", "finite, at least 0", guess, guess >= 0.0 && guess.is_finite())?;
         }
         grade.check()?;

@@ -18,6 +18,8 @@ const NEXT_SHARE: f64 = 0.2;
 const VARIANCE_SHARE: f64 = 0.2;
 /// Samples of the pilot.
 const PILOT: u64 = 256;
+/// A plan takes an estimated variance for this many times as much, so that a typical error does not leave it too small.
+pub(crate) const UNSURE: f64 = 1.2;
 
 /// A certificate in the making: a step is a group of sub-batches.
 #[derive(Debug)]
@@ -54,7 +56,7 @@ struct Track {
 
 impl<'o> Certifier<'o> {
     /// Plans a certificate of the point x. `attempt` tells apart the certificates of one run: each has samples of its
-    /// own. Unless the variance is declared, a pilot of 256 samples plans it.
+    /// own. Unless the variance is declared or guessed, a pilot of 256 samples plans it.
     ///
     /// An oracle over a finite table is passed over once, and the answer is exact, if the samples would be as many as
     /// its rows.
@@ -66,9 +68,10 @@ impl<'o> Certifier<'o> {
         attempt: u64,
     ) -> Result<Self, StartCertificateError> {
         request.check(oracle, x)?;
+        let guess = request.guess.and_then(|guess| guess.variance);
         let pilot = match request.grade {
-            Grade::Exact | Grade::Variance(_) | Grade::Growth { .. } => 0,
-            Grade::Kurtosis(_) | Grade::Approximate => PILOT.min(request.affordable()),
+            Grade::Kurtosis(_) | Grade::Approximate if guess.is_none() => PILOT.min(request.affordable()),
+            _ => 0,
         };
         let mut certifier = Self {
             oracle: Named(oracle),
@@ -84,10 +87,10 @@ impl<'o> Certifier<'o> {
             samples: u128::from(pilot),
             bound: None,
         };
-        let variance = match request.grade.declared_variance() {
-            Some(variance) => variance,
-            // A fifth more than estimated, so that a typical error does not leave the plan too small.
-            None => 1.2 * certifier.draws(Role::Pilot, 1).moments(0..pilot)?.variance(),
+        let variance = match (request.grade.declared_variance(), guess) {
+            (Some(declared), _) => declared,
+            (None, Some(guess)) => UNSURE * guess,
+            (None, None) => UNSURE * certifier.draws(Role::Pilot, 1).moments(0..pilot)?.variance(),
         };
         certifier.plan(variance);
         let planned = certifier.planned_samples() as f64;
@@ -303,7 +306,7 @@ impl Request {
     pub(crate) fn samples_for(&self, variance: f64) -> f64 {
         // The margin for error, as a share of the target: the guess leaves 1 - guess/target of it, less the
         // guess's own error. Beyond these limits the plan would be too bold or too dear.
-        let margin = self.guess.map_or(0.45, |guess| (0.9 - 0.9 * guess / self.target).clamp(0.2, 0.8));
+        let margin = self.guess.map_or(0.45, |guess| (0.9 - 0.9 * guess.norm / self.target).clamp(0.2, 0.8));
         2.0 * self.log_of(0) * variance / (margin * self.target).powi(2)
     }
 }

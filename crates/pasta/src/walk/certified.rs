@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Advance, Stop, Walk};
 use crate::certificate::means::Draws;
+use crate::certificate::sequential::UNSURE;
 use crate::certificate::{
-    Certificate, Certifier, Grade, Named, Request, RequestError, StartCertificateError, Verdict,
+    Certificate, Certifier, Grade, Guess, Named, Request, RequestError, StartCertificateError, Verdict,
     delta_of_attempt, demand,
 };
 use crate::checkpoint::Checkpoint;
@@ -31,7 +32,7 @@ pub struct StopRule {
 }
 
 /// How far a run's certificates have come. Part of its checkpoint: no error is spent twice.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Progress {
     /// Certificates tried.
     pub attempts: u64,
@@ -46,14 +47,22 @@ pub struct Progress {
     /// What a certificate would cost, by the last look.
     expected: u128,
     /// Which point the last attempt was about.
-    about: Candidate,
+    pub about: Candidate,
     /// How the run ended.
     ended: Option<Stop>,
     /// The mark of the rule, and its budget: attempts that were made by one rule do not count for another.
     rule: Option<(u32, Option<u128>)>,
+    /// The mean of the iterates, with weights that grow like t^4: of the last ones, for the most part.
+    #[serde(skip)]
+    pub(crate) tail: Vec<f64>,
 }
 
 impl Progress {
+    /// What fits on a line.
+    pub(crate) fn without_vectors(&self) -> Self {
+        Self { tail: Vec::new(), ..*self }
+    }
+
     /// Whether the last certificate succeeded.
     pub fn is_certified(&self) -> bool {
         self.last.is_some_and(|certificate| certificate.verdict == Verdict::Certified)
@@ -63,14 +72,25 @@ impl Progress {
 /// A point that may be certified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Candidate {
+pub enum Candidate {
     /// x_t.
     Last,
-    /// The mean of the iterates, for a run that hands that out.
-    Average,
+    /// The mean of the last iterates. Near the end it has far less noise than each of them.
+    Tail,
     /// What the run hands out at its end.
     #[default]
     Output,
+}
+
+impl Candidate {
+    /// Which point it is, in words.
+    pub fn words(&self) -> &'static str {
+        match self {
+            Self::Last => "the last iterate",
+            Self::Tail => "the mean of the last iterates",
+            Self::Output => "the recipe's output",
+        }
+    }
 }
 
 /// See [`Walk::certified`].
@@ -96,17 +116,22 @@ struct Attempt<'o> {
 
 /// Sub-batches of a look, and the share of the run's samples that it may take.
 const LOOK_MEANS: u64 = 64;
-const LOOK_SHARE: u128 = 32;
-/// From one look to the next the run's samples grow by a quarter, after a failed attempt by a half.
+const LOOK_SHARE: u128 = 64;
+/// From one look to the next the run's samples grow by a quarter at least and double at most, after a failed attempt they
+/// grow by a half.
 const NEXT_LOOK: u128 = 4;
 const NEXT_ATTEMPT: u128 = 2;
+/// The weights of [`Progress::tail`] grow like this power of t. Of the first half of the run it has 3 %.
+const TAIL_POWER: f64 = 4.0;
 /// A gradient that looks larger than this share of the target is not tried: the bound would not fit in between.
 const HOPEFUL: f64 = 0.7;
 /// While the run can still move on, a certificate gets this many times what it planned: a gradient close to the target
 /// would cost more than another point.
 const PATIENCE: u128 = 2;
-/// A look resolves the gradient if its standard error is at most this share of the target.
-const RESOLVED: f64 = 0.5;
+/// A look resolves the gradient if its standard error is about this share of the target.
+const RESOLVED: f64 = 0.7;
+/// A tail that is worth a certificate has a gradient of about this share of the target.
+const LIKELY: f64 = 0.3;
 
 impl<'o, W: Walk> Certified<'o, W> {
     /// Ends `walk`, a run on `oracle`, by the rule. `progress` is that of its checkpoint, if it is resumed.
@@ -155,9 +180,8 @@ impl<'o, W: Walk> Certified<'o, W> {
 
     fn look_is_due(&self) -> bool {
         let first = u128::from(LOOK_MEANS) * LOOK_SHARE;
-        let candidates = if self.walk.average().is_some() { 2 } else { 1 };
         self.drawn() >= self.progress.next_look.max(first)
-            && self.allowance() >= candidates * drawn_by_look(self.usual_look())
+            && self.allowance() >= drawn_by_look(self.usual_look())
     }
 
     /// How many samples a look takes, as far as they can be counted.
@@ -165,35 +189,40 @@ impl<'o, W: Walk> Certified<'o, W> {
         u64::try_from(self.drawn() / LOOK_SHARE).unwrap_or(u64::MAX / 2)
     }
 
-    /// Guesses from a few fresh samples whether some candidate is good enough, and starts an attempt if so.
+    /// Guesses from a few fresh samples whether a candidate is good enough, and starts an attempt if so.
     fn look(&mut self) -> Result<(), OracleError> {
-        let before = self.progress;
-        let mut best: Option<(Candidate, Seen)> = None;
-        for about in [Candidate::Last, Candidate::Average] {
-            let Some(point) = self.point_of(about).map(<[f64]>::to_vec) else { continue };
+        let before = self.progress.clone();
+        for about in [Candidate::Tail, Candidate::Last] {
+            if self.allowance() < drawn_by_look(self.usual_look()) {
+                break;
+            }
+            let point = self.point_of(about).to_vec();
             let seen = self.look_at(&point)?;
-            if best.is_none_or(|(_, other)| seen.squared < other.squared) {
-                best = Some((about, seen));
+            self.progress.expected = seen.cost(&self.rule);
+            self.progress.next_look = self.worth_a_look();
+            if seen.is_hopeful(self.rule.target) {
+                return self.try_certificate(about, Some(seen.guess()), None, before);
             }
         }
-        self.progress.next_look = self.drawn() + self.drawn() / NEXT_LOOK;
-        let Some((about, seen)) = best else { return Ok(()) };
-        self.progress.expected = seen.cost(&self.rule);
-        if seen.is_hopeful(self.rule.target) {
-            self.try_certificate(about, Some(seen.squared.max(0.0).sqrt()), None, before)?;
-        }
         Ok(())
+    }
+
+    /// When the run should look again: once a certificate, and the look that it needs, can be had.
+    fn worth_a_look(&self) -> u128 {
+        let Progress { samples, expected, .. } = self.progress;
+        let StopRule { share, .. } = self.rule;
+        let enough = (samples + expected + expected / 8) as f64 * (1.0 - share) / share;
+        let drawn = self.drawn();
+        (enough as u128).clamp(drawn + drawn / NEXT_LOOK, 2 * drawn)
     }
 
     fn look_at(&mut self, point: &[f64]) -> Result<Seen, OracleError> {
         let usual = self.usual_look();
         let seen = self.fresh(point, usual)?;
-        // What resolves the target costs an eighth of a certificate or so: worth it where that can be had too.
+        // What resolves the target costs a tenth of a certificate or so: worth it where that can be had too.
         let resolved = (RESOLVED * self.rule.target).powi(2);
         let needed = (seen.variance / resolved) as u64;
-        // The other candidate has its look to come.
-        let reserved = drawn_by_look(needed).saturating_add(drawn_by_look(usual));
-        let affordable = seen.cost(&self.rule).saturating_add(reserved) <= self.allowance();
+        let affordable = seen.cost(&self.rule).saturating_add(drawn_by_look(needed)) <= self.allowance();
         let open = seen.squared <= (HOPEFUL * self.rule.target).powi(2) + 3.0 * seen.squared_error;
         if open && seen.squared_error > resolved && needed > usual && affordable {
             return self.fresh(point, needed);
@@ -219,11 +248,11 @@ impl<'o, W: Walk> Certified<'o, W> {
     fn try_certificate(
         &mut self,
         about: Candidate,
-        guess: Option<f64>,
+        guess: Option<Guess>,
         ending: Option<Stop>,
         before: Progress,
     ) -> Result<(), OracleError> {
-        let Some(point) = self.point_of(about).map(<[f64]>::to_vec) else { return Ok(()) };
+        let point = self.point_of(about).to_vec();
         let number = self.progress.attempts + 1;
         let request = Request {
             target: self.rule.target,
@@ -270,20 +299,31 @@ impl<'o, W: Walk> Certified<'o, W> {
 
     /// At its planned end a run certifies the point that the theorem speaks of; before, the one that is likely to be
     /// the best.
-    fn last_candidate(&self, stop: Stop) -> Candidate {
-        match stop {
-            Stop::PlannedEnd => Candidate::Output,
-            _ if self.walk.average().is_some() => Candidate::Average,
-            _ => Candidate::Last,
+    fn try_at_the_end(&mut self, stop: Stop) -> Result<(), OracleError> {
+        let (about, guess) = match stop {
+            Stop::PlannedEnd => (Candidate::Output, None),
+            _ => (Candidate::Tail, Some(Guess { norm: LIKELY * self.rule.target, variance: None })),
+        };
+        self.try_certificate(about, guess, Some(stop), self.progress.clone())
+    }
+
+    fn point_of(&self, candidate: Candidate) -> &[f64] {
+        match candidate {
+            Candidate::Last => &self.walk.state().x,
+            Candidate::Tail if self.progress.tail.is_empty() => &self.walk.state().x,
+            Candidate::Tail => &self.progress.tail,
+            Candidate::Output => self.walk.point(),
         }
     }
 
-    fn point_of(&self, candidate: Candidate) -> Option<&[f64]> {
-        match candidate {
-            Candidate::Last => Some(&self.walk.state().x),
-            Candidate::Average => self.walk.average(),
-            Candidate::Output => Some(self.walk.point()),
+    fn update_tail(&mut self) {
+        let State { x, step, .. } = self.walk.state();
+        let weight = (TAIL_POWER + 1.0) / (*step as f64 + TAIL_POWER);
+        let tail = &mut self.progress.tail;
+        if tail.is_empty() {
+            tail.clone_from(x);
         }
+        tail.iter_mut().zip(x).for_each(|(tail, x)| *tail += weight * (x - *tail));
     }
 }
 
@@ -308,12 +348,13 @@ impl<W: Walk> Walk for Certified<'_, W> {
             if self.budget_ends() { Advance::Stop(Stop::OutOfBudget) } else { self.walk.advance()? };
         match advance {
             Advance::Stop(stop) if !matches!(stop, Stop::Diverged(_)) && self.allowance() > 0 => {
-                self.try_certificate(self.last_candidate(stop), None, Some(stop), self.progress)?;
+                self.try_at_the_end(stop)?;
                 Ok(Advance::Check)
             }
             Advance::Step(record) => {
                 // What was said of the last point is not said of this one.
                 self.progress.last = None;
+                self.update_tail();
                 Ok(Advance::Step(record))
             }
             other => Ok(other),
@@ -334,18 +375,13 @@ impl<W: Walk> Walk for Certified<'_, W> {
 
     /// An attempt under way is not part of it: a resumed run begins it again, with the same samples.
     fn checkpoint(&self) -> Checkpoint {
-        let progress = self.attempt.as_ref().map_or(self.progress, |attempt| attempt.before);
-        Checkpoint { certification: Some(progress), ..self.walk.checkpoint() }
-    }
-
-    fn average(&self) -> Option<&[f64]> {
-        self.walk.average()
+        let progress = self.attempt.as_ref().map_or(&self.progress, |attempt| &attempt.before);
+        Checkpoint { certification: Some(progress.clone()), ..self.walk.checkpoint() }
     }
 
     /// The point of the last certificate, where the run ended with one, successful or not.
     fn point(&self) -> &[f64] {
-        let certified = self.progress.ended.and_then(|_| self.point_of(self.progress.about));
-        certified.unwrap_or_else(|| self.walk.point())
+        self.point_of(if self.progress.ended.is_some() { self.progress.about } else { Candidate::Output })
     }
 
     fn certification(&self) -> Option<&Progress> {
@@ -403,15 +439,22 @@ impl Seen {
             squared: moments.squared_mean(),
             squared_error: moments.error2(),
             variance,
-            planned_variance: grade.declared_variance().unwrap_or(variance),
+            planned_variance: grade.declared_variance().unwrap_or(UNSURE * variance),
         }
+    }
+
+    /// For the plan of a certificate: what is not seen is not zero.
+    fn guess(&self) -> Guess {
+        let squared_norm = self.squared.max(0.0) + 0.1 * self.squared_error;
+        Guess { norm: squared_norm.sqrt(), variance: Some(self.variance) }
     }
 
     /// Samples of a certificate, roughly.
     fn cost(&self, rule: &StopRule) -> u128 {
         let StopRule { target, grade, .. } = *rule;
         let delta = delta_of_attempt(rule.delta, 1);
-        let request = Request { target, delta, grade, budget: None, guess: None };
+        let guess = Some(Guess { norm: LIKELY * target, variance: None });
+        let request = Request { target, delta, grade, budget: None, guess };
         match grade {
             Grade::Exact => 0,
             _ => request.samples_for(self.planned_variance).max(grade.least_samples(delta)) as u128,
@@ -419,7 +462,8 @@ impl Seen {
     }
 
     fn is_hopeful(&self, target: f64) -> bool {
-        self.squared_error <= (RESOLVED * target).powi(2)
+        // A look that was to resolve may have been planned by too small a variance.
+        self.squared_error <= 2.0 * (RESOLVED * target).powi(2)
             && self.squared <= (HOPEFUL * target).powi(2) + self.squared_error
     }
 }

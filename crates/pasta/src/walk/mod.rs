@@ -18,7 +18,7 @@
 
 mod certified;
 
-pub use certified::{Certified, Progress, StopRule};
+pub use certified::{Candidate, Certified, Progress, StopRule};
 use serde::{Deserialize, Serialize};
 
 use crate::certificate::RequestError;
@@ -44,11 +44,6 @@ pub trait Walk {
 
     /// All that is needed to go on later, bit for bit.
     fn checkpoint(&self) -> Checkpoint;
-
-    /// The mean of the iterates, where that is what the walk hands out.
-    fn average(&self) -> Option<&[f64]> {
-        None
-    }
 
     /// The point that the walk hands out, were it to end here.
     fn point(&self) -> &[f64] {
@@ -141,7 +136,7 @@ pub trait Walk {
                     last: state.x.clone(),
                     ledger: state.ledger,
                     steps: state.step,
-                    certification: self.certification().copied(),
+                    certification: self.certification().cloned(),
                 });
             }
         }
@@ -316,9 +311,6 @@ macro_rules! inner_walk {
         fn checkpoint(&self) -> Checkpoint {
             self.walk.checkpoint()
         }
-        fn average(&self) -> Option<&[f64]> {
-            self.walk.average()
-        }
         fn point(&self) -> &[f64] {
             self.walk.point()
         }
@@ -406,9 +398,6 @@ macro_rules! walk_through {
             }
             fn checkpoint(&self) -> Checkpoint {
                 (**self).checkpoint()
-            }
-            fn average(&self) -> Option<&[f64]> {
-                (**self).average()
             }
             fn point(&self) -> &[f64] {
                 (**self).point()
