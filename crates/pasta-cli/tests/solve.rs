@@ -406,6 +406,21 @@ fn a_run_that_is_killed_between_checkpoints_equals_the_run_that_is_not() {
 }
 
 #[test]
+fn a_folder_belongs_to_one_run_at_a_time_and_is_free_again_after_a_kill() {
+    let place = Place::holding(&with(SGD, "1000", "1e15"));
+    let mut running = place.spawn("solve p.toml --output run --checkpoint-every 0");
+    running.until(&place, "run", 1000);
+    for command in ["resume run", "solve p.toml --output run --overwrite"] {
+        place.pasta(command).assert().code(2).stderr(contains("another process is at work in run"));
+    }
+    let reached = place.checkpoint_step("run").unwrap();
+    running.until(&place, "run", reached + 1000);
+    running.signal("-KILL");
+    assert_eq!(running.end().0, None);
+    assert_same_as_uninterrupted(&place, "run", "after another was turned away");
+}
+
+#[test]
 fn an_interrupted_run_without_a_folder_is_rescued_with_its_whole_trace() {
     let place = Place::holding(&endless_and_bold());
     for (signal, code, rescue) in [("-INT", 130, "p.interrupted"), ("-TERM", 143, "p.interrupted-2")] {

@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         let signals = Signals::register()?;
         if let Some(folder) = output {
             // A folder that cannot be had is told before the work, not after.
-            report::folder(folder)?;
+            report::folder_for_page(folder)?;
         }
         let Some(measured) = measure(&problem, budget, &signals)? else {
             say("interrupted; no results were written");

@@ -55,7 +55,7 @@ const DRAWN: usize = 3;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     // A folder that cannot be had is told before the work, not after.
-    report::folder(&arguments.output)?;
+    report::folder_for_page(&arguments.output)?;
     let setting = Setting::new().map_err(broken)?;
     let seed = first_seed(arguments.seed);
     let calibration = noise::measure(&setting, seed)?;

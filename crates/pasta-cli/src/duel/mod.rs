@@ -120,6 +120,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         arguments.settings.refuse_all()?;
         contender::all(&instance)
     };
+    if let Some(folder) = &arguments.output {
+        report::folder_for_page(folder)?;
+    }
     let limits = Limits { steps: arguments.steps, budget: arguments.budget };
     let entries: Vec<Entry> = contenders.into_iter().map(|one| Entry::new(one, &instance, limits)).collect();
     let outcomes = arguments.play(&instance, entries, limits)?;

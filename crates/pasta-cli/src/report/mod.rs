@@ -16,4 +16,4 @@ pub(crate) use number::{given, grouped, significant};
 pub(crate) use page::{Page, Part, Section};
 pub(crate) use spread::Spread;
 pub(crate) use table::{Align, Column, Table};
-pub(crate) use write::{folder, write};
+pub(crate) use write::{folder_for_page, write};

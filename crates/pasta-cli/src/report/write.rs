@@ -7,10 +7,27 @@ use std::path::{Path, PathBuf};
 use crate::error::Failure;
 
 /// Makes the folder and those above it, where they are not there.
-pub(crate) fn folder(path: &Path) -> Result<(), Failure> {
+fn folder(path: &Path) -> Result<(), Failure> {
     fs::create_dir_all(path)
         .map_err(|cause| Failure::system(format!("cannot make the folder {}: {cause}", path.display())))
 }
+
+/// Makes the folder for a page, and refuses one whose page this program did not write. To be called before the work.
+pub(crate) fn folder_for_page(path: &Path) -> Result<(), Failure> {
+    folder(path)?;
+    let page = path.join("index.html");
+    // What cannot be read cannot be told to be ours; the writing will say what is wrong with it.
+    match fs::read(&page) {
+        Ok(text) if !text.windows(OURS.len()).any(|part| part == OURS.as_bytes()) => {
+            let message = format!("{} is there already, and not a page of this program", page.display());
+            Err(Failure::input(message).hint("choose another folder"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// In the head of every page.
+const OURS: &str = "<meta name=\"generator\" content=\"pasta ";
 
 /// Writes `contents` to the file `name` in a folder, which is made if it is not there, and gives its path.
 ///
@@ -40,7 +57,8 @@ fn fill(path: &Path, contents: &str) -> io::Result<()> {
 mod tests {
     use std::fs;
 
-    use super::write;
+    use super::{folder_for_page, write};
+    use crate::report::Page;
 
     #[test]
     fn a_file_appears_in_a_new_folder_and_nothing_else_does() {
@@ -50,6 +68,17 @@ mod tests {
         let path = write(&deep, "page.html", "second").unwrap();
         assert_eq!(fs::read_to_string(path).unwrap(), "second");
         assert_eq!(fs::read_dir(deep).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn the_page_of_another_is_left_alone_and_our_own_is_not_in_the_way() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "index.html", "<h1>my own</h1>").unwrap();
+        let failure = folder_for_page(folder.path()).unwrap_err();
+        assert!(failure.to_string().contains("not a page of this program"), "{failure}");
+        let page = Page { title: "t".into(), lead: String::new(), sections: Vec::new() };
+        write(folder.path(), "index.html", &page.html().unwrap()).unwrap();
+        folder_for_page(folder.path()).unwrap();
     }
 
     #[test]

@@ -116,6 +116,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let effort = if arguments.full { Effort::Full } else { Effort::Quick };
     let setting = Setting { effort, seed, sabotage };
+    report::folder_for_page(&arguments.output)?;
     let mut findings = Findings::new();
     for claim in CLAIMS.iter().filter(|claim| arguments.wants(claim)) {
         findings.push((claim, measured(claim, &setting)?));

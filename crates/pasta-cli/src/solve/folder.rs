@@ -1,6 +1,6 @@
 //! What a run leaves behind, in its output folder: problem.toml, trace.jsonl, checkpoint.pasta, result.json.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -71,6 +71,7 @@ pub(super) struct Keep {
 
 struct Folder {
     path: PathBuf,
+    /// Locked as long as the run goes on.
     trace: File,
 }
 
@@ -90,11 +91,12 @@ impl Keep {
             return Err(Failure::input(message).hint(hint));
         }
         fs::create_dir_all(path).map_err(failed(path))?;
+        let trace = lock(&trace, path)?;
         // First what would let the old run be taken for the new one.
         remove(&checkpoint)?;
         remove(&result)?;
         replace(&spec_file, spec)?;
-        let trace = File::create(&trace).map_err(failed(&trace))?;
+        trace.set_len(0).map_err(failed(path))?;
         Ok(Self { folder: Some(Folder { path: path.to_owned(), trace }), lines: Vec::new() })
     }
 
@@ -102,12 +104,12 @@ impl Keep {
     /// left, are dropped: the resumed run writes them again. So is a result that is not the last word.
     pub(super) fn open(path: &Path, spec: &str, walk: &dyn Walk) -> Result<Self, Failure> {
         let (state, attempts) = (walk.state(), walk.certification().map_or(0, |progress| progress.attempts));
+        let name = path.join(TRACE);
+        let trace = lock(&name, path)?;
         replace(&path.join(SPEC), spec)?;
         if state.ended.is_none() {
             remove(&path.join(RESULT))?;
         }
-        let name = path.join(TRACE);
-        let trace = File::options().append(true).create(true).open(&name).map_err(failed(&name))?;
         let text = fs::read(&name).map_err(failed(&name))?;
         let (mut length, mut last) = (0, 0);
         for line in text.split_inclusive(|byte| *byte == b'\n') {
@@ -164,6 +166,20 @@ impl Keep {
             Some(path) => replace(&path.join(RESULT), &format!("{:#}\n", summary.json())),
             None => Ok(()),
         }
+    }
+}
+
+/// Opens the trace of a run in `folder` for this process alone. The system lets go of it when the process ends, however it
+/// ends.
+fn lock(trace: &Path, folder: &Path) -> Result<File, Failure> {
+    let file = File::options().append(true).create(true).open(trace).map_err(failed(trace))?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            let message = format!("another process is at work in {}", folder.display());
+            Err(Failure::input(message).hint("wait until it has ended, or choose another folder"))
+        }
+        // A file system without locks is no reason not to run.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
     }
 }
 
