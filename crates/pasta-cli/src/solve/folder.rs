@@ -10,6 +10,7 @@ use pasta_opt::walk::Walk;
 
 use super::summary::Summary;
 use crate::error::Failure;
+use crate::report;
 use crate::talk::say;
 
 const SPEC: &str = "problem.toml";
@@ -95,7 +96,7 @@ impl Keep {
         // First what would let the old run be taken for the new one.
         remove(&checkpoint)?;
         remove(&result)?;
-        replace(&spec_file, spec)?;
+        report::write(path, SPEC, spec)?;
         trace.set_len(0).map_err(failed(path))?;
         Ok(Self { folder: Some(Folder { path: path.to_owned(), trace }), lines: Vec::new() })
     }
@@ -106,7 +107,7 @@ impl Keep {
         let (state, attempts) = (walk.state(), walk.certification().map_or(0, |progress| progress.attempts));
         let name = path.join(TRACE);
         let trace = lock(&name, path)?;
-        replace(&path.join(SPEC), spec)?;
+        report::write(path, SPEC, spec)?;
         if state.ended.is_none() {
             remove(&path.join(RESULT))?;
         }
@@ -163,7 +164,7 @@ impl Keep {
 
     pub(super) fn write_result(&self, summary: &Summary) -> Result<(), Failure> {
         match self.path() {
-            Some(path) => replace(&path.join(RESULT), &format!("{:#}\n", summary.json())),
+            Some(path) => report::write(path, RESULT, &format!("{:#}\n", summary.json())).map(drop),
             None => Ok(()),
         }
     }
@@ -204,21 +205,6 @@ fn last_milestone(step: u64) -> u64 {
 fn read(line: &[u8]) -> Option<(u64, Option<u64>)> {
     let line: serde_json::Value = serde_json::from_slice(line.strip_suffix(b"\n")?).ok()?;
     Some((line.get("step")?.as_u64()?, line.get("attempt").and_then(serde_json::Value::as_u64)))
-}
-
-/// Writes a file so that it is at every moment either the old one or the new one, whole.
-fn replace(path: &Path, text: &str) -> Result<(), Failure> {
-    let draft = path.with_extension("draft");
-    let written = File::create(&draft).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&draft, path)
-    });
-    if written.is_err() {
-        // A full disk must not leave a torn draft behind; if even that fails, the first error says why.
-        let _ = fs::remove_file(&draft);
-    }
-    written.map_err(failed(path))
 }
 
 /// Removes a file that may not be there.

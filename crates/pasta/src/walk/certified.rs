@@ -244,7 +244,8 @@ impl<'o, W: Walk> Certified<'o, W> {
         squared_distance(point, &self.walk.state().start).sqrt()
     }
 
-    /// Starts a certificate if its plan fits the allowance; at the end of a run, with whatever there is.
+    /// Starts a certificate if its plan fits the allowance; at the end of a run, with whatever there is. On the way the
+    /// guess has a variance, so that a plan draws nothing.
     fn try_certificate(
         &mut self,
         about: Candidate,
@@ -276,8 +277,6 @@ impl<'o, W: Walk> Certified<'o, W> {
         }
         if ending.is_some() || planned <= self.allowance() {
             self.attempt = Some(Attempt { certifier, about, ending, before });
-        } else {
-            self.progress.samples += certifier.answer(Verdict::OutOfBudget).samples;
         }
         Ok(())
     }
