@@ -169,6 +169,8 @@ fn bad_questions_are_refused_with_a_hint() {
         ("certify p.toml --at 0 --variance -1", "variance must be finite, at least 0"),
         ("certify p.toml --at 0 --variance 1 --kurtosis", "cannot be used with"),
         ("certify p.toml --at 0 --growth 1", "--floor"),
+        ("certify p.toml --at 1e200", "the square of the distance overflows"),
+        ("certify --self-test --at 0", "cannot be used with"),
     ];
     for (words, message) in cases {
         place.pasta(words).assert().code(2).stderr(contains(message));
@@ -208,6 +210,63 @@ fn a_certified_run_shows_forecast_worst_case_and_actual_and_counts_everything() 
         .stdout(contains("samples in all"))
         .stderr(contains("forecast: about"));
     place.pasta("solve p.toml --target 0.5").assert().code(0).stdout(contains("none was asked for"));
+}
+
+#[test]
+fn a_recipe_aims_at_a_certified_target_that_is_finer_than_its_own() {
+    let place = Place::holding(BOWL);
+    let aims = |folder: &str| place.read(&format!("{folder}/problem.toml"));
+    place.pasta("solve p.toml --certify 0.05 --output a").assert().code(0);
+    assert!(aims("a").contains("target = 0.05\nconstants"), "{}", aims("a"));
+    place.pasta("solve p.toml --certify 1e9 --output b").assert().code(0);
+    assert!(aims("b").contains("target = 0.1\nconstants"), "{}", aims("b"));
+    let note = "the recipe aims at a coarser target than the certificate's";
+    let both = place.pasta("solve p.toml --certify 0.3 --target 0.4 --output c").assert();
+    both.stderr(contains(note));
+    assert!(aims("c").contains("target = 0.4\nconstants"), "{}", aims("c"));
+    place.pasta("solve p.toml --certify 0.4 --target 0.3").assert().code(0).stderr(contains(note).not());
+}
+
+#[test]
+fn what_the_file_knows_to_be_false_is_said_to_be() {
+    let place = Place::holding(BOWL);
+    for flags in ["--variance 0.01", "--growth 1 --floor 1", "--kurtosis 2.9"] {
+        let words = format!("certify p.toml --at 0.03 --target 0.1 {flags}");
+        place.pasta(&words).assert().stderr(contains("this certificate means nothing: [noise] has"));
+    }
+    for flags in ["", "--variance 200", "--growth 9 --floor 1", "--kurtosis 3"] {
+        let words = format!("certify p.toml --at 0.03 --target 0.3 {flags}");
+        place.pasta(&words).assert().code(0).stderr(contains("means nothing").not());
+    }
+    place.write("q.toml", &STREAM.replace("pilot = 0", "pilot = 0\nkurtosis = 100"));
+    place.pasta("solve q.toml").assert().stdout(contains("But it means nothing: [noise] has kurtosis inf"));
+}
+
+#[test]
+fn noise_of_another_exponent_is_declared_where_the_point_is_known_and_asked_for_elsewhere() {
+    let place = Place::holding(&STREAM.replace("growth = 0.5", "growth = 0.5\nexponent = 3.0"));
+    place.write("point.toml", place.read("p.toml").split_once("[certificate]").unwrap().0);
+    let answer = place.json("certify point.toml --at 0,0 --target 0.05", 0);
+    // B^2 |x - x0|^3 + b^2 at the origin.
+    let declared = answer["certificate"]["grade"]["variance"].as_f64().unwrap();
+    assert!((declared - (0.25 * 2f64.powf(1.5) + 1.0)).abs() < 1e-12);
+    place.pasta("solve p.toml").assert().code(2).stderr(contains("do not bound a noise with exponent 3"));
+    place.write("q.toml", &(place.read("p.toml") + "kurtosis = 100\n"));
+    place.pasta("solve q.toml --budget 1000").assert().code(4);
+}
+
+#[test]
+fn a_run_that_makes_certificates_cannot_go_on_without_them() {
+    let place = Place::holding(STREAM);
+    place.pasta("solve p.toml --budget 1000 --output run").assert().code(4);
+    let text = place.read("run/problem.toml");
+    let (before, _) = text.split_once("[certificate]").unwrap();
+    place.write("run/problem.toml", before);
+    place
+        .pasta("resume run --budget 2000")
+        .assert()
+        .code(2)
+        .stderr(contains("but problem.toml asks for none"));
 }
 
 #[test]
@@ -309,6 +368,7 @@ fn a_forecast_is_labelled_beside_worst_case_and_lower_bound() {
         ("plan --pilot p.toml --mu 1", "--mu has no place beside --pilot"),
         ("plan --pilot none.toml", "none.toml"),
         ("plan smooth --pilot p.toml", "cannot be used with"),
+        ("plan smooth --samples 5", "cannot be used with"),
         ("plan --pilot p.toml --target -1", "target must be finite and not negative"),
     ];
     for (words, message) in cases {

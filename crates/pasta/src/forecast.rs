@@ -31,7 +31,7 @@
 use serde::Serialize;
 
 use crate::certificate::means::Draws;
-use crate::certificate::{Grade, RequestError};
+use crate::certificate::{Grade, Request, RequestError, delta_of_attempt};
 use crate::draws::Role;
 use crate::oracle::{Oracle, OracleError};
 use crate::walk::{Advance, Stop, StopRule, Walk};
@@ -67,8 +67,10 @@ pub struct Pilot {
     pub runs: Vec<PilotRun>,
     /// All samples that were drawn.
     pub samples: u128,
-    /// What no certificate of the run's grade can do without.
+    /// What no certified run of this grade can do without.
     floor: f64,
+    /// The same for the pilot's own runs.
+    least: f64,
 }
 
 /// Samples at x0, before the first run.
@@ -79,6 +81,8 @@ const COARSEST: f64 = 8.0;
 const RUNG: f64 = std::f64::consts::SQRT_2;
 /// The finest runs count, and of those not more than this many.
 const COUNTED: usize = 5;
+/// A run that cost more than this many times what none can do without was not coarse.
+const LEAST: f64 = 2.0;
 /// The exponent of the power law and how far it may be from that, before any run; from the theory of the certificate.
 const EXPONENT: f64 = 2.0;
 const EXPONENT_SPREAD: f64 = 0.2;
@@ -129,15 +133,23 @@ impl Pilot {
         mut go_on: impl FnMut() -> bool,
     ) -> Result<Self, PilotError<E>> {
         let seed = seed ^ (1 << 63);
-        let floor = 2.0 * rule.grade.least_samples(rule.delta);
+        let delta = delta_of_attempt(rule.delta, 1);
+        let least_for = |grade| {
+            let request = Request { target: rule.target, delta, grade, budget: None, guess: None };
+            2.0 * request.wanted_samples(0.0)
+        };
+        let floor = least_for(rule.grade);
         let rule = StopRule { grade: unclaimed(rule.grade), ..rule };
+        let least = least_for(rule.grade);
         let affordable = u64::try_from(budget / 4).unwrap_or(u64::MAX);
         // The runs' attempts count from 1.
         let draws = Draws { oracle, x: start, seed, role: Role::Pilot, attempt: 0, samples_each: 1 };
         let look = draws.moments(0..FIRST_LOOK.min(affordable))?;
         let gradient_at_start = look.squared_mean().max(look.error2()).sqrt();
-        let mut pilot = Self { gradient_at_start, floor, runs: Vec::new(), samples: u128::from(look.count) };
-        let mut target = (0.5 * gradient_at_start).max(COARSEST * rule.target);
+        let samples = u128::from(look.count);
+        let mut pilot = Self { gradient_at_start, floor, least, runs: Vec::new(), samples };
+        // Targets end at 1e100.
+        let mut target = (0.5 * gradient_at_start).max(COARSEST * rule.target).min(1e100);
         while target >= rule.target && pilot.can_afford_another(budget) {
             let number = pilot.runs.len() as u64;
             let walk = run(target, seed.wrapping_add(number)).map_err(PilotError::Run)?;
@@ -175,13 +187,13 @@ impl Pilot {
     /// Least squares for the logarithm of the cost against that of the target, where the exponent is believed to be
     /// near 2 beforehand.
     pub fn forecast(&self, target: f64) -> Option<Forecast> {
-        let certified = self.runs.iter().rev().filter(|run| run.certified).take(COUNTED);
+        let finest = self.runs.iter().rfind(|run| run.certified)?.target;
+        // What a coarse run cost at the least, however coarse, says nothing about a fine one.
+        let tells = |run: &&PilotRun| run.samples as f64 > LEAST * self.least || run.target == finest;
+        let counted = self.runs.iter().rev().filter(|run| run.certified).filter(tells).take(COUNTED);
         let points: Vec<(f64, f64)> =
-            certified.map(|run| (-run.target.ln(), (run.samples.max(1) as f64).ln())).collect();
+            counted.map(|run| (-run.target.ln(), (run.samples.max(1) as f64).ln())).collect();
         let count = points.len() as f64;
-        if points.is_empty() {
-            return None;
-        }
         let mean = |part: fn(&(f64, f64)) -> f64| points.iter().map(part).sum::<f64>() / count;
         let (x, y) = (mean(|point| point.0), mean(|point| point.1));
         let spread: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();

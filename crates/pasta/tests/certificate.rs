@@ -141,6 +141,34 @@ fn a_budget_is_never_overdrawn_and_its_end_is_told() {
 }
 
 #[test]
+fn a_budget_too_small_for_the_target_buys_the_best_bound_it_can() {
+    let oracle = oracle(Tail::Gaussian, 1);
+    for grade in [DECLARED, KURTOSIS] {
+        let bounds = [10_000, 100_000, 1_000_000].map(|budget| {
+            let request = Request { target: 1e-6, budget: Some(budget), ..request(grade) };
+            let certificate = certify(&oracle, 1e-7, request, 1);
+            assert_eq!(certificate.verdict, Verdict::OutOfBudget);
+            // sqrt(2 V log(1/delta)/n) would be the best for a normal mean.
+            certificate.bound.unwrap() / (2.0 * DELTA.recip().ln() / budget as f64).sqrt()
+        });
+        assert!(bounds.iter().all(|ratio| (0.5..3.0).contains(ratio)), "{grade:?}: {bounds:?}");
+    }
+}
+
+#[test]
+fn a_large_kurtosis_costs_more_and_still_comes_to_an_end() {
+    let oracle = oracle(Tail::Gaussian, 2);
+    for kappa in [1.0, 1e3, 3e3, 1e4] {
+        for target in [1.0, 0.1] {
+            let request = Request { target, ..request(Grade::Kurtosis(kappa)) };
+            let certificate = certify(&oracle, 0.01 * target, request, 1);
+            assert_eq!(certificate.verdict, Verdict::Certified, "{kappa} {target}: {certificate:?}");
+            assert!((certificate.samples as f64) < 100.0 * (kappa + 20.0 + UNIT), "{kappa} {target}");
+        }
+    }
+}
+
+#[test]
 fn a_gradient_far_above_the_target_is_seen_to_be() {
     let oracle = oracle(Tail::Gaussian, 2);
     let certificate = certify(&oracle, 5.0, request(DECLARED), 1);
@@ -259,6 +287,20 @@ fn a_small_table_is_passed_over_once_and_the_answer_is_exact() {
     // A target that few samples can certify is not worth a pass.
     let coarse = at(mean + 0.05, Request { target: 100.0, ..request(Grade::Variance(1e-9)) });
     assert!(coarse.samples <= 2000, "{coarse:?}");
+}
+
+#[test]
+fn a_run_on_a_table_is_certified_by_a_pass_over_it_once_that_is_no_dearer() {
+    let table = Rows((0..3000).map(|i| f64::from(i % 7)).collect());
+    for grade in [Grade::Exact, Grade::Variance(4.0), KURTOSIS] {
+        let rule = StopRule { target: 0.03, delta: DELTA, grade, share: 0.5, budget: None };
+        let sgd = Rule::Sgd { eta: Sequence::Constant(0.01) };
+        let walk = Baseline::start(&table, sgd, 1_000_000, 1, &[0.0], 1).unwrap();
+        let end = walk.certified(&table, rule, 1, None).unwrap().finish().unwrap();
+        let progress = end.certification.as_ref().unwrap();
+        assert_eq!((end.stop, progress.last.unwrap().grade), (Stop::Certified, Grade::Exact), "{grade:?}");
+        assert!((end.point[0] - 3.0).abs() < 0.04 && end.ledger.samples < 50_000, "{grade:?} {end:?}");
+    }
 }
 
 #[test]
@@ -395,6 +437,11 @@ fn a_target_out_of_reach_is_refused_with_what_it_would_take() {
     assert!(refuse(1e-100, 1.0).contains("samples; a larger target takes fewer"));
     assert!(refuse(1e-101, 1.0).contains("from 1e-100 to 1e100"));
     assert!(refuse(0.1, 1e300).contains("samples"));
+    for grade in [KURTOSIS, Grade::Approximate] {
+        let request = Request { target: 1e-20, ..request(grade) };
+        let refused = Certifier::start(&oracle, &[0.0], request, 1, 0).unwrap_err().to_string();
+        assert!(refused.contains("it would take some"), "{refused}");
+    }
 }
 
 #[test]

@@ -745,3 +745,18 @@ fn adam_and_adagrad_norm_take_the_steps_of_their_papers() {
         }
     }
 }
+
+#[test]
+fn kurtosis_is_that_of_the_formula_where_a_formula_is_known_otherwise() {
+    // |u|^2 of d normals is a chi-squared variable over d: 1 + 2/d.
+    assert!((Tail::Gaussian.kurtosis(10) - 1.2).abs() < 1e-15);
+    // A fair coin has |u| = 1 always.
+    assert_eq!(Tail::TwoPoint { probability: 0.5 }.kurtosis(3), 1.0);
+    assert_eq!(Tail::StudentT { dof: 4.0 }.kurtosis(1000), f64::INFINITY);
+    // The raw moments of a lognormal variable are exp(n^2 sigma^2/2).
+    let raw = |n: f64| (0.5 * n * n).exp();
+    let (m1, m2, m3, m4) = (raw(1.0), raw(2.0), raw(3.0), raw(4.0));
+    let fourth = m4 - 4.0 * m1 * m3 + 6.0 * m1 * m1 * m2 - 3.0 * m1.powi(4);
+    let exact = fourth / (m2 - m1 * m1).powi(2);
+    assert!((Tail::Lognormal { sigma: 1.0 }.kurtosis(1) / exact - 1.0).abs() < 1e-12);
+}

@@ -58,7 +58,10 @@ pub(crate) struct Arguments {
 #[derive(Args)]
 struct SelfTestFlags {
     /// Measure how often certificates are false and what they cost: every grade on every noise, over many seeds
-    #[arg(long, help_heading = SELF_TEST)]
+    #[arg(long, help_heading = SELF_TEST, conflicts_with_all = [
+        "path", "at", "target", "delta", "budget", "variance", "growth", "floor", "kurtosis", "exact",
+        "approximate", "radius", "mu", "moreau",
+    ])]
     self_test: bool,
     /// Runs of each row; in the highest dimension a tenth [default: 10000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -129,7 +132,7 @@ struct MoreauFlags {
     points: Option<u64>,
 }
 
-const GRADES: &str = "On what it may rest (default: growth and floor of [noise])";
+const GRADES: &str = "On what it may rest (default: what [noise] says of the variance)";
 const SELF_TEST: &str = "The evidence";
 const DECLARED: &str = "What is declared about f, and what follows";
 

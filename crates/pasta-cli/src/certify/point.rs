@@ -4,7 +4,7 @@ use std::path::Path;
 
 use indicatif::ProgressBar;
 use pasta_opt::certificate::moreau::{self, MoreauCertificate, MoreauRequest};
-use pasta_opt::certificate::{Consequence, StartCertificateError};
+use pasta_opt::certificate::{Consequence, RequestError, StartCertificateError};
 use pasta_opt::objective::Measure;
 use pasta_opt::prelude::*;
 use serde::Serialize;
@@ -34,6 +34,9 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> Result<Exit, Failure> {
             return Err(Failure::input("which point?").hint(hint));
         }
     };
+    if x.len() != problem.oracle.dim() {
+        return Err(Failure::input(RequestError::Dimension { point: x.len(), oracle: problem.oracle.dim() }));
+    }
     // What the file asks of a certificate holds where no flag says otherwise.
     let read = problem.asks_for_certificate || arguments.target.is_none();
     let asked = if read { Some(spec::read(&file, &overrides)?) } else { None };
@@ -43,7 +46,13 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> Result<Exit, Failure> {
         return Err(Failure::input("which target?").hint("give it with --target: certify |grad f(x)| <= EPS"));
     };
     let far = x.iter().zip(problem.oracle.start()).map(|(x, x0)| (x - x0).powi(2)).sum::<f64>().sqrt();
-    let declared = rule.map_or_else(|| spec::declared_noise(&problem.oracle), |rule| rule.grade);
+    if !far.is_finite() && x.iter().all(|x| x.is_finite()) {
+        return Err(Failure::input(
+            "the point is so far from the start that the square of the distance overflows",
+        ));
+    }
+    let declared = rule.map(|rule| rule.grade).or_else(|| spec::declared_noise(&problem.oracle));
+    let declared = declared.unwrap_or_else(|| Grade::Variance(problem.oracle.variance(&x)));
     let question = Question {
         target,
         delta: arguments.delta.or(rule.map(|rule| rule.delta)).unwrap_or(spec::DELTA),
@@ -64,6 +73,9 @@ struct Question {
 
 fn answer(problem: &Problem, x: &[f64], question: &Question, arguments: &Arguments) -> Result<Exit, Failure> {
     let Question { target, delta, grade, far } = *question;
+    if let Some(doubt) = spec::false_assumption(&grade, &problem.oracle, x) {
+        say(&format!("note: this certificate means nothing: {doubt}"));
+    }
     let signals = Signals::register()?;
     let watch = Watch { signals: &signals, bar: ProgressBar::new_spinner() };
     let found = if let Some(lambda) = arguments.moreau.moreau {

@@ -41,7 +41,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["regime", "all", "budget"])]
     pilot: Option<PathBuf>,
     /// Samples that the pilot may draw [default: 100,000]
-    #[arg(long, value_name = "N", requires = "pilot", allow_negative_numbers = true, value_parser = sample_count)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = sample_count)]
+    #[arg(requires = "pilot", conflicts_with_all = ["regime", "all"])]
     samples: Option<u128>,
     #[command(flatten)]
     constants: ConstantFlags,

@@ -37,17 +37,12 @@ pub(super) fn run(
     })
 }
 
-/// The file with the target in place of its own. The recipe's is replaced too, where it is one for the gradient.
+/// The file with the target in place of its own; without one, that of the certificate or else of the recipe.
 fn read(file: &Path, target: Option<f64>) -> Result<Spec, Failure> {
-    let certified = Overrides { certify: target, ..Overrides::default() };
-    let spec = spec::read(file, &certified)?;
-    match (&spec.method, target) {
-        (method, Some(_)) if method.gradient_target().is_some() => {
-            spec::read(file, &Overrides { target, ..certified })
-        }
-        (method, None) if spec.certification.is_none() => {
-            let certify = method.gradient_target();
-            spec::read(file, &Overrides { certify, ..Overrides::default() })
+    let spec = spec::read(file, &Overrides { certify: target, ..Overrides::default() })?;
+    match spec.method.gradient_target() {
+        Some(certify) if spec.certification.is_none() => {
+            spec::read(file, &Overrides { certify: Some(certify), ..Overrides::default() })
         }
         _ => Ok(spec),
     }
@@ -92,18 +87,21 @@ impl Outlook {
     }
 
     fn forecast(&self) -> String {
-        match self.forecast {
-            Some(Forecast { low, middle, high }) => format!(
+        if let Some(Forecast { low, middle, high }) = self.forecast {
+            format!(
                 "about {} samples to a certified |grad f| <= {}; {} to {} in four of five runs. A forecast, not a bound",
                 rough(middle),
                 real(self.target),
                 rough(low),
                 rough(high)
-            ),
-            None => format!(
-                "none: no run of the pilot was certified within {} samples. A larger pilot (--samples) may tell more",
+            )
+        } else {
+            let short = self.pilot.samples >= self.pilot_budget / 2;
+            let hint = if short { ". A larger pilot (--samples) may tell more" } else { "" };
+            format!(
+                "none: no run of the pilot was certified within {} samples{hint}",
                 whole(self.pilot.samples)
-            ),
+            )
         }
     }
 
@@ -124,7 +122,8 @@ impl Outlook {
             0.0 => String::new(),
             gradient => format!("; at the start |grad f| is about {}", real(gradient)),
         };
-        format!("{} samples in {} runs{ladder}{at_start}", whole(*samples), runs.len())
+        let plural = if runs.len() == 1 { "" } else { "s" };
+        format!("{} samples in {} run{plural}{ladder}{at_start}", whole(*samples), runs.len())
     }
 }
 

@@ -78,6 +78,8 @@ pub(crate) struct Arguments {
 
 /// Go on with a run that was interrupted or ran out of budget, bit for bit as if it had not stopped.
 ///
+/// Certificates go on where they were, too; but the attempt that a run makes when its budget ends counts as one.
+///
 /// A new budget or number of threads is written into the folder's problem.toml, for the next time.
 #[derive(Args)]
 pub(crate) struct ResumeArguments {
@@ -161,6 +163,9 @@ fn go_on<'s>(spec: &'s Spec, path: &Path, checkpoint: Checkpoint) -> Result<Box<
         Failure::input(format!("{}: {what}", path.display())).hint(hint)
     };
     let certification = checkpoint.certification.clone();
+    if certification.is_some() && spec.certification.is_none() {
+        return Err(refuse("the run has been making certificates, but problem.toml asks for none"));
+    }
     let drawn = checkpoint.state.ledger.samples
         + certification.as_ref().map_or(0, |progress| progress.samples)
         + spec.certification.map_or(0, |certification| certification.pilot_samples());
@@ -207,6 +212,16 @@ fn go(
         && !doubts.is_empty()
     {
         say(&format!("note: nothing is promised for this run: {}", doubts.join("; ")));
+    }
+    if spec.certification.is_some() && spec.oracle.objective().facts().smoothness.is_none() {
+        say(
+            "note: f has kinks, where |grad f| need not become small; `pasta certify --moreau` is for such f",
+        );
+    }
+    if spec.recipe_over_certificate() > 1.0 {
+        say(
+            "note: the recipe aims at a coarser target than the certificate's; it may end before it is certified",
+        );
     }
     let end = match spec.budget {
         // Certificates count against the budget too: with them it is theirs to keep.

@@ -92,9 +92,13 @@ impl Progress {
         let rate = (drawn(walk) - self.before.0) as f64 / seconds;
         let fraction = fraction(walk, self.budget);
         let left = seconds * (1.0 - fraction) / (fraction - self.before.1).max(1e-12);
-        // Beyond a century a duration is no information (and would not fit one).
-        let left = HumanDuration(Duration::from_secs_f64(left.clamp(0.0, 3e9)));
-        let text = format!("{} samples, {rate:.3e}/s, {left} left", HumanCount(saturated(drawn(walk))));
+        // Beyond a century a duration is no information (and would not fit one). Nor is the end of a plan one for a run
+        // that will be certified long before.
+        let left = match self.budget {
+            None if walk.certification().is_some() => String::new(),
+            _ => format!(", {} left", HumanDuration(Duration::from_secs_f64(left.clamp(0.0, 3e9)))),
+        };
+        let text = format!("{} samples, {rate:.3e}/s{left}", HumanCount(saturated(drawn(walk))));
         match &self.bar {
             Some(bar) => {
                 bar.set_position((1000.0 * fraction) as u64);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::error::Failure;
 use crate::report::grouped;
-use crate::spec::{Method, Spec};
+use crate::spec::{self, Method, Spec};
 use crate::talk::answer;
 
 /// The end of a run.
@@ -89,9 +89,17 @@ impl<'s> Summary<'s> {
             Some(certificate) => {
                 let (verdict, statement) = (certificate.verdict.words(), certificate.statement());
                 let tried = if *attempts == 1 { String::new() } else { format!(", attempt {attempts}") };
-                format!("{verdict}{tried} (target {}): {statement}", certificate.target)
+                let doubt = self.certificate_doubt();
+                let doubt = doubt.map_or(String::new(), |doubt| format!(" But it means nothing: {doubt}."));
+                format!("{verdict}{tried} (target {}): {statement}{doubt}", certificate.target)
             }
         }
+    }
+
+    /// Why the certificate means nothing, by what the file says about its noise.
+    fn certificate_doubt(&self) -> Option<String> {
+        let certificate = self.certification?.last?;
+        spec::false_assumption(&certificate.grade, &self.spec.oracle, self.point)
     }
 
     /// All samples: the run's, its certificates' and its pilot's.
@@ -130,7 +138,8 @@ impl<'s> Summary<'s> {
         if let (Some(progress), Some(certification)) = (self.certification, self.spec.certification) {
             object["certificate"] = json!(progress.last);
             object["certificate_statement"] = json!(progress.last.map(|last| last.statement()));
-            object["certificate_point"] = json!(progress.last.map(|_| progress.about));
+            object["certificate_doubt"] = json!(self.certificate_doubt());
+            object["certificate_point"] = json!(progress.handed_out());
             object["certificate_attempts"] = json!(progress.attempts);
             object["certificate_samples"] = count(progress.samples);
             object["pilot_samples"] = count(certification.pilot_samples());
@@ -173,8 +182,8 @@ impl<'s> Summary<'s> {
         row("stopped", self.stop.meaning());
         row("promise", self.promise());
         row("certificate", self.certificate());
-        let which = self.certification.filter(|progress| progress.last.is_some());
-        let which = which.map_or(String::new(), |progress| format!(": {}", progress.about.words()));
+        let which = self.certification.and_then(Progress::handed_out);
+        let which = which.map_or(String::new(), |which| format!(": {}", which.words()));
         row("point", format!("{}{which}", point(self.point)));
         for (measure, value) in self.measured() {
             row(&format!("{} there", measure.formula()), real(value));

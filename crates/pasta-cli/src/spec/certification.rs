@@ -40,7 +40,6 @@ pub(crate) const PILOT: u128 = 100_000;
 pub(crate) const DELTA: f64 = 0.05;
 /// Which part of all samples certificates may take, likewise.
 pub(crate) const SHARE: f64 = 0.5;
-const KURTOSIS: f64 = 100.0;
 
 pub(super) fn read_certification(
     section: Option<&Section<'_>>,
@@ -100,25 +99,49 @@ fn read_forecast(table: &Section<'_>) -> Result<Flown, Failure> {
     Ok(Flown { forecast, samples })
 }
 
-/// What a file declares about its noise, at the start: growth and floor, or, where it grows with another power of the
-/// distance than 2, only the usual kurtosis.
-pub(crate) fn declared_noise(oracle: &Noisy) -> Grade {
+/// What a file declares about its noise wherever one is: growth and floor, unless the noise grows with another power of the
+/// distance than 2.
+pub(crate) fn declared_noise(oracle: &Noisy) -> Option<Grade> {
     let Noise { growth, floor, .. } = oracle.noise();
-    if oracle.exponent == 2.0 {
-        Grade::Growth { growth, floor, distance: 0.0 }
-    } else {
-        Grade::Kurtosis(KURTOSIS)
+    (oracle.exponent == 2.0).then_some(Grade::Growth { growth, floor, distance: 0.0 })
+}
+
+/// Why a certificate of x means nothing, by what the file says about its noise.
+pub(crate) fn false_assumption(grade: &Grade, oracle: &Noisy, x: &[f64]) -> Option<String> {
+    let variance = oracle.variance(x);
+    // Both are rounded.
+    let too_small = |declared: &f64| *declared < variance * (1.0 - 1e-9);
+    if let Some(declared) = grade.declared_variance().filter(too_small) {
+        return Some(format!(
+            "[noise] has E|g - grad f|^2 = {variance:.4e} there, not at most {declared:.4e}"
+        ));
+    }
+    let kurtosis = oracle.noise().tail.kurtosis(x.len());
+    match grade {
+        Grade::Kurtosis(assumed) if *assumed < kurtosis * (1.0 - 1e-9) && variance > 0.0 => {
+            Some(format!("[noise] has kurtosis {kurtosis:.4e}, not at most {assumed}"))
+        }
+        _ => None,
     }
 }
 
 /// What a certificate rests on: what the table says, or else what the table `noise` says about the noise.
 fn read_grade(section: Option<&Section<'_>>, oracle: &Noisy) -> Result<Grade, Failure> {
-    let of_problem = declared_noise(oracle);
-    let Some(section) = section else { return Ok(of_problem) };
+    let of_problem = || {
+        declared_noise(oracle).ok_or_else(|| {
+            let exponent = oracle.exponent;
+            let message = format!("growth and floor do not bound a noise with exponent {exponent}");
+            let hint = "let the table certificate have kurtosis = 100, say, or variance = V";
+            section
+                .map_or_else(|| Failure::input(&message), |section| section.complain("", &message))
+                .hint(hint)
+        })
+    };
+    let Some(section) = section else { return of_problem() };
     let [variance, growth, floor, kurtosis] =
         ["variance", "growth", "floor", "kurtosis"].map(|key| section.number(key));
     match (variance?, growth?, floor?, kurtosis?) {
-        (None, None, None, None) => Ok(of_problem),
+        (None, None, None, None) => of_problem(),
         (Some(variance), None, None, None) => Ok(Grade::Variance(variance)),
         (None, Some(growth), Some(floor), None) => Ok(Grade::Growth { growth, floor, distance: 0.0 }),
         (None, None, None, Some(kurtosis)) => Ok(Grade::Kurtosis(kurtosis)),

@@ -7,7 +7,7 @@ mod section;
 use std::path::{Path, PathBuf};
 
 use certification::read_certification;
-pub(crate) use certification::{Certification, DELTA, Flown, PILOT, SHARE, declared_noise};
+pub(crate) use certification::{Certification, DELTA, Flown, PILOT, SHARE, declared_noise, false_assumption};
 use method::read_method;
 pub(crate) use method::{Method, proved_by};
 use pasta_opt::algorithm::Pasta;
@@ -50,13 +50,23 @@ impl Spec {
             (Method::Named { schedule, .. }, _) => schedule.clone(),
             (method @ Method::Recipe { plan, .. }, Some((target, _))) => {
                 // A target too coarse for the recipe is run as the file says: finer than asked.
-                method.aimed_at(target).ok().flatten().unwrap_or_else(|| plan.schedule.clone())
+                let aimed = method.aimed_at(self.recipe_over_certificate() * target);
+                aimed.ok().flatten().unwrap_or_else(|| plan.schedule.clone())
             }
             (Method::Recipe { plan, .. }, None) => plan.schedule.clone(),
         };
         // A coarse target has a short plan, which would end before it could be certified.
         let schedule = if aim.is_some() { schedule.endless() } else { schedule };
         Ok(Box::new(Pasta::start(oracle, schedule, x0, seed).map_err(Failure::input)?))
+    }
+
+    /// How the target of a recipe for the gradient compares to that of the certificate; 1 where there are not two.
+    pub(crate) fn recipe_over_certificate(&self) -> f64 {
+        let certificate = self.certification.map(|certification| certification.rule.target);
+        self.method
+            .gradient_target()
+            .zip(certificate)
+            .map_or(1.0, |(recipe, certificate)| recipe / certificate)
     }
 
     /// After how many samples the run will end, if that is known or forecast.
@@ -130,7 +140,8 @@ pub(crate) struct Overrides {
     /// Target accuracy of the recipe.
     #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
     pub(crate) target: Option<f64>,
-    /// Stop when |grad f| <= EPS is certified by fresh samples (as the table certificate of the file does).
+    /// Stop when |grad f| <= EPS is certified by fresh samples (as the table certificate of the file does). A recipe
+    /// that aims at a larger gradient aims at EPS instead, unless --target says otherwise.
     #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
     pub(crate) certify: Option<f64>,
     /// Folder for trace, checkpoint and result; a relative one is taken from where you are.
@@ -192,10 +203,18 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     let output = overrides.output.clone().or(root.text("output")?.map(PathBuf::from));
     let Problem { seed, threads, oracle, .. } = problem(&root, overrides)?;
 
-    let method = read_method(&root.section("recipe")?, &oracle, overrides.target)?;
+    let recipe = root.section("recipe")?;
+    let mut method = read_method(&recipe, &oracle, overrides.target)?;
     let certificate = root.item("certificate").map(|_| root.section("certificate")).transpose()?;
     let certification = read_certification(certificate.as_ref(), &oracle, &method, overrides.certify)?;
-    let effective = write_overrides(document, overrides);
+    let mut overrides = overrides.clone();
+    // A recipe that aims at a coarser target than is to be certified would end too early.
+    let coarser = |certified: &f64| method.gradient_target().is_some_and(|target| target > *certified);
+    if let Some(certified) = overrides.certify.filter(coarser).filter(|_| overrides.target.is_none()) {
+        overrides.target = Some(certified);
+        method = read_method(&recipe, &oracle, overrides.target)?;
+    }
+    let effective = write_overrides(document, &overrides);
     Ok(Spec { seed, threads, budget, output, oracle, method, certification, effective })
 }
 

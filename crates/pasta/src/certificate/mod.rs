@@ -73,15 +73,6 @@ impl Grade {
         }
     }
 
-    /// Samples without which a certificate of this grade is hopeless, however large the target: a kurtosis of kappa
-    /// leaves a variance open by a factor of two until about 8 (kappa + 6) log(10/delta) are drawn.
-    pub(crate) fn least_samples(&self, delta: f64) -> f64 {
-        match *self {
-            Self::Kurtosis(kappa) => 8.0 * (kappa + 6.0) * (10.0 / delta).ln(),
-            _ => 0.0,
-        }
-    }
-
     /// What must be true for the bound to hold, after "provided"; `None` where nothing need be.
     pub fn assumption(&self) -> Option<String> {
         match *self {

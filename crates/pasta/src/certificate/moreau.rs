@@ -60,7 +60,7 @@ pub struct MoreauRequest {
     pub grade: Grade,
     /// K: on how many points it rests. One is enough, and best, where f is smooth; a kink takes points on both sides.
     pub points: u64,
-    /// The most samples it may draw, the search for the points included.
+    /// The most samples it may draw, the search for the points included. A small one makes do with fewer points.
     pub budget: Option<u128>,
 }
 
@@ -174,6 +174,7 @@ impl<'o> Certifier<'o> {
         mut go_on: impl FnMut() -> bool,
     ) -> Result<Self, StartCertificateError> {
         request.check(oracle, x, start)?;
+        let request = MoreauRequest { points: request.affordable_points(), ..request };
         let MoreauRequest { lambda, rho, target, points, .. } = request;
         let draws = Draws { oracle, x, seed, role: Role::Search, attempt, samples_each: 1 };
         let pilot = draws.moments(0..PILOT.min(request.affordable()))?;
@@ -258,6 +259,14 @@ impl MoreauRequest {
             Grade::Exact if oracle.full_pass().is_none() => Err(RequestError::NotExact),
             _ => Ok(()),
         }
+    }
+
+    /// As many points as a budget allows: below a least number of samples at each there is no bound at all.
+    fn affordable_points(&self) -> u64 {
+        let Self { target, delta, grade, points, budget, .. } = *self;
+        let least = Request { target, delta, grade, budget: None, guess: None }.wanted_samples(0.0);
+        let left = budget.map_or(f64::INFINITY, |budget| (budget - budget / SEARCH_SHARE) as f64);
+        points.min((left / least) as u64).max(1)
     }
 
     fn affordable(&self) -> u64 {

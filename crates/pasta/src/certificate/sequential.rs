@@ -38,6 +38,8 @@ pub struct Certifier<'o> {
     /// An upper bound on v; the smallest so far. v itself never changes.
     variance: Option<f64>,
     samples: u128,
+    /// What it would draw if its budget allowed it.
+    wanted: u128,
     bound: Option<f64>,
 }
 
@@ -85,6 +87,7 @@ impl<'o> Certifier<'o> {
             variance_look: (0, 0),
             variance: None,
             samples: u128::from(pilot),
+            wanted: 0,
             bound: None,
         };
         let variance = match (request.grade.declared_variance(), guess) {
@@ -92,15 +95,18 @@ impl<'o> Certifier<'o> {
             (None, Some(guess)) => UNSURE * guess,
             (None, None) => UNSURE * certifier.draws(Role::Pilot, 1).moments(0..pilot)?.variance(),
         };
-        certifier.plan(variance);
-        let planned = certifier.planned_samples() as f64;
-        if certifier.request.grade != Grade::Exact && planned > MOST_SAMPLES {
-            return Err(RequestError::TooMany { planned }.into());
-        }
-        let pass =
-            oracle.full_pass().filter(|rows| *rows > 0 && u128::from(*rows) <= certifier.planned_samples());
-        if pass.is_some_and(|rows| rows <= certifier.left()) {
+        certifier.plan(variance, request.samples_for(variance));
+        certifier.wanted = certifier.planned_samples();
+        let rows = oracle.full_pass().unwrap_or(0);
+        let pass = rows > 0 && u128::from(rows) <= certifier.wanted && rows <= certifier.left();
+        if pass || request.grade == Grade::Exact {
             certifier.request.grade = Grade::Exact;
+            certifier.wanted = u128::from(rows);
+        } else if request.budget.is_some_and(|budget| budget < certifier.wanted) {
+            // The best bound that can be had.
+            certifier.plan(variance, certifier.left() as f64);
+        } else if certifier.wanted as f64 > MOST_SAMPLES {
+            return Err(RequestError::TooMany { planned: request.wanted_samples(variance) }.into());
         }
         Ok(certifier)
     }
@@ -120,8 +126,11 @@ impl<'o> Certifier<'o> {
             return self.pass_over_all().map(Some);
         }
         let group = self.group().min(self.left() / self.samples_each);
-        if group == 0 || self.moments.count as f64 >= 2.0 * self.tracks.last().map_or(0.0, |t| t.planned) {
+        if group == 0 {
             return Ok(Some(self.answer(Verdict::OutOfBudget)));
+        }
+        if self.moments.count as f64 >= 2.0 * self.tracks.last().map_or(0.0, |t| t.planned) {
+            return Ok(Some(self.answer(Verdict::NotReached)));
         }
         self.draw(group)?;
         self.look_at_variance();
@@ -145,12 +154,18 @@ impl<'o> Certifier<'o> {
     /// The samples that it will draw if the gradient is as small as the plan supposes.
     pub fn planned_samples(&self) -> u128 {
         let sub_batches = self.tracks.first().map_or(0.0, |track| track.planned);
-        self.samples + (sub_batches * self.samples_each as f64) as u128
+        self.samples.saturating_add((sub_batches * self.samples_each as f64) as u128)
     }
 
-    /// Lets it draw at most this many samples in all, if it could draw more.
-    pub(crate) fn limit(&mut self, samples: u128) {
-        self.request.budget = Some(self.request.budget.map_or(samples, |budget| budget.min(samples)));
+    /// The same, whatever the budget; the rows, if it will pass over all.
+    pub(crate) fn wanted_samples(&self) -> u128 {
+        self.wanted
+    }
+
+    /// Lets it draw at most so many times the samples that it wants, if it could draw more.
+    pub(crate) fn be_patient(&mut self, times: u128) {
+        let most = self.wanted.saturating_mul(times);
+        self.request.budget = Some(self.request.budget.map_or(most, |budget| budget.min(most)));
     }
 
     /// Samples that may still be drawn, as far as they can be counted.
@@ -186,15 +201,13 @@ impl<'o> Certifier<'o> {
         Draws { oracle: self.oracle.0, x: &self.x, seed, role, attempt, samples_each }
     }
 
-    /// Chooses m and the tracks for a variance V of one sample.
-    fn plan(&mut self, variance: f64) {
+    /// Chooses m and the tracks for a variance V of one sample and so many samples.
+    fn plan(&mut self, variance: f64, samples: f64) {
         let target = self.request.target;
-        let samples = self.request.samples_for(variance);
-        self.samples_each = (samples / SUB_BATCHES).ceil().clamp(1.0, MAX_SUB_BATCH) as u64;
-        let v = variance / self.samples_each as f64;
+        let (samples_each, planned) = self.request.shape(samples);
+        self.samples_each = samples_each;
+        let v = variance / samples_each as f64;
         self.variance = self.request.grade.declared_variance().map(|_| v);
-        // s^2 v <= 1/100 needs this many; a noiseless oracle needs no more either.
-        let planned = (samples / self.samples_each as f64).max(250.0 * self.request.log_of(0));
         self.tracks = (0..TRACKS)
             .map(|i| {
                 let log = self.request.log_of(i as i32);
@@ -248,18 +261,15 @@ impl<'o> Certifier<'o> {
     }
 
     /// Bounds v from the scatter of the sub-batch means, at counts that double.
-    ///
-    /// A mean of m samples of kurtosis kappa has kurtosis at most kappa/m + 3 (1 - 1/m).
     fn look_at_variance(&mut self) {
         let (Grade::Kurtosis(kappa), (j, due)) = (self.request.grade, self.variance_look) else { return };
-        let (count, m) = (self.moments.count, self.samples_each as f64);
+        let count = self.moments.count;
         if count < due.max(2) {
             return;
         }
         self.variance_look = (j + 1, 2 * count);
-        let share = VARIANCE_SHARE * 0.5f64.powi(j + 1) * self.request.delta;
-        let kappa_of_mean = kappa / m + 3.0 * (1.0 - 1.0 / m);
-        let t = ((kappa_of_mean + 3.0) * (1.0 / share).ln() / (count / 2) as f64).sqrt();
+        let log = self.request.log_of_variance_look(j);
+        let t = ((kurtosis_of_mean(kappa, self.samples_each) + 3.0) * log / (count / 2) as f64).sqrt();
         if t < 1.0 {
             let bound = self.moments.variance() / (1.0 - t);
             self.variance = Some(self.variance.map_or(bound, |best| best.min(bound)));
@@ -302,8 +312,35 @@ impl Request {
         (1.0 / (FIRST_SHARE * NEXT_SHARE.powi(track) * mean_share * self.delta)).ln()
     }
 
+    /// log(1/delta) for look j = 0, 1, .. at the variance.
+    fn log_of_variance_look(&self, j: i32) -> f64 {
+        -(VARIANCE_SHARE * 0.5f64.powi(j + 1) * self.delta).ln()
+    }
+
+    /// m, and the number of sub-batches that the first track plans, for so many samples.
+    fn shape(&self, samples: f64) -> (u64, f64) {
+        let samples_each = (samples / SUB_BATCHES).ceil().clamp(1.0, MAX_SUB_BATCH) as u64;
+        // Of a variance that is not declared, a bound within a factor of two: t = 1/2 at the third look, when the plan
+        // is done.
+        let for_variance = match self.grade {
+            Grade::Kurtosis(kappa) => {
+                8.0 * (kurtosis_of_mean(kappa, samples_each) + 3.0) * self.log_of_variance_look(2)
+            }
+            _ => 0.0,
+        };
+        // s^2 v <= 1/100 needs this many; a noiseless oracle needs no more either.
+        let least = for_variance.max(250.0 * self.log_of(0));
+        (samples_each, (samples / samples_each as f64).max(least))
+    }
+
+    /// The samples that a certificate wants where one sample has this variance.
+    pub(crate) fn wanted_samples(&self, variance: f64) -> f64 {
+        let (samples_each, planned) = self.shape(self.samples_for(variance));
+        samples_each as f64 * planned
+    }
+
     /// The samples that the first track plans for a variance V of one sample: sqrt(2 V log/n) = margin * target.
-    pub(crate) fn samples_for(&self, variance: f64) -> f64 {
+    fn samples_for(&self, variance: f64) -> f64 {
         // The margin for error, as a share of the target: the guess leaves 1 - guess/target of it, less the
         // guess's own error. Beyond these limits the plan would be too bold or too dear.
         let margin = self.guess.map_or(0.45, |guess| (0.9 - 0.9 * guess.norm / self.target).clamp(0.2, 0.8));
@@ -315,6 +352,12 @@ impl Request {
 const MAX_SUB_BATCH: f64 = 4.0e18;
 /// More than this no plan may have: a sub-batch could not be large enough.
 const MOST_SAMPLES: f64 = 1.0e22;
+
+/// The most that the kurtosis of a mean of m samples of kurtosis kappa can be.
+fn kurtosis_of_mean(kappa: f64, m: u64) -> f64 {
+    let m = m as f64;
+    kappa / m + 3.0 * (1.0 - 1.0 / m)
+}
 
 /// psi(t)/t with psi(t) = log(1 + t + t^2/2).
 #[inline]

@@ -37,6 +37,29 @@ pub enum Tail {
     },
 }
 
+impl Tail {
+    /// E|u|^4/(E|u|^2)^2 of the noise u in d dimensions; infinite if there is no fourth moment.
+    ///
+    /// If the coordinates are independent with variance 1/d and kurtosis k each, then E|u|^2 = 1 and
+    /// E|u|^4 = d k/d^2 + d (d - 1)/d^2, which is (k + d - 1)/d. An event of probability p with a fixed direction has
+    /// u = h (z/p - 1), z its indicator. That is the fourth central moment of z, p (1 - p)(1 - 3p (1 - p)), over the
+    /// square of its variance p (1 - p), in any dimension.
+    pub fn kurtosis(self, dimension: usize) -> f64 {
+        let of_coordinate = match self {
+            Self::TwoPoint { probability: p } => return 1.0 / (p * (1.0 - p)) - 3.0,
+            Self::Gaussian => 3.0,
+            Self::StudentT { dof } if dof > 4.0 => 3.0 + 6.0 / (dof - 4.0),
+            Self::StudentT { .. } => f64::INFINITY,
+            Self::Lognormal { sigma } => {
+                let power = |n: f64| libm::exp(n * sigma * sigma);
+                power(4.0) + 2.0 * power(3.0) + 3.0 * power(2.0) - 3.0
+            }
+        };
+        let d = dimension as f64;
+        (of_coordinate + d - 1.0) / d
+    }
+}
+
 /// Noise whose variance grows with the distance from the start.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Noise {

@@ -11,7 +11,7 @@ use crate::certificate::{
 };
 use crate::checkpoint::Checkpoint;
 use crate::draws::Role;
-use crate::kernels::squared_distance;
+use crate::kernels::{squared_distance, squared_norm};
 use crate::moments::Moments;
 use crate::oracle::{Oracle, OracleError};
 use crate::state::State;
@@ -47,7 +47,7 @@ pub struct Progress {
     /// What a certificate would cost, by the last look.
     expected: u128,
     /// Which point the last attempt was about.
-    pub about: Candidate,
+    about: Candidate,
     /// How the run ended.
     ended: Option<Stop>,
     /// The mark of the rule, and its budget: attempts that were made by one rule do not count for another.
@@ -58,9 +58,19 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// Samples of a look that resolves the target, roughly.
+    fn resolving(&self) -> u128 {
+        self.expected / 8
+    }
+
     /// What fits on a line.
     pub(crate) fn without_vectors(&self) -> Self {
         Self { tail: Vec::new(), ..*self }
+    }
+
+    /// Which point the run handed out, once it has ended.
+    pub fn handed_out(&self) -> Option<Candidate> {
+        self.ended.map(|_| self.about)
     }
 
     /// Whether the last certificate succeeded.
@@ -114,9 +124,12 @@ struct Attempt<'o> {
     before: Progress,
 }
 
-/// Sub-batches of a look, and the share of the run's samples that it may take.
+/// Sub-batches of a look, and the parts of the run's samples and of the allowance that it may take.
 const LOOK_MEANS: u64 = 64;
 const LOOK_SHARE: u128 = 64;
+const LOOK_ALLOWANCE: u128 = 8;
+/// The first look comes when the run has drawn so many samples.
+const FIRST_LOOK: u128 = 512;
 /// From one look to the next the run's samples grow by a quarter at least and double at most, after a failed attempt they
 /// grow by a half.
 const NEXT_LOOK: u128 = 4;
@@ -179,14 +192,15 @@ impl<'o, W: Walk> Certified<'o, W> {
     }
 
     fn look_is_due(&self) -> bool {
-        let first = u128::from(LOOK_MEANS) * LOOK_SHARE;
-        self.drawn() >= self.progress.next_look.max(first)
+        self.drawn() >= self.progress.next_look.max(FIRST_LOOK)
             && self.allowance() >= drawn_by_look(self.usual_look())
     }
 
-    /// How many samples a look takes, as far as they can be counted.
+    /// How many samples a look takes: a share of the run's, but not more than it needs, nor most of what there is.
     fn usual_look(&self) -> u64 {
-        u64::try_from(self.drawn() / LOOK_SHARE).unwrap_or(u64::MAX / 2)
+        let needed = if self.progress.looks == 0 { u128::MAX } else { self.progress.resolving() };
+        let samples = (self.drawn() / LOOK_SHARE).min(needed).min(self.allowance() / LOOK_ALLOWANCE);
+        u64::try_from(samples).unwrap_or(u64::MAX / 2)
     }
 
     /// Guesses from a few fresh samples whether a candidate is good enough, and starts an attempt if so.
@@ -198,7 +212,7 @@ impl<'o, W: Walk> Certified<'o, W> {
             }
             let point = self.point_of(about).to_vec();
             let seen = self.look_at(&point)?;
-            self.progress.expected = seen.cost(&self.rule);
+            self.progress.expected = self.cost(&seen);
             self.progress.next_look = self.worth_a_look();
             if seen.is_hopeful(self.rule.target) {
                 return self.try_certificate(about, Some(seen.guess()), None, before);
@@ -211,23 +225,51 @@ impl<'o, W: Walk> Certified<'o, W> {
     fn worth_a_look(&self) -> u128 {
         let Progress { samples, expected, .. } = self.progress;
         let StopRule { share, .. } = self.rule;
-        let enough = (samples + expected + expected / 8) as f64 * (1.0 - share) / share;
+        let spent = samples.saturating_add(expected).saturating_add(self.progress.resolving());
+        let enough = spent as f64 * (1.0 - share) / share;
         let drawn = self.drawn();
         (enough as u128).clamp(drawn + drawn / NEXT_LOOK, 2 * drawn)
     }
 
     fn look_at(&mut self, point: &[f64]) -> Result<Seen, OracleError> {
         let usual = self.usual_look();
+        if let Some(rows) = self.pass().filter(|rows| *rows <= drawn_by_look(usual)) {
+            return self.pass_over(point, rows);
+        }
         let seen = self.fresh(point, usual)?;
         // What resolves the target costs a tenth of a certificate or so: worth it where that can be had too.
         let resolved = (RESOLVED * self.rule.target).powi(2);
         let needed = (seen.variance / resolved) as u64;
-        let affordable = seen.cost(&self.rule).saturating_add(drawn_by_look(needed)) <= self.allowance();
+        let affordable = self.cost(&seen).saturating_add(drawn_by_look(needed)) <= self.allowance();
         let open = seen.squared <= (HOPEFUL * self.rule.target).powi(2) + 3.0 * seen.squared_error;
         if open && seen.squared_error > resolved && needed > usual && affordable {
             return self.fresh(point, needed);
         }
         Ok(seen)
+    }
+
+    /// Samples of a certificate, roughly; or the rows, where all can be passed over for less.
+    fn cost(&self, seen: &Seen) -> u128 {
+        let StopRule { target, delta, grade, .. } = self.rule;
+        let guess = Some(Guess { norm: LIKELY * target, variance: None });
+        let request = Request { target, delta: delta_of_attempt(delta, 1), grade, budget: None, guess };
+        let sampled = request.wanted_samples(seen.planned_variance) as u128;
+        self.pass().map_or(sampled, |rows| rows.min(sampled))
+    }
+
+    /// The rows that a pass over all of them reads, where a certificate may make one.
+    fn pass(&self) -> Option<u128> {
+        let rows = self.oracle.0.full_pass()?;
+        (rows > 0 || self.rule.grade == Grade::Exact).then_some(u128::from(rows))
+    }
+
+    fn pass_over(&mut self, point: &[f64], rows: u128) -> Result<Seen, OracleError> {
+        let mut gradient = vec![0.0; point.len()];
+        self.oracle.0.exact_gradient(point, &mut gradient)?;
+        self.progress.looks += 1;
+        self.progress.samples += rows;
+        let squared = squared_norm(&gradient);
+        Ok(Seen { squared, squared_error: 0.0, variance: 0.0, planned_variance: 0.0, exact: true })
     }
 
     fn fresh(&mut self, point: &[f64], samples: u64) -> Result<Seen, OracleError> {
@@ -244,8 +286,7 @@ impl<'o, W: Walk> Certified<'o, W> {
         squared_distance(point, &self.walk.state().start).sqrt()
     }
 
-    /// Starts a certificate if its plan fits the allowance; at the end of a run, with whatever there is. On the way the
-    /// guess has a variance, so that a plan draws nothing.
+    /// Starts a certificate if its plan fits the allowance; at the end of a run, with whatever there is.
     fn try_certificate(
         &mut self,
         about: Candidate,
@@ -271,12 +312,13 @@ impl<'o, W: Walk> Certified<'o, W> {
                 return Ok(());
             }
         };
-        let planned = certifier.planned_samples().max(request.grade.least_samples(request.delta) as u128);
         if ending.is_none() {
-            certifier.limit(PATIENCE * planned);
+            certifier.be_patient(PATIENCE);
         }
-        if ending.is_some() || planned <= self.allowance() {
+        if ending.is_some() || certifier.wanted_samples() <= self.allowance() {
             self.attempt = Some(Attempt { certifier, about, ending, before });
+        } else {
+            self.progress.samples += certifier.answer(Verdict::OutOfBudget).samples;
         }
         Ok(())
     }
@@ -289,18 +331,15 @@ impl<'o, W: Walk> Certified<'o, W> {
         self.progress.last = Some(Certificate { delta: self.rule.delta, ..certificate });
         self.progress.about = about;
         self.progress.next_look = self.drawn() + self.drawn() / NEXT_ATTEMPT;
-        // A theorem may speak of the planned end too; of the end of a budget none does.
-        self.progress.ended = match (ending, early) {
-            (Some(Stop::OutOfBudget), Some(certified)) => Some(certified),
-            _ => ending.or(early),
-        };
+        // Of the output a theorem speaks too, so that its end is the planned one, certified or not.
+        self.progress.ended = if about == Candidate::Output { ending.or(early) } else { early.or(ending) };
     }
 
-    /// At its planned end a run certifies the point that the theorem speaks of; before, the one that is likely to be
-    /// the best.
+    /// At its planned end a run certifies the point that its theorem speaks of; else, the one that is likely to be the
+    /// best.
     fn try_at_the_end(&mut self, stop: Stop) -> Result<(), OracleError> {
         let (about, guess) = match stop {
-            Stop::PlannedEnd => (Candidate::Output, None),
+            Stop::PlannedEnd if self.walk.has_theorem() => (Candidate::Output, None),
             _ => (Candidate::Tail, Some(Guess { norm: LIKELY * self.rule.target, variance: None })),
         };
         self.try_certificate(about, guess, Some(stop), self.progress.clone())
@@ -386,6 +425,10 @@ impl<W: Walk> Walk for Certified<'_, W> {
     fn certification(&self) -> Option<&Progress> {
         Some(&self.progress)
     }
+
+    fn has_theorem(&self) -> bool {
+        self.walk.has_theorem()
+    }
 }
 
 impl StopRule {
@@ -399,6 +442,8 @@ impl StopRule {
     /// Refuses numbers out of their ranges, and a grade that is no certificate or that the oracle cannot give.
     pub fn check(&self, oracle: &dyn Oracle) -> Result<(), RequestError> {
         let Self { target, delta, grade, share, .. } = *self;
+        // Attempts have parts of delta, which a request allows down to 1e-100.
+        demand("delta", "at least 1e-90 and below 1", delta, (1e-90..1.0).contains(&delta))?;
         demand("share", "at least 0 and below 1", share, (0.0..1.0).contains(&share))?;
         if grade == Grade::Approximate {
             return Err(RequestError::NoCertificate);
@@ -429,6 +474,8 @@ struct Seen {
     variance: f64,
     /// Of one sample, as a certificate will take it.
     planned_variance: f64,
+    /// Whether it was no guess.
+    exact: bool,
 }
 
 impl Seen {
@@ -439,28 +486,20 @@ impl Seen {
             squared_error: moments.error2(),
             variance,
             planned_variance: grade.declared_variance().unwrap_or(UNSURE * variance),
+            exact: false,
         }
     }
 
     /// For the plan of a certificate: what is not seen is not zero.
     fn guess(&self) -> Guess {
         let squared_norm = self.squared.max(0.0) + 0.1 * self.squared_error;
-        Guess { norm: squared_norm.sqrt(), variance: Some(self.variance) }
-    }
-
-    /// Samples of a certificate, roughly.
-    fn cost(&self, rule: &StopRule) -> u128 {
-        let StopRule { target, grade, .. } = *rule;
-        let delta = delta_of_attempt(rule.delta, 1);
-        let guess = Some(Guess { norm: LIKELY * target, variance: None });
-        let request = Request { target, delta, grade, budget: None, guess };
-        match grade {
-            Grade::Exact => 0,
-            _ => request.samples_for(self.planned_variance).max(grade.least_samples(delta)) as u128,
-        }
+        Guess { norm: squared_norm.sqrt(), variance: (!self.exact).then_some(self.variance) }
     }
 
     fn is_hopeful(&self, target: f64) -> bool {
+        if self.exact {
+            return self.squared <= target * target;
+        }
         // A look that was to resolve may have been planned by too small a variance.
         self.squared_error <= 2.0 * (RESOLVED * target).powi(2)
             && self.squared <= (HOPEFUL * target).powi(2) + self.squared_error

@@ -55,6 +55,11 @@ pub trait Walk {
         None
     }
 
+    /// Whether a theorem may speak of the point that the walk hands out at its planned end.
+    fn has_theorem(&self) -> bool {
+        true
+    }
+
     /// Stops when |grad f| <= target is certified by fresh samples of the same oracle, and tries once more at the end.
     /// Tried when a few samples suggest that it will succeed; `seed` is that of the walk, `progress` that of its
     /// checkpoint if it is resumed. A budget belongs into the rule, which counts the certificates' samples too.
@@ -317,6 +322,9 @@ macro_rules! inner_walk {
         fn certification(&self) -> Option<&Progress> {
             self.walk.certification()
         }
+        fn has_theorem(&self) -> bool {
+            self.walk.has_theorem()
+        }
     };
 }
 
@@ -404,6 +412,9 @@ macro_rules! walk_through {
             }
             fn certification(&self) -> Option<&Progress> {
                 (**self).certification()
+            }
+            fn has_theorem(&self) -> bool {
+                (**self).has_theorem()
             }
         }
     };
