@@ -30,11 +30,9 @@ pub(crate) fn forecast(spec: &mut Spec, signals: &Signals) -> Result<Result<(), 
              pilot of {} samples)",
             forecast.middle, forecast.low, forecast.high, pilot.samples
         )),
-        None => say(&format!(
-            "no forecast: none of the pilot's {} runs was certified within {} samples",
-            pilot.runs.len(),
-            pilot.samples
-        )),
+        None => {
+            say(&format!("no forecast: no run of the pilot was certified within {} samples", pilot.samples))
+        }
     }
     spec.set_forecast(Flown { forecast, samples: pilot.samples })?;
     Ok(Ok(()))
