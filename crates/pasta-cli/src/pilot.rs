@@ -31,7 +31,7 @@ pub(crate) fn forecast(spec: &mut Spec, signals: &Signals) -> Result<Result<(), 
             forecast.middle, forecast.low, forecast.high, pilot.samples
         )),
         None => {
-            say(&format!("no forecast: no run of the pilot was certified within {} samples", pilot.samples))
+            say(&format!("no forecast: no run of the pilot was certified within {} samples", pilot.samples));
         }
     }
     spec.set_forecast(Flown { forecast, samples: pilot.samples })?;

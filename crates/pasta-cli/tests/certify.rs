@@ -250,6 +250,13 @@ fn noise_of_another_exponent_is_declared_where_the_point_is_known_and_asked_for_
     // B^2 |x - x0|^3 + b^2 at the origin.
     let declared = answer["certificate"]["grade"]["variance"].as_f64().unwrap();
     assert!((declared - (0.25 * 2f64.powf(1.5) + 1.0)).abs() < 1e-12);
+    place.pasta("certify p.toml --at 0,0").assert().code(0);
+    let answer = place.json("certify p.toml --at 0,0 --kurtosis 1000", 0);
+    assert_eq!(answer["certificate"]["grade"]["kurtosis"], 1000.0);
+    // The points near x on which a Moreau certificate rests are noisier.
+    let moreau = "certify point.toml --at 0,0 --target 0.5 --moreau 3 --rho 1";
+    place.pasta(moreau).assert().code(2).stderr(contains("growth and floor do not bound this noise"));
+    place.pasta(&format!("{moreau} --variance 2")).assert().code(0);
     place.pasta("solve p.toml").assert().code(2).stderr(contains("do not bound a noise with exponent 3"));
     place.write("q.toml", &(place.read("p.toml") + "kurtosis = 100\n"));
     place.pasta("solve q.toml --budget 1000").assert().code(4);
@@ -267,6 +274,17 @@ fn a_run_that_makes_certificates_cannot_go_on_without_them() {
         .assert()
         .code(2)
         .stderr(contains("but problem.toml asks for none"));
+}
+
+#[test]
+fn counts_beyond_64_bits_are_written_in_full() {
+    let sgd =
+        STREAM.replace("student-t\"\ndof = 3.0", "gaussian\"").replace("target = 0.05", "target = 5e-10");
+    let place = Place::holding(&sgd.replace("eta = 1e-3", "eta = 0.3\nbatch = 100000000000000000"));
+    let result = place.json("solve p.toml --output run", 0);
+    let samples: u128 = result["certificate"]["samples"].as_str().unwrap().parse().unwrap();
+    assert!(samples > u128::from(u64::MAX), "{samples}");
+    assert_eq!(place.json("resume run", 0), result);
 }
 
 #[test]
@@ -345,7 +363,10 @@ fn tables_of_certificates_are_checked_with_file_and_line() {
     let sgd = Place::holding(&STREAM.replace("target = 0.05\n", ""));
     sgd.pasta("solve p.toml").assert().code(2).stderr(contains("target is missing: sgd has no target"));
     let place = Place::holding(BOWL);
-    place.pasta("solve p.toml --certify 0").assert().code(2).stderr(contains("--certify: "));
+    for target in ["0", "1e-60"] {
+        let words = format!("solve p.toml --certify {target}");
+        place.pasta(&words).assert().code(2).stderr(contains("--certify: "));
+    }
 }
 
 #[test]

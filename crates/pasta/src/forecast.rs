@@ -69,7 +69,7 @@ pub struct Pilot {
     pub samples: u128,
     /// What no certified run of this grade can do without.
     floor: f64,
-    /// The same for the pilot's own runs.
+    /// What the pilot's own runs cost about, if their targets are coarse.
     least: f64,
 }
 
@@ -81,7 +81,7 @@ const COARSEST: f64 = 8.0;
 const RUNG: f64 = std::f64::consts::SQRT_2;
 /// The finest runs count, and of those not more than this many.
 const COUNTED: usize = 5;
-/// A run that cost more than this many times what none can do without was not coarse.
+/// A run that cost more than this many times what a coarse one does was not coarse.
 const LEAST: f64 = 2.0;
 /// The exponent of the power law and how far it may be from that, before any run; from the theory of the certificate.
 const EXPONENT: f64 = 2.0;
@@ -134,13 +134,15 @@ impl Pilot {
     ) -> Result<Self, PilotError<E>> {
         let seed = seed ^ (1 << 63);
         let delta = delta_of_attempt(rule.delta, 1);
-        let least_for = |grade| {
+        let certificate = |grade| {
             let request = Request { target: rule.target, delta, grade, budget: None, guess: None };
-            2.0 * request.wanted_samples(0.0)
+            // A table may be passed over for less.
+            if oracle.full_pass().is_some() { 0.0 } else { request.wanted_samples(0.0) }
         };
-        let floor = least_for(rule.grade);
+        // A certificate is tried when the run has drawn enough for what it plans, and succeeds with a quarter at best.
+        let floor = certificate(rule.grade) * ((1.0 - rule.share) / rule.share + 0.25);
         let rule = StopRule { grade: unclaimed(rule.grade), ..rule };
-        let least = least_for(rule.grade);
+        let least = certificate(rule.grade) / rule.share;
         let affordable = u64::try_from(budget / 4).unwrap_or(u64::MAX);
         // The runs' attempts count from 1.
         let draws = Draws { oracle, x: start, seed, role: Role::Pilot, attempt: 0, samples_each: 1 };

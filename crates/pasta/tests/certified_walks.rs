@@ -93,6 +93,27 @@ fn the_share_of_the_certificates_is_kept_and_so_is_the_budget() {
 }
 
 #[test]
+fn what_a_run_says_at_the_end_of_a_budget_is_said_of_the_point_that_it_hands_out() {
+    // Long steps: the last iterate, of which nothing is said, is far worse than the mean of the last ones.
+    let oracle = oracle(NOISE);
+    let mut bounds = 0;
+    let mut wrong = 0;
+    for seed in 0..200 {
+        let sgd = Rule::Sgd { eta: Sequence::Constant(0.3) };
+        let walk = Baseline::start(&oracle, sgd, 1_000_000, 1, &[1.2], seed).unwrap();
+        let rule = StopRule { share: 0.9, budget: Some(3000 + 10 * u128::from(seed)), ..rule(0.15, GROWTH) };
+        let end = walk.certified(&oracle, rule, seed, None).unwrap().finish().unwrap();
+        let last = end.certification.as_ref().unwrap().last;
+        if let Some(bound) = last.and_then(|certificate| certificate.bound) {
+            bounds += 1;
+            wrong += usize::from(gradient(&oracle, &end.point) > bound);
+        }
+    }
+    // More than 21 of 200 would refute a rate of at most .05 at the level 10^-3.
+    assert!(bounds > 100 && wrong <= 21, "{wrong} of {bounds}");
+}
+
+#[test]
 fn a_small_share_delays_the_certificate_and_does_not_prevent_it() {
     let oracle = oracle(NOISE);
     for share in [0.002, 0.01, 0.05] {

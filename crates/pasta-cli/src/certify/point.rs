@@ -22,7 +22,8 @@ use crate::threads::with_threads;
 const POINTS: u64 = 256;
 
 pub(super) fn run(path: &Path, arguments: &Arguments) -> Result<Exit, Failure> {
-    let overrides = Overrides { seed: arguments.seed, threads: arguments.threads, ..Overrides::default() };
+    let mut overrides =
+        Overrides { seed: arguments.seed, threads: arguments.threads, ..Overrides::default() };
     let folder = path.is_dir();
     let file = if folder { spec_file(path)? } else { path.to_owned() };
     let problem = spec::read_problem(&file, &overrides)?;
@@ -37,6 +38,10 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> Result<Exit, Failure> {
     if x.len() != problem.oracle.dim() {
         return Err(Failure::input(RequestError::Dimension { point: x.len(), oracle: problem.oracle.dim() }));
     }
+    // A Moreau certificate rests on other points than x too.
+    let at_the_point = || arguments.moreau.moreau.is_none().then(|| problem.oracle.variance(&x));
+    let flags = arguments.grade.grade();
+    overrides.undeclared = flags.or_else(|| at_the_point().map(Grade::Variance));
     // What the file asks of a certificate holds where no flag says otherwise.
     let read = problem.asks_for_certificate || arguments.target.is_none();
     let asked = if read { Some(spec::read(&file, &overrides)?) } else { None };
@@ -52,11 +57,14 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> Result<Exit, Failure> {
         ));
     }
     let declared = rule.map(|rule| rule.grade).or_else(|| spec::declared_noise(&problem.oracle));
-    let declared = declared.unwrap_or_else(|| Grade::Variance(problem.oracle.variance(&x)));
+    let Some(grade) = flags.or(declared).or(overrides.undeclared) else {
+        let message = "growth and floor do not bound this noise, whose exponent is not 2";
+        return Err(Failure::input(message).hint("give --variance for all points near x, or --kurtosis"));
+    };
     let question = Question {
         target,
         delta: arguments.delta.or(rule.map(|rule| rule.delta)).unwrap_or(spec::DELTA),
-        grade: arguments.grade.grade().unwrap_or(declared).at_distance(far),
+        grade: grade.at_distance(far),
         far,
     };
     with_threads(problem.threads, || answer(&problem, &x, &question, arguments))

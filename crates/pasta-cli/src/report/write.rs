@@ -16,8 +16,10 @@ fn folder(path: &Path) -> Result<(), Failure> {
 pub(crate) fn folder_for_page(path: &Path) -> Result<(), Failure> {
     folder(path)?;
     let page = path.join("index.html");
-    // What cannot be read cannot be told to be ours; the writing will say what is wrong with it.
     match fs::read(&page) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+            Err(Failure::system(format!("cannot read {}, which is in the way: {cause}", page.display())))
+        }
         Ok(text) if !text.windows(OURS.len()).any(|part| part == OURS.as_bytes()) => {
             let message = format!("{} is there already, and not a page of this program", page.display());
             Err(Failure::input(message).hint("choose another folder"))

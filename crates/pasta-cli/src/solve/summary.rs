@@ -1,6 +1,7 @@
 //! What a run did, as a table for people and an object for machines.
 
 use comfy_table::{ContentArrangement, Table, presets};
+use pasta_opt::certificate::Certificate;
 use pasta_opt::forecast::Forecast;
 use pasta_opt::objective::Measure;
 use pasta_opt::oracle::{Noise, Noisy, Tail};
@@ -136,7 +137,12 @@ impl<'s> Summary<'s> {
             object[measure_key(measure)] = json!(value);
         }
         if let (Some(progress), Some(certification)) = (self.certification, self.spec.certification) {
-            object["certificate"] = json!(progress.last);
+            object["certificate"] = progress.last.map_or(Value::Null, |certificate| {
+                // JSON values have no numbers of 128 bits.
+                let mut value = json!(Certificate { samples: 0, ..certificate });
+                value["samples"] = count(certificate.samples);
+                value
+            });
             object["certificate_statement"] = json!(progress.last.map(|last| last.statement()));
             object["certificate_doubt"] = json!(self.certificate_doubt());
             object["certificate_point"] = json!(progress.handed_out());

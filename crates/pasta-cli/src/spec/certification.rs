@@ -5,6 +5,7 @@ use pasta_opt::forecast::Forecast;
 use pasta_opt::oracle::{Noise, Noisy};
 use pasta_opt::walk::StopRule;
 
+use super::Overrides;
 use super::method::Method;
 use super::section::{SAMPLES, Section};
 use crate::error::Failure;
@@ -45,8 +46,9 @@ pub(super) fn read_certification(
     section: Option<&Section<'_>>,
     oracle: &Noisy,
     method: &Method,
-    flag: Option<f64>,
+    overrides: &Overrides,
 ) -> Result<Option<Certification>, Failure> {
+    let flag = overrides.certify;
     let number = |key| section.map_or(Ok(None), |section| section.number(key));
     if section.is_none() && flag.is_none() {
         return Ok(None);
@@ -66,7 +68,7 @@ pub(super) fn read_certification(
     let rule = StopRule {
         target,
         delta: number("delta")?.unwrap_or(DELTA),
-        grade: read_grade(section, oracle)?,
+        grade: read_grade(section, oracle, overrides.undeclared)?,
         share: number("share")?.unwrap_or(SHARE),
         budget: None,
     };
@@ -126,9 +128,13 @@ pub(crate) fn false_assumption(grade: &Grade, oracle: &Noisy, x: &[f64]) -> Opti
 }
 
 /// What a certificate rests on: what the table says, or else what the table `noise` says about the noise.
-fn read_grade(section: Option<&Section<'_>>, oracle: &Noisy) -> Result<Grade, Failure> {
+fn read_grade(
+    section: Option<&Section<'_>>,
+    oracle: &Noisy,
+    undeclared: Option<Grade>,
+) -> Result<Grade, Failure> {
     let of_problem = || {
-        declared_noise(oracle).ok_or_else(|| {
+        declared_noise(oracle).or(undeclared).ok_or_else(|| {
             let exponent = oracle.exponent;
             let message = format!("growth and floor do not bound a noise with exponent {exponent}");
             let hint = "let the table certificate have kurtosis = 100, say, or variance = V";

@@ -62,14 +62,21 @@ const OTHERS: &[(&str, &[&str])] = &[
     ("storm", &["eta", "steps", "batch", "momentum"]),
 ];
 
+/// A target that a flag gives.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Aim {
+    pub(super) flag: &'static str,
+    pub(super) target: f64,
+}
+
 pub(super) fn read_method(
     section: &Section<'_>,
     oracle: &Noisy,
-    target: Option<f64>,
+    aim: Option<Aim>,
 ) -> Result<Method, Failure> {
     let name = section.required_text("name", "the name of a recipe")?;
     if let Some(row) = recipe::find(name) {
-        return read_recipe(section, row, oracle, target);
+        return read_recipe(section, row, oracle, aim);
     }
     let Some(&(name, keys)) = OTHERS.iter().find(|(other, _)| *other == name) else {
         let recipes = recipe::TABLE.iter().map(|row| row.name);
@@ -77,8 +84,8 @@ pub(super) fn read_method(
         let expected = format!("unknown recipe {name:?}; expected one of {}", all.join(", "));
         return Err(section.complain("name", &expected));
     };
-    if target.is_some() {
-        return Err(Failure::input(format!("--target: {name} has no target")));
+    if let Some(Aim { flag, .. }) = aim {
+        return Err(Failure::input(format!("{flag}: {name} has no target")));
     }
     let known: Vec<_> = ["name"].into_iter().chain(keys.iter().copied()).collect();
     section.only(&known)?;
@@ -119,7 +126,7 @@ fn read_recipe(
     section: &Section<'_>,
     row: &recipe::Row,
     oracle: &Noisy,
-    target: Option<f64>,
+    aim: Option<Aim>,
 ) -> Result<Method, Failure> {
     section.only(&["name", "constants", "target", "variance", "lambda"])?;
     let proved = proved_constants(row, oracle);
@@ -143,11 +150,11 @@ fn read_recipe(
             constants.set(choice, value);
         }
     }
-    if let Some(target) = target {
+    if let Some(Aim { target, .. }) = aim {
         constants.set(Constant::Target, target);
     }
     let refuse = |error: RecipeError| {
-        let failure = refuse_recipe(section, given.as_ref(), target, &error);
+        let failure = refuse_recipe(section, given.as_ref(), aim, &error);
         match error {
             RecipeError::TooMany { .. } => failure.hint("a larger target or less noise needs fewer"),
             _ => failure,
@@ -166,15 +173,17 @@ fn read_recipe(
 fn refuse_recipe(
     section: &Section<'_>,
     table: Option<&Section<'_>>,
-    flag: Option<f64>,
+    aim: Option<Aim>,
     error: &RecipeError,
 ) -> Failure {
     let message = error.to_string();
     let key = error.constant().unwrap_or("target");
-    match table {
-        _ if key == "target" && flag.is_some() => Failure::input(format!("--target: {message}")),
-        Some(table) if table.item(key).is_some() => table.complain(key, &message),
-        Some(table) if !CHOICES.iter().any(|choice| choice.name() == key) => table.complain("", &message),
+    match (table, aim) {
+        (_, Some(Aim { flag, .. })) if key == "target" => Failure::input(format!("{flag}: {message}")),
+        (Some(table), _) if table.item(key).is_some() => table.complain(key, &message),
+        (Some(table), _) if !CHOICES.iter().any(|choice| choice.name() == key) => {
+            table.complain("", &message)
+        }
         _ if section.item(key).is_some() => section.complain(key, &message),
         _ => section.complain("", &message),
     }

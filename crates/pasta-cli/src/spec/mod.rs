@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 
 use certification::read_certification;
 pub(crate) use certification::{Certification, DELTA, Flown, PILOT, SHARE, declared_noise, false_assumption};
-use method::read_method;
+use method::{Aim, read_method};
 pub(crate) use method::{Method, proved_by};
 use pasta_opt::algorithm::Pasta;
 use pasta_opt::baseline::{Baseline, Settings};
+use pasta_opt::certificate::Grade;
 use pasta_opt::forecast::Forecast;
 use pasta_opt::oracle::{Noise, NoiseError, Noisy, Tail};
 use pasta_opt::problems::{self, Parameters};
@@ -144,6 +145,9 @@ pub(crate) struct Overrides {
     /// that aims at a larger gradient aims at EPS instead, unless --target says otherwise.
     #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
     pub(crate) certify: Option<f64>,
+    /// What stands for the growth and floor of the table noise where they do not bound it.
+    #[arg(skip)]
+    pub(crate) undeclared: Option<Grade>,
     /// Folder for trace, checkpoint and result; a relative one is taken from where you are.
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
@@ -204,15 +208,16 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     let Problem { seed, threads, oracle, .. } = problem(&root, overrides)?;
 
     let recipe = root.section("recipe")?;
-    let mut method = read_method(&recipe, &oracle, overrides.target)?;
+    let aim = overrides.target.map(|target| Aim { flag: "--target", target });
+    let mut method = read_method(&recipe, &oracle, aim)?;
     let certificate = root.item("certificate").map(|_| root.section("certificate")).transpose()?;
-    let certification = read_certification(certificate.as_ref(), &oracle, &method, overrides.certify)?;
+    let certification = read_certification(certificate.as_ref(), &oracle, &method, overrides)?;
     let mut overrides = overrides.clone();
     // A recipe that aims at a coarser target than is to be certified would end too early.
     let coarser = |certified: &f64| method.gradient_target().is_some_and(|target| target > *certified);
     if let Some(certified) = overrides.certify.filter(coarser).filter(|_| overrides.target.is_none()) {
         overrides.target = Some(certified);
-        method = read_method(&recipe, &oracle, overrides.target)?;
+        method = read_method(&recipe, &oracle, Some(Aim { flag: "--certify", target: certified }))?;
     }
     let effective = write_overrides(document, &overrides);
     Ok(Spec { seed, threads, budget, output, oracle, method, certification, effective })

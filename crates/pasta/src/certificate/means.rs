@@ -41,7 +41,7 @@ impl Draws<'_> {
 
     /// Mean and spread over some of the means. Holds at most 256 of them at a time, few if they are long.
     pub(crate) fn moments(&self, numbers: Range<u64>) -> Result<Moments, OracleError> {
-        let held = (1_000_000 / self.x.len() as u64).clamp(16, 256);
+        let held = (1_000_000 / self.x.len().max(1) as u64).clamp(16, 256);
         let mut moments = Moments::new(self.x.len());
         for first in numbers.clone().step_by(held as usize) {
             self.means(first..numbers.end.min(first + held))?.iter().for_each(|mean| moments.add(mean));

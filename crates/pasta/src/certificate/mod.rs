@@ -123,10 +123,10 @@ pub enum Verdict {
     Likely,
     /// The samples suggest that the gradient is larger than the target (in the exact grade: it is). Claims nothing.
     Above,
-    /// The samples that were allowed or planned are used up.
+    /// The samples that were allowed are used up.
     OutOfBudget,
-    /// The bound does not come down to the target, though what it bounds may be below it: for a Moreau certificate,
-    /// whose bound depends on the points that were found.
+    /// The bound does not come down to the target, though what it bounds may be below it: too close to the target for all
+    /// samples that are planned, or, for a Moreau certificate, at the points that were found.
     NotReached,
 }
 

@@ -106,7 +106,8 @@ impl<'o> Certifier<'o> {
             // The best bound that can be had.
             certifier.plan(variance, certifier.left() as f64);
         } else if certifier.wanted as f64 > MOST_SAMPLES {
-            return Err(RequestError::TooMany { planned: request.wanted_samples(variance) }.into());
+            let planned = request.wanted_samples(variance).min(f64::MAX);
+            return Err(RequestError::TooMany { planned }.into());
         }
         Ok(certifier)
     }

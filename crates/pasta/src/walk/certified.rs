@@ -254,7 +254,11 @@ impl<'o, W: Walk> Certified<'o, W> {
         let guess = Some(Guess { norm: LIKELY * target, variance: None });
         let request = Request { target, delta: delta_of_attempt(delta, 1), grade, budget: None, guess };
         let sampled = request.wanted_samples(seen.planned_variance) as u128;
-        self.pass().map_or(sampled, |rows| rows.min(sampled))
+        match self.pass() {
+            Some(rows) if grade == Grade::Exact => rows,
+            Some(rows) => rows.min(sampled),
+            None => sampled,
+        }
     }
 
     /// The rows that a pass over all of them reads, where a certificate may make one.
@@ -308,7 +312,9 @@ impl<'o, W: Walk> Certified<'o, W> {
             Err(StartCertificateError::Oracle(error)) => return Err(error),
             // Out of reach here, but perhaps not elsewhere.
             Err(StartCertificateError::Request(_) | StartCertificateError::Interrupted) => {
-                (self.progress.ended, self.progress.about) = (ending, about);
+                if let Some(stop) = ending {
+                    self.hand_out(about, stop);
+                }
                 return Ok(());
             }
         };
@@ -338,11 +344,27 @@ impl<'o, W: Walk> Certified<'o, W> {
     /// At its planned end a run certifies the point that its theorem speaks of; else, the one that is likely to be the
     /// best.
     fn try_at_the_end(&mut self, stop: Stop) -> Result<(), OracleError> {
-        let (about, guess) = match stop {
-            Stop::PlannedEnd if self.walk.has_theorem() => (Candidate::Output, None),
-            _ => (Candidate::Tail, Some(Guess { norm: LIKELY * self.rule.target, variance: None })),
+        let theorem = stop == Stop::PlannedEnd && self.walk.has_theorem();
+        if matches!(stop, Stop::Diverged(_)) || self.allowance() == 0 {
+            // The point that the last attempt was about, if there was one since the last step.
+            let attempted = self.progress.last.is_some() && !theorem;
+            self.hand_out(if attempted { self.progress.about } else { Candidate::Output }, stop);
+            return Ok(());
+        }
+        let (about, guess) = if theorem {
+            (Candidate::Output, None)
+        } else {
+            (Candidate::Tail, Some(Guess { norm: LIKELY * self.rule.target, variance: None }))
         };
         self.try_certificate(about, guess, Some(stop), self.progress.clone())
+    }
+
+    /// Ends the run at this point. What was said of another is not said of it.
+    fn hand_out(&mut self, about: Candidate, stop: Stop) {
+        if about != self.progress.about {
+            self.progress.last = None;
+        }
+        (self.progress.about, self.progress.ended) = (about, Some(stop));
     }
 
     fn point_of(&self, candidate: Candidate) -> &[f64] {
@@ -385,7 +407,7 @@ impl<W: Walk> Walk for Certified<'_, W> {
         let advance =
             if self.budget_ends() { Advance::Stop(Stop::OutOfBudget) } else { self.walk.advance()? };
         match advance {
-            Advance::Stop(stop) if !matches!(stop, Stop::Diverged(_)) && self.allowance() > 0 => {
+            Advance::Stop(stop) => {
                 self.try_at_the_end(stop)?;
                 Ok(Advance::Check)
             }
@@ -395,7 +417,7 @@ impl<W: Walk> Walk for Certified<'_, W> {
                 self.update_tail();
                 Ok(Advance::Step(record))
             }
-            other => Ok(other),
+            Advance::Check => Ok(Advance::Check),
         }
     }
 
