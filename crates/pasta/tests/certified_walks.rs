@@ -153,7 +153,7 @@ fn a_method_without_a_theorem_is_certified_at_its_best_point_when_its_plan_ends(
     let rule = StopRule { share: 0.045, ..rule(0.1, GROWTH) };
     let end = walk.certified(&oracle, rule, 2, None).unwrap().finish().unwrap();
     let progress = end.certification.as_ref().unwrap();
-    assert_eq!(progress.handed_out(), Some(Candidate::Tail), "{end:?}");
+    assert_eq!((end.steps, progress.handed_out()), (100_000, Some(Candidate::Tail)), "{end:?}");
     assert!(progress.last.is_some());
 }
 
