@@ -2,13 +2,14 @@
 //!
 //! `docs/algorithm.md` lays the paper's lines beside these.
 
-use crate::checkpoint::{Checkpoint, CheckpointError, Method};
-use crate::estimator::{Ask, Moment, Scratch};
+use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
+use crate::estimator::{Ask, Place};
+use crate::gate::{Gate, Halt};
 use crate::kernels::anchored_step;
-use crate::oracle::{Oracle, OracleError};
-use crate::schedule::Schedule;
-use crate::state::State;
-use crate::walk::{Advance, Divergence, Record, StartError, Stop, Walk, check_start};
+use crate::schedule::{Output, Schedule};
+use crate::state::{StartError, State};
+use crate::stop::{Divergence, Stop};
+use crate::walk::{Advance, Record, View, Walk};
 
 /// A run of Algorithm 1.
 ///
@@ -19,29 +20,29 @@ use crate::walk::{Advance, Divergence, Record, StartError, Stop, Walk, check_sta
 /// let oracle = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2])?;
 /// let recipe = Smooth { smoothness: 3.0, gap: 1.6, growth: 9.0, floor: 1.0, variance: None, target: 0.3 };
 /// let plan = recipe.plan()?;
-/// let end = Pasta::start(&oracle, plan.schedule, &[1.2], 1)?.finish()?;
+/// let mut gate = Gate::new(oracle, 1);
+/// let end = Pasta::start(&gate, plan.schedule, &[1.2])?.finish(&mut gate)?;
 /// assert_eq!(end.stop, Stop::PlannedEnd);
-/// assert!((end.ledger.samples as f64) < plan.cost.samples);
+/// assert!((end.ledger.samples() as f64) < plan.cost.samples);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Pasta<'o> {
-    oracle: &'o dyn Oracle,
+#[derive(Debug)]
+pub struct Pasta {
     schedule: Schedule,
-    seed: u64,
     state: State,
-    scratch: Scratch,
+    scratch: Vec<f64>,
 }
 
-impl Walk for Pasta<'_> {
+impl Walk for Pasta {
     /// One step of Algorithm 1.
     #[inline]
-    fn advance(&mut self) -> Result<Advance, OracleError> {
-        let ask = match self.next_ask() {
+    fn advance(&mut self, gate: &mut Gate) -> Result<Advance, Halt> {
+        let ask = match self.next_ask(gate.seed()) {
             Ok(Some(ask)) => ask,
             Ok(None) => return Ok(self.end(Stop::PlannedEnd)),
             Err(divergence) => return Ok(self.end(Stop::Diverged(divergence))),
         };
-        let Self { oracle, schedule, seed, state, scratch } = self;
+        let Self { schedule, state, scratch } = self;
         let (s, t) = (state.epoch, state.t);
 
         // Line 2: the epoch is anchored where it starts.
@@ -50,19 +51,16 @@ impl Walk for Pasta<'_> {
         }
 
         // Line 4: g_t.
-        let awake = ..oracle.reach(state.active);
-        let at =
-            Moment { seed: *seed, step: state.step, t, x: &state.x[awake], x_prev: &state.x_prev[awake] };
-        let blend = schedule.estimator.estimate(ask, *oracle, at, &mut state.g[awake], scratch)?;
-        state.ledger.charge(ask.n, ask.points());
-        state.carry(schedule.output, *seed);
+        let at = Place { step: state.step, t, x: &state.x, x_prev: &state.x_prev, active: state.active };
+        let (blend, support) = schedule.estimator.estimate(ask, gate, at, &mut state.g, scratch)?;
+        state.update_output(schedule.output, gate.seed());
 
         // Line 5: x_{t+1} = beta_t x_{s-1} + (1 - beta_t) x_t - eta_t g_t.
-        let (beta, eta) = (schedule.beta.at(t), schedule.eta.at(t));
+        let (beta, eta, awake) = (schedule.beta.at(t), schedule.eta.at(t), ..support);
         let points = [&state.x, &state.anchor, &state.start].map(|x| &x[awake]);
         let distance2 =
             anchored_step(beta, eta, blend, &mut state.g[awake], points, &mut state.x_prev[awake]);
-        if let Err(divergence) = state.settle(distance2, awake.end) {
+        if let Err(divergence) = state.accept(distance2, support) {
             return Ok(self.end(Stop::Diverged(divergence)));
         }
 
@@ -73,55 +71,35 @@ impl Walk for Pasta<'_> {
         Ok(Advance::Step(Record { epoch: s, t, kind: ask.kind, n: ask.n, distance2 }))
     }
 
-    fn state(&self) -> &State {
-        &self.state
+    fn view(&self) -> View<'_> {
+        View { promised: true, ..self.state.view(self.schedule.total_steps()) }
     }
 
-    fn next_samples(&self) -> u64 {
-        self.next_ask().ok().flatten().map_or(0, |ask| ask.n)
-    }
-
-    fn planned_steps(&self) -> u128 {
-        self.schedule.total_steps()
-    }
-
-    fn checkpoint(&self) -> Checkpoint {
-        Checkpoint {
-            identity: self.oracle.identity(),
-            seed: self.seed,
-            method: Method::Pasta(self.schedule.clone()),
-            state: self.state.clone(),
-            certification: None,
-        }
+    fn save<'a>(&'a self, to: &mut Saver<'a>) {
+        to.put(Self::SECTION, &(&self.schedule, &self.state), self.state.vectors());
     }
 }
 
-impl<'o> Pasta<'o> {
+impl Pasta {
+    /// The name of its section in a checkpoint.
+    pub const SECTION: &'static str = "pasta";
+
     /// A run from `start`. Nothing is drawn before the first [`advance`](Walk::advance).
-    pub fn start(
-        oracle: &'o dyn Oracle,
-        schedule: Schedule,
-        start: &[f64],
-        seed: u64,
-    ) -> Result<Self, StartError> {
-        check_start(oracle, start)?;
+    pub fn start(gate: &Gate, schedule: Schedule, start: &[f64]) -> Result<Self, StartError> {
         schedule.check()?;
-        let state = State::new(start, schedule.output);
-        Ok(Self { oracle, schedule, seed, state, scratch: Scratch::default() })
+        let state = State::start(gate.about(), start, schedule.output)?;
+        Ok(Self { schedule, state, scratch: Vec::new() })
     }
 
     /// The run that a checkpoint was taken of, from where it was taken, bit for bit.
-    pub fn resume(oracle: &'o dyn Oracle, checkpoint: Checkpoint) -> Result<Self, CheckpointError> {
-        checkpoint.matches(oracle)?;
-        let Checkpoint { seed, method, state, .. } = checkpoint;
-        match method {
-            Method::Pasta(schedule) => {
-                Ok(Self { oracle, schedule, seed, state, scratch: Scratch::default() })
-            }
-            Method::Baseline(_) => {
-                Err(CheckpointError::Method { found: "a baseline", wanted: "Algorithm 1" })
-            }
+    pub fn resume(gate: &Gate, checkpoint: &mut Checkpoint) -> Result<Self, CheckpointError> {
+        let ((schedule, mut state), vectors): ((Schedule, State), _) = checkpoint.take(Self::SECTION)?;
+        state.restore(vectors, gate.about().dim)?;
+        let sound = schedule.check().is_ok() && state.carried.is_empty() == (schedule.output == Output::Last);
+        if !sound {
+            return Err(CheckpointError::damaged("its schedule does not fit its state"));
         }
+        Ok(Self { schedule, state, scratch: Vec::new() })
     }
 
     /// The schedule of this run.
@@ -129,9 +107,14 @@ impl<'o> Pasta<'o> {
         &self.schedule
     }
 
+    /// The state of this run.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
     /// What the next step asks; `None` at the end. Draws nothing but the coin, which has an address.
     #[inline]
-    fn next_ask(&self) -> Result<Option<Ask>, Divergence> {
+    fn next_ask(&self, seed: u64) -> Result<Option<Ask>, Divergence> {
         let State { epoch, t, step, distance2, ended, .. } = self.state;
         let Schedule { epochs, steps, first, large, estimator, .. } = &self.schedule;
         if ended.is_some() || epoch > *epochs || *steps == 0 {
@@ -139,23 +122,12 @@ impl<'o> Pasta<'o> {
         }
         let rule = if t == 0 { first } else { large };
         match rule.size(distance2) {
-            Ok(large) => Ok(Some(estimator.ask(self.seed, step, t, large))),
+            Ok(large) => Ok(Some(estimator.ask(seed, step, t, large))),
             Err(needed) => Err(Divergence::Batch { step, needed }),
         }
     }
 
     fn end(&mut self, stop: Stop) -> Advance {
         Advance::Stop(*self.state.ended.get_or_insert(stop))
-    }
-}
-
-impl std::fmt::Debug for Pasta<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pasta")
-            .field("oracle", &self.oracle.identity())
-            .field("schedule", &self.schedule)
-            .field("seed", &self.seed)
-            .field("step", &self.state.step)
-            .finish_non_exhaustive()
     }
 }

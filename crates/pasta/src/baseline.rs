@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::{Checkpoint, CheckpointError, Method};
-use crate::draws::Role;
-use crate::estimator::Kind;
+use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
+use crate::estimator::{Kind, Place, sum};
+use crate::gate::{Gate, Halt};
 use crate::kernels::{Blend, anchored_step, squared_norm};
-use crate::oracle::{Batch, Oracle, OracleError};
 use crate::schedule::{Output, ScheduleError, Sequence};
-use crate::state::State;
-use crate::walk::{Advance, Record, StartError, Stop, Walk, check_start};
+use crate::state::{StartError, State};
+use crate::stop::Stop;
+use crate::walk::{Advance, Record, View, Walk};
 
 /// How a baseline turns the mean of its batch into a step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -66,97 +66,77 @@ pub struct Settings {
 /// let noise = Noise { growth: 9.0, floor: 1.0, tail: Tail::Gaussian };
 /// let oracle = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2])?;
 /// let rule = Rule::Sgd { eta: Sequence::Constant(1.0 / 3.0) };
-/// let end = Baseline::start(&oracle, rule, 10_000, 1, &[1.2], 1)?.finish()?;
+/// let mut gate = Gate::new(oracle, 1);
+/// let end = Baseline::start(&gate, Settings { rule, steps: 10_000, batch: 1 }, &[1.2])?.finish(&mut gate)?;
 /// // One sample a step at the classical step size 1/L: the noise wins.
 /// assert!(matches!(end.stop, Stop::Diverged(_)));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Baseline<'o> {
-    oracle: &'o dyn Oracle,
+#[derive(Debug)]
+pub struct Baseline {
     settings: Settings,
-    seed: u64,
     state: State,
 }
 
-impl Walk for Baseline<'_> {
-    fn advance(&mut self) -> Result<Advance, OracleError> {
+impl Walk for Baseline {
+    fn advance(&mut self, gate: &mut Gate) -> Result<Advance, Halt> {
         if self.finished() {
             return Ok(Advance::Stop(*self.state.ended.get_or_insert(Stop::PlannedEnd)));
         }
-        let Self { oracle, settings: Settings { rule, batch: n, .. }, seed, state } = self;
-        let batch = Batch { seed: *seed, role: Role::Large, step: state.step, n: *n };
-        let awake = ..oracle.reach(state.active);
-        oracle.sum(&state.x[awake], &batch, &mut state.g[awake])?;
-        state.ledger.charge(*n, 1);
-
+        let Self { settings: Settings { rule, batch: n, .. }, state } = self;
         let t = state.t;
+        let at = Place { step: state.step, t, x: &state.x, x_prev: &state.x_prev, active: state.active };
+        let support = sum(gate, at, *n, &mut state.g)?;
+
+        let awake = ..support;
         let mean = Blend::Divide(*n as f64);
         let (eta, blend) = rule.step(t, *n, &mut state.g[awake], &mut state.memory, mean);
         let points = [&state.x, &state.anchor, &state.start].map(|x| &x[awake]);
         let distance2 = anchored_step(0.0, eta, blend, &mut state.g[awake], points, &mut state.x_prev[awake]);
-        if let Err(divergence) = state.settle(distance2, awake.end) {
+        if let Err(divergence) = state.accept(distance2, support) {
             return Ok(Advance::Stop(*state.ended.get_or_insert(Stop::Diverged(divergence))));
         }
         Ok(Advance::Step(Record { epoch: 1, t, kind: Kind::Fresh, n: *n, distance2 }))
     }
 
-    fn state(&self) -> &State {
-        &self.state
+    fn view(&self) -> View<'_> {
+        self.state.view(u128::from(self.settings.steps))
     }
 
-    fn next_samples(&self) -> u64 {
-        if self.finished() { 0 } else { self.settings.batch }
-    }
-
-    fn planned_steps(&self) -> u128 {
-        u128::from(self.settings.steps)
-    }
-
-    fn checkpoint(&self) -> Checkpoint {
-        Checkpoint {
-            identity: self.oracle.identity(),
-            seed: self.seed,
-            method: Method::Baseline(self.settings),
-            state: self.state.clone(),
-            certification: None,
-        }
-    }
-
-    fn has_theorem(&self) -> bool {
-        false
+    fn save<'a>(&'a self, to: &mut Saver<'a>) {
+        to.put(Self::SECTION, &(&self.settings, &self.state), self.state.vectors());
     }
 }
 
-impl<'o> Baseline<'o> {
-    /// A run of `steps` steps with `batch` samples each, from `start`.
-    pub fn start(
-        oracle: &'o dyn Oracle,
-        rule: Rule,
-        steps: u64,
-        batch: u64,
-        start: &[f64],
-        seed: u64,
-    ) -> Result<Self, StartError> {
-        check_start(oracle, start)?;
-        let settings = Settings { rule, steps, batch };
+impl Baseline {
+    /// The name of its section in a checkpoint.
+    pub const SECTION: &'static str = "baseline";
+
+    /// A run from `start`.
+    pub fn start(gate: &Gate, settings: Settings, start: &[f64]) -> Result<Self, StartError> {
         settings.check()?;
-        let mut state = State::new(start, Output::Last);
-        state.memory = match rule {
+        let mut state = State::start(gate.about(), start, Output::Last)?;
+        state.memory = match settings.rule {
             Rule::Sgd { .. } | Rule::ClippedSgd { .. } => Vec::new(),
             Rule::Adam { .. } => vec![0.0; 2 * start.len()],
             Rule::AdaGradNorm { offset, .. } => vec![offset * offset],
         };
-        Ok(Self { oracle, settings, seed, state })
+        Ok(Self { settings, state })
     }
 
     /// The run that a checkpoint was taken of, from where it was taken, bit for bit.
-    pub fn resume(oracle: &'o dyn Oracle, checkpoint: Checkpoint) -> Result<Self, CheckpointError> {
-        checkpoint.matches(oracle)?;
-        let Checkpoint { seed, method, state, .. } = checkpoint;
-        match method {
-            Method::Baseline(settings) => Ok(Self { oracle, settings, seed, state }),
-            Method::Pasta(_) => Err(CheckpointError::Method { found: "Algorithm 1", wanted: "a baseline" }),
+    pub fn resume(gate: &Gate, checkpoint: &mut Checkpoint) -> Result<Self, CheckpointError> {
+        let ((settings, mut state), vectors): ((Settings, State), _) = checkpoint.take(Self::SECTION)?;
+        state.restore(vectors, gate.about().dim)?;
+        let memory = match settings.rule {
+            Rule::Sgd { .. } | Rule::ClippedSgd { .. } => 0,
+            Rule::Adam { .. } => 2 * state.x.len(),
+            Rule::AdaGradNorm { .. } => 1,
+        };
+        if state.memory.len() != memory {
+            return Err(CheckpointError::damaged("the method's memory does not fit the method"));
         }
+        Ok(Self { settings, state })
     }
 
     fn finished(&self) -> bool {
@@ -201,7 +181,8 @@ impl Rule {
 }
 
 impl Settings {
-    fn check(&self) -> Result<(), ScheduleError> {
+    /// Refuses numbers out of their ranges.
+    pub fn check(&self) -> Result<(), ScheduleError> {
         let positive = |name, got: f64| {
             let met = got > 0.0 && got.is_finite();
             if met { Ok(()) } else { Err(ScheduleError { name, needs: "positive and finite", got }) }
@@ -227,16 +208,5 @@ impl Settings {
             }
         }
         positive("batch", self.batch as f64)
-    }
-}
-
-impl std::fmt::Debug for Baseline<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Baseline")
-            .field("oracle", &self.oracle.identity())
-            .field("settings", &self.settings)
-            .field("seed", &self.seed)
-            .field("step", &self.state.step)
-            .finish_non_exhaustive()
     }
 }

@@ -13,31 +13,35 @@
 //! let noise = Noise { growth: 1.0, floor: 1.0, tail: Tail::Gaussian };
 //! let oracle = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2])?;
 //! let grade = Grade::Growth { growth: 1.0, floor: 1.0, distance: 0.0 };
-//! let rule = StopRule { target: 0.01, delta: 0.05, grade, share: 0.5, budget: None };
-//! let run = |target, seed| {
+//! let rule = StopRule { target: 0.01, delta: 0.05, grade, share: 0.5 };
+//! let run = |gate: &Gate, target| {
 //!     let recipe = Smooth { smoothness: 3.0, gap: 1.6, growth: 1.0, floor: 1.0, variance: None, target };
-//!     Ok::<_, Box<dyn std::error::Error>>(Pasta::start(&oracle, recipe.plan()?.schedule.endless(), &[1.2], seed)?)
+//!     Ok::<_, Box<dyn std::error::Error>>(Pasta::start(gate, recipe.plan()?.schedule.endless(), &[1.2])?)
 //! };
-//! let pilot = Pilot::fly(&oracle, &[1.2], rule, 100_000, 1, run, || true)?;
+//! let mut gate = Gate::new(oracle, 1);
+//! let pilot = Pilot::fly(&mut gate, &[1.2], rule, 100_000, run)?;
 //! let forecast = pilot.forecast(0.01).ok_or("no run of the pilot arrived")?;
-//! assert!(pilot.samples <= 100_000);
+//! assert!(gate.ledger().samples() <= 100_000);
 //!
-//! let actual = run(0.01, 1)?.certified(&oracle, rule, 1, None)?.finish()?;
-//! let samples = (actual.ledger.samples + actual.certification.unwrap().samples) as f64;
+//! let before = gate.ledger().samples();
+//! let actual = run(&gate, 0.01)?.certified(&gate, rule)?.finish(&mut gate)?;
+//! let samples = (actual.ledger.samples() - before) as f64;
 //! assert!(forecast.low < samples && samples < forecast.high);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::certificate::means::Draws;
-use crate::certificate::{Grade, Request, RequestError, delta_of_attempt};
+use crate::certificate::means::Means;
+use crate::certificate::{Claim, ClaimError, Grade, delta_of_attempt};
 use crate::draws::Role;
-use crate::oracle::{Oracle, OracleError};
-use crate::walk::{Advance, Stop, StopRule, Walk};
+use crate::gate::{Gate, Halt};
+use crate::oracle::Source;
+use crate::stop::Stop;
+use crate::walk::{StopRule, Walk};
 
 /// What a certified run will probably cost.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Forecast {
     /// Nine runs in ten cost more, by the forecast's own account.
     pub low: f64,
@@ -48,7 +52,7 @@ pub struct Forecast {
 }
 
 /// A run of the pilot.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PilotRun {
     /// Its target.
     pub target: f64,
@@ -108,69 +112,65 @@ pub enum PilotError<E> {
     Run(E),
     /// The stop rule was refused.
     #[error(transparent)]
-    Rule(#[from] RequestError),
-    /// The oracle failed.
+    Rule(#[from] ClaimError),
+    /// The gate gave no answer.
     #[error(transparent)]
-    Oracle(#[from] OracleError),
-    /// Whoever watched wanted no more.
-    #[error("the pilot was interrupted")]
-    Interrupted,
+    Halt(#[from] Halt),
 }
 
 impl Pilot {
-    /// Runs the pilot. `run` starts the method for a target and a seed, best with a schedule that is
+    /// Runs the pilot with at most so many samples. `run` starts the method for a target, best with a schedule that is
     /// [endless](crate::schedule::Schedule::endless): if only the runs counted that a short plan let be certified, the
-    /// forecast would be too low. `go_on` is asked after every step.
+    /// forecast would be too low.
     ///
-    /// The pilot's seed is none that a run should have: the two must not share samples.
+    /// The runs have seeds of their own, none of which any other run has; their samples are counted as
+    /// [`Role::Forecast`].
     pub fn fly<W: Walk, E>(
-        oracle: &dyn Oracle,
+        gate: &mut Gate,
         start: &[f64],
         rule: StopRule,
         budget: u128,
-        seed: u64,
-        run: impl Fn(f64, u64) -> Result<W, E>,
-        mut go_on: impl FnMut() -> bool,
+        run: impl Fn(&Gate, f64) -> Result<W, E>,
     ) -> Result<Self, PilotError<E>> {
-        let seed = seed ^ (1 << 63);
+        rule.check(gate.about())?;
+        let budget = budget.min(gate.left());
         let delta = delta_of_attempt(rule.delta, 1);
+        let table = gate.about().source != Source::Stream;
         let certificate = |grade| {
-            let request = Request { target: rule.target, delta, grade, budget: None, guess: None };
+            let claim = Claim { target: rule.target, delta, grade, budget: None, guess: None };
             // A table may be passed over for less.
-            if oracle.full_pass().is_some() { 0.0 } else { request.wanted_samples(0.0) }
+            if table { 0.0 } else { claim.wanted_samples(0.0) }
         };
         // A certificate is tried when the run has drawn enough for what it plans, and succeeds with a quarter at best.
         let floor = certificate(rule.grade) * ((1.0 - rule.share) / rule.share + 0.25);
         let rule = StopRule { grade: unclaimed(rule.grade), ..rule };
         let least = certificate(rule.grade) / rule.share;
         let affordable = u64::try_from(budget / 4).unwrap_or(u64::MAX);
-        // The runs' attempts count from 1.
-        let draws = Draws { oracle, x: start, seed, role: Role::Pilot, attempt: 0, samples_each: 1 };
-        let look = draws.moments(0..FIRST_LOOK.min(affordable))?;
+        let mut first = gate.fork(Role::Forecast, 0, budget);
+        let means = Means { x: start, role: Role::Pilot, attempt: 0, samples_each: 1 };
+        let look = means.moments(&mut first, 0..FIRST_LOOK.min(affordable));
+        gate.absorb(Role::Forecast, &first);
+        let (look, samples) = look?;
         let gradient_at_start = look.squared_mean().max(look.error2()).sqrt();
-        let samples = u128::from(look.count);
         let mut pilot = Self { gradient_at_start, floor, least, runs: Vec::new(), samples };
         // Targets end at 1e100.
         let mut target = (0.5 * gradient_at_start).max(COARSEST * rule.target).min(1e100);
         while target >= rule.target && pilot.can_afford_another(budget) {
-            let number = pilot.runs.len() as u64;
-            let walk = run(target, seed.wrapping_add(number)).map_err(PilotError::Run)?;
-            let rule = StopRule { target, budget: Some(budget - pilot.samples), ..rule };
-            let mut walk = walk.certified(oracle, rule, seed.wrapping_add(number), None)?;
-            let stop = loop {
-                match walk.advance()? {
-                    Advance::Stop(stop) => break stop,
-                    _ if !go_on() => return Err(PilotError::Interrupted),
-                    _ => {}
-                }
-            };
-            let certificates = walk.certification().cloned().unwrap_or_default();
-            let samples = walk.state().ledger.samples + certificates.samples;
-            let certified = stop == Stop::Certified || certificates.is_certified();
+            let number = pilot.runs.len() as u64 + 1;
+            let mut fork = gate.fork(Role::Forecast, number, budget - pilot.samples);
+            let walk = run(&fork, target).map_err(PilotError::Run)?;
+            let end = walk.certified(&fork, StopRule { target, ..rule })?.finish(&mut fork);
+            gate.absorb(Role::Forecast, &fork);
+            let end = end?;
+            if end.stop == Stop::Interrupted {
+                return Err(Halt::Interrupted.into());
+            }
+            let certified = end.certification.is_some_and(|log| log.is_certified());
+            let samples = fork.ledger().samples();
             pilot.samples += samples;
             pilot.runs.push(PilotRun { target, samples, certified });
             // A run that reached its planned end uncertified tells nothing; a finer one is longer.
-            if stop == Stop::OutOfBudget {
+            if end.stop == Stop::OutOfBudget {
                 break;
             }
             target /= RUNG;

@@ -5,16 +5,9 @@
 //! dynamic batches and PAGE variance reduction, with settings for seven classes of functions. Before a run it
 //! says what the run will cost and what it promises; during a run it never spends a sample it has not counted.
 //!
-//! Data flows one way; each module uses only what stands to its left:
-//!
-//! ```text
-//! draws -> oracle -> estimator -+
-//!                               +-> algorithm -> walk -> trace
-//! recipe -> schedule -----------+
-//!
-//! oracle -> certificate -> walk (stop rule) -> forecast
-//! oracle -> calibrate
-//! ```
+//! Five names lead to everything: [`Sampled`](oracle::Sampled) is what you write, the [`Gate`](gate::Gate) asks it and counts,
+//! a [`Recipe`](recipe::Recipe) plans a run, [`Pasta`](algorithm::Pasta) is the run, and [`Walk`](walk::Walk) is what all
+//! methods have in common.
 //!
 //! # A dozen lines: your own oracle
 //!
@@ -26,19 +19,54 @@
 //!
 //! impl Sampled for Mean {
 //!     fn dim(&self) -> usize { 1 }
-//!     fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) {
+//!     fn identity(&self) -> String { "mean of an exponential law".into() }
+//!     fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) -> Result<(), OracleError> {
 //!         out[0] += weight * (x[0] + xi.open_uniform().ln());
+//!         Ok(())
 //!     }
 //! }
 //!
-//! let oracle = Batched::new(Mean);
+//! let mut gate = Gate::new(Batched::new(Mean), 1);
 //! let recipe =
 //!     SmoothConvex { smoothness: 1.0, distance: 1.0, growth: 0.0, floor: 1.0, variance: None, target: 0.01 };
 //! let plan = recipe.plan()?;
 //! println!("at most {} samples", plan.cost.samples);
-//! let end = Pasta::start(&oracle, plan.schedule, &[0.0], 1)?.finish()?;
+//! let end = Pasta::start(&gate, plan.schedule, &[0.0])?.finish(&mut gate)?;
 //! assert!((end.point[0] - 1.0).abs() < 0.2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The order of the modules
+//!
+//! Data flows one way: each module uses only those above it. (A test reads this list.)
+//!
+//! ```text
+//! kernels      the vector loops
+//! exact        exact arithmetic for counts
+//! draws        randomness by address
+//! moments      mean and variance of vectors
+//! objective    what a problem knows about itself
+//! problems     problems with known constants
+//! oracle       one question, one answer, one price
+//! ledger       what was asked, by what it was for
+//! checkpoint   named sections of plain data and vectors
+//! stop         why a run ended
+//! gate         the only way to an oracle
+//! schedule     the settings of Algorithm 1, plain data
+//! recipe       one file per theorem: constants in, schedule and promise out
+//! bounds       what no zero-respecting method can beat
+//! hard         the instances that show it
+//! estimator    how samples become g_t
+//! calibrate    what samples say about constants
+//! certificate  what fresh samples say about a point
+//! walk         what all methods have in common, and adaptors
+//! state        everything that changes from step to step
+//! algorithm    Algorithm 1
+//! baseline     the methods that people use today
+//! method       the table of all methods
+//! forecast     what a certified run will cost
+//! trace        the events of a run, line by line
+//! prelude      the names that most programs need
 //! ```
 
 pub mod algorithm;
@@ -51,8 +79,11 @@ pub mod draws;
 pub mod estimator;
 mod exact;
 pub mod forecast;
+pub mod gate;
 pub mod hard;
 mod kernels;
+pub mod ledger;
+pub mod method;
 mod moments;
 pub mod objective;
 pub mod oracle;
@@ -61,5 +92,6 @@ pub mod problems;
 pub mod recipe;
 pub mod schedule;
 pub mod state;
+pub mod stop;
 pub mod trace;
 pub mod walk;

@@ -1,11 +1,14 @@
 //! Mean and variance of a stream of vectors, by Welford's recursion.
 
+use serde::{Deserialize, Serialize};
+
 use crate::kernels::{squared_distance, squared_norm};
 
 /// Mean and scatter. Vectors that are all equal have a variance of exactly zero.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Moments {
     pub(crate) count: u64,
+    #[serde(skip)]
     pub(crate) mean: Vec<f64>,
     scatter: f64,
 }

@@ -1,13 +1,14 @@
 //! Everything a program that runs something needs.
 
 pub use crate::algorithm::Pasta;
-pub use crate::baseline::{Baseline, Rule};
-pub use crate::certificate::{Certificate, Certifier, Grade, Guess, Request, Verdict};
-pub use crate::checkpoint::Checkpoint;
+pub use crate::baseline::{Baseline, Rule, Settings};
+pub use crate::certificate::{Certificate, Certifier, Claim, Grade, Guess, Verdict};
+pub use crate::checkpoint::{Checkpoint, Saver};
 pub use crate::draws::Stream;
-pub use crate::estimator::Estimator;
+pub use crate::gate::{Gate, Halt};
+pub use crate::ledger::Ledger;
 pub use crate::objective::{Measure, Objective};
-pub use crate::oracle::{Batched, Noise, Noisy, Oracle, OracleError, Sampled, Tail};
+pub use crate::oracle::{Batch, Batched, Noise, Noisy, Oracle, OracleError, Sampled, Tail};
 pub use crate::problems::{
     Absolute, Clover, Flat, Huber, KinkedWell, Quadratic, Ramp, SineBowl, SoftAbsolute, Wells,
 };
@@ -15,5 +16,6 @@ pub use crate::recipe::{
     Formulas, HorizonSgd, LipschitzConvex, MeanSquareSmooth, Pl, Plan, Recipe, Smooth, SmoothAnchored,
     SmoothConvex, StarConvex, WeaklyConvex,
 };
-pub use crate::schedule::{BatchRule, Output, Schedule, Sequence};
-pub use crate::walk::{Advance, Finished, Stop, StopRule, Walk};
+pub use crate::schedule::{BatchRule, Estimator, Output, Schedule, Sequence};
+pub use crate::stop::Stop;
+pub use crate::walk::{Advance, Finished, StopRule, Walk};

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::estimator::Estimator;
 use crate::exact::MAX_COUNT;
 
 /// All settings of Algorithm 1. A recipe makes one; so can you.
@@ -24,6 +23,27 @@ pub struct Schedule {
     pub large: BatchRule,
     /// Which point carries the guarantee.
     pub output: Output,
+}
+
+/// The estimators of Algorithm 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Estimator {
+    /// g_t is the mean of N_t fresh samples at x_t.
+    Minibatch,
+    /// PAGE: with probability p_t a fresh mean of N_t samples, otherwise g_{t-1} plus the mean difference
+    /// between x_t and x_{t-1} over `small` samples, the same samples at both points.
+    Page {
+        /// p_t: probability of a fresh batch.
+        refresh: Sequence,
+        /// b: samples of a correction.
+        small: u64,
+    },
+    /// STORM: g_t = m(x_t) + (1 - a_t)(g_{t-1} - m(x_{t-1})), m the mean over the same N_t samples at both points.
+    Storm {
+        /// a_t: weight of the fresh mean.
+        momentum: Sequence,
+    },
 }
 
 /// A sequence over the steps t = 0, 1, .. of an epoch.

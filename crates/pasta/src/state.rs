@@ -1,12 +1,14 @@
-//! The state of a run: everything that changes from step to step, and nothing else. It is a checkpoint.
+//! The state of a run: everything that changes from step to step, and nothing else. A checkpoint holds it.
 
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoint::CheckpointError;
 use crate::draws::{Address, Role};
 use crate::kernels::update_mean;
-use crate::oracle::Ledger;
-use crate::schedule::Output;
-use crate::walk::{Divergence, Stop};
+use crate::oracle::About;
+use crate::schedule::{Output, ScheduleError};
+use crate::stop::{Divergence, Stop};
+use crate::walk::View;
 
 /// An iterate this far from the start (squared) is a runaway: no problem in doubles is that large.
 const RUNAWAY_SQUARED: f64 = 1e100;
@@ -20,8 +22,6 @@ pub struct State {
     pub t: u64,
     /// The step of the run, from 0: the address of its draws.
     pub step: u64,
-    /// What has been asked so far.
-    pub ledger: Ledger,
     /// |x_t - x0|^2.
     pub distance2: f64,
     /// How the run ended by itself, if it did.
@@ -56,16 +56,48 @@ pub struct State {
     pub(crate) memory: Vec<f64>,
 }
 
-/// How many vectors a state has.
-pub(crate) const VECTORS: usize = 7;
+/// Why a walk cannot start.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The start has the wrong number of coordinates.
+    #[error("the start has {start} coordinates, but the oracle has {oracle}")]
+    Dimension {
+        /// Coordinates of the start.
+        start: usize,
+        /// Coordinates of the oracle.
+        oracle: usize,
+    },
+    /// The start is not a point.
+    #[error("coordinate {coordinate} of the start is {value}")]
+    NotFinite {
+        /// Which coordinate, from 0.
+        coordinate: usize,
+        /// Its value.
+        value: f64,
+    },
+    /// The schedule cannot be run.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+}
+
+/// How many vectors a state has, and how many of them always have the dimension of the problem.
+const VECTORS: usize = 7;
+const FULL: usize = 5;
 
 impl State {
-    pub(crate) fn new(start: &[f64], output: Output) -> Self {
-        Self {
+    /// The state of a run that has not moved yet; refuses a start that is no point of the problem.
+    pub(crate) fn start(about: &About, start: &[f64], output: Output) -> Result<Self, StartError> {
+        if start.len() != about.dim {
+            return Err(StartError::Dimension { start: start.len(), oracle: about.dim });
+        }
+        if let Some(coordinate) = start.iter().position(|x| !x.is_finite()) {
+            return Err(StartError::NotFinite { coordinate, value: start[coordinate] });
+        }
+        Ok(Self {
             epoch: 1,
             t: 0,
             step: 0,
-            ledger: Ledger::default(),
             distance2: 0.0,
             ended: None,
             seen: 0,
@@ -78,24 +110,37 @@ impl State {
             g: vec![0.0; start.len()],
             carried: if output == Output::Last { Vec::new() } else { start.to_vec() },
             memory: Vec::new(),
-        }
+        })
     }
 
     /// The vectors, in the order in which a checkpoint stores them.
-    pub(crate) fn vectors(&self) -> [&Vec<f64>; VECTORS] {
+    pub(crate) fn vectors(&self) -> impl Iterator<Item = &[f64]> {
         let Self { x, x_prev, anchor, start, g, carried, memory, .. } = self;
-        [x, x_prev, anchor, start, g, carried, memory]
+        [x, x_prev, anchor, start, g, carried, memory].into_iter().map(Vec::as_slice)
     }
 
-    pub(crate) fn vectors_mut(&mut self) -> [&mut Vec<f64>; VECTORS] {
-        let Self { x, x_prev, anchor, start, g, carried, memory, .. } = self;
-        [x, x_prev, anchor, start, g, carried, memory]
-    }
-
-    /// Finds the active coordinates again, after the vectors were read.
-    pub(crate) fn wake(&mut self) {
+    /// Takes back the vectors of a checkpoint; refuses those that do not fit a problem of this dimension.
+    pub(crate) fn restore(&mut self, vectors: Vec<Vec<f64>>, dim: usize) -> Result<(), CheckpointError> {
+        let lengths: Vec<usize> = vectors.iter().map(Vec::len).collect();
+        let vectors: [Vec<f64>; VECTORS] = vectors
+            .try_into()
+            .map_err(|_| CheckpointError::damaged("the run has too many vectors, or too few"))?;
+        if lengths[..FULL].iter().any(|&n| n != dim) || ![0, dim].contains(&lengths[FULL]) {
+            let what = format!("its vectors have {lengths:?} coordinates, the problem has {dim}");
+            return Err(CheckpointError::damaged(what));
+        }
+        [self.x, self.x_prev, self.anchor, self.start, self.g, self.carried, self.memory] = vectors;
         let Self { x, x_prev, anchor, g, .. } = &*self;
         self.active = [x, x_prev, anchor, g].into_iter().map(|v| support(v)).max().unwrap_or(0);
+        Ok(())
+    }
+
+    /// What a walk with this state shows.
+    pub(crate) fn view(&self, planned_steps: u128) -> View<'_> {
+        let mut view = View::new(self.step, &self.start, &self.x);
+        (view.epoch, view.t, view.distance2) = (self.epoch, self.t, self.distance2);
+        (view.planned_steps, view.ended, view.point) = (Some(planned_steps), self.ended, self.output());
+        view
     }
 
     /// The point that carries the guarantee, had the run ended here.
@@ -105,13 +150,13 @@ impl State {
 
     /// Lets the output rule look at x_t before the step.
     #[inline]
-    pub(crate) fn carry(&mut self, output: Output, seed: u64) {
+    pub(crate) fn update_output(&mut self, output: Output, seed: u64) {
         match output {
             Output::Average => {
                 update_mean(&mut self.carried[..self.active], &self.x[..self.active], self.t + 1);
             }
-            Output::Uniform => self.consider(seed),
-            Output::RandomAnchor if self.t == 0 => self.consider(seed),
+            Output::Uniform => self.maybe_pick(seed),
+            Output::RandomAnchor if self.t == 0 => self.maybe_pick(seed),
             Output::RandomAnchor | Output::Last => {}
         }
     }
@@ -119,7 +164,7 @@ impl State {
     /// Reservoir sampling of one candidate: the c-th is picked with probability 1/c, so that whenever the run
     /// stops, each candidate seen is the picked one with the same probability. From a pick at c the next is
     /// beyond k with probability c/k, so it is floor(c/u) + 1: a draw per pick, not per candidate.
-    fn consider(&mut self, seed: u64) {
+    fn maybe_pick(&mut self, seed: u64) {
         self.seen += 1;
         if self.seen == self.next_pick {
             self.carried.copy_from_slice(&self.x);
@@ -128,10 +173,10 @@ impl State {
         }
     }
 
-    /// Accepts x_{t+1}, whose first `reach` coordinates stand in `x_prev`, and counts the step; refuses it if it is
+    /// Accepts x_{t+1}, whose first `support` coordinates stand in `x_prev`, and counts the step; refuses it if it is
     /// no point to go on from.
     #[inline]
-    pub(crate) fn settle(&mut self, distance2: f64, reach: usize) -> Result<(), Divergence> {
+    pub(crate) fn accept(&mut self, distance2: f64, support: usize) -> Result<(), Divergence> {
         if distance2.is_nan() || distance2 > RUNAWAY_SQUARED {
             return Err(self.divergence());
         }
@@ -140,7 +185,7 @@ impl State {
         self.t += 1;
         self.step += 1;
         let Self { x, x_prev, anchor, g, active, .. } = self;
-        *active = reach;
+        *active = support;
         while *active > 0 && [&*x, x_prev, anchor, g].iter().all(|v| v[*active - 1] == 0.0) {
             *active -= 1;
         }

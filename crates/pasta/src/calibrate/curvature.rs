@@ -7,6 +7,7 @@ use super::meter::{Meter, Samples, along, dot, minus, normalise};
 use super::plan::Sizes;
 use super::{CalibrationError, Start, finite};
 use crate::kernels::squared_norm;
+use crate::oracle::Form;
 
 /// Starts and iterations of the power method, and the pairs of an iteration.
 pub(super) const STARTS: u64 = 3;
@@ -164,17 +165,15 @@ pub(super) fn pairs(
     let length = squared_norm(&minus(x, y)).sqrt();
     let mut unit = w.to_vec();
     normalise(&mut unit);
-    let mut blocks = vec![(vec![0.0; x.len()], [0.0; 2], 0u64); BLOCKS];
-    meter.each(samples, 2, &mut blocks, |oracle, (difference, sums, count), batch| {
-        oracle.sum_difference(x, y, batch, difference)?;
+    let mut blocks = vec![([0.0; 2], 0u64); BLOCKS];
+    meter.each(samples, Form::Differences, &[x, y], &mut blocks, |(sums, count), difference| {
         sums[0] += dot(difference, &unit);
         sums[1] += squared_norm(difference);
         *count += 1;
-        Ok(())
     })?;
     // No direction, no step: no curvature was found.
     let (first, second) = if length > 0.0 { (1.0 / length, 1.0 / (length * length)) } else { (0.0, 0.0) };
-    Ok(blocks.iter().map(|(_, [a, b], n)| [first * a / *n as f64, second * b / *n as f64]).collect())
+    Ok(blocks.iter().map(|([a, b], n)| [first * a / *n as f64, second * b / *n as f64]).collect())
 }
 
 /// The smallest Rayleigh quotient that power iteration on 1.05 L - H finds; central differences, which are exact for
@@ -222,17 +221,16 @@ pub(super) fn mean_square(
     let points: Vec<_> = STEPS.iter().map(|step| along(start.x, start.step(step * local.unit), &v)).collect();
     let lengths: Vec<_> = points.iter().map(|point| squared_norm(&minus(point, start.x)).sqrt()).collect();
     let samples = meter.draw(sizes.steps);
-    let mut blocks = vec![(vec![0.0; v.len()], [[0.0; 2]; STEPS.len()]); BLOCKS];
-    meter.each(samples, 2 * STEPS.len() as u32, &mut blocks, |oracle, (difference, sums), batch| {
-        for (point, [second, fourth]) in points.iter().zip(sums) {
-            oracle.sum_difference(point, start.x, batch, difference)?;
+    let mut blocks = vec![[[0.0; 2]; STEPS.len()]; BLOCKS];
+    let all: Vec<&[f64]> = points.iter().map(Vec::as_slice).chain([start.x]).collect();
+    meter.each(samples, Form::Differences, &all, &mut blocks, |sums, differences| {
+        for (difference, [second, fourth]) in differences.chunks(v.len()).zip(sums) {
             let square = squared_norm(difference);
             *second += square;
             *fourth += square * square;
         }
-        Ok(())
     })?;
-    let total = |step: usize, power: usize| blocks.iter().map(|(_, sums)| sums[step][power]).sum::<f64>();
+    let total = |step: usize, power: usize| blocks.iter().map(|sums| sums[step][power]).sum::<f64>();
     if (0..STEPS.len()).any(|step| !total(step, 0).is_finite()) {
         return Ok(MeanSquare::Unknown("the differences leave the doubles"));
     }
@@ -248,7 +246,7 @@ pub(super) fn mean_square(
     if lengths[far] < 5.0 * lengths[near] {
         return Ok(MeanSquare::Unknown("small steps are lost in the rounding of the start"));
     }
-    let rows: Vec<_> = blocks.iter().map(|(_, sums)| [sums[near][0], sums[far][0]]).collect();
+    let rows: Vec<_> = blocks.iter().map(|sums| [sums[near][0], sums[far][0]]).collect();
     let span = (lengths[far] / lengths[near]).ln();
     Ok(MeanSquare::Power(Estimate::of(&rows, |[near, far]| (far / near).ln() / span)))
 }

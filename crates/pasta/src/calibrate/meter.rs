@@ -1,15 +1,14 @@
-//! The only way to the oracle: draws by address, in blocks, counted.
-
-use std::ops::ControlFlow;
+//! Samples by address, in blocks, asked for again wherever they are wanted.
 
 use rayon::prelude::*;
 
 use super::CalibrationError;
 use super::estimate::BLOCKS;
 use crate::draws::{Address, Role};
+use crate::gate::{self, Gate, Halt};
 use crate::kernels::squared_norm;
 use crate::moments::Moments;
-use crate::oracle::{Batch, Ledger, Oracle, OracleError};
+use crate::oracle::{Answer, Form, Request};
 
 /// Samples of each block between two looks at the outside world.
 const WAVE: u64 = 16;
@@ -22,59 +21,59 @@ pub(super) struct Samples {
     per_block: u64,
 }
 
-/// Asks and counts.
+/// Names samples and asks for them.
 pub(super) struct Meter<'a> {
-    oracle: &'a dyn Oracle,
-    seed: u64,
-    watch: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
-    ledger: Ledger,
-    /// The first address that is not used yet.
+    gate: &'a mut Gate,
+    watch: &'a mut dyn FnMut(u128),
+    /// The first address that is not named yet, and the first that was not asked for yet.
     next: u64,
+    asked: u64,
 }
 
 impl<'a> Meter<'a> {
-    pub(super) fn new(
-        oracle: &'a dyn Oracle,
-        seed: u64,
-        watch: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> Self {
-        Self { oracle, seed, watch, ledger: Ledger::default(), next: 0 }
+    pub(super) fn new(gate: &'a mut Gate, watch: &'a mut dyn FnMut(u128)) -> Self {
+        Self { gate, watch, next: 0, asked: 0 }
     }
 
-    pub(super) fn ledger(&self) -> Ledger {
-        self.ledger
-    }
-
-    /// Draws new samples, `per_block` in each block. They cost nothing further when asked for again.
+    /// New samples, `per_block` in each block.
     pub(super) fn draw(&mut self, per_block: u64) -> Samples {
         let samples = Samples { first: self.next, per_block };
         self.next += BLOCKS as u64 * per_block;
-        self.ledger.samples += u128::from(per_block) * BLOCKS as u128;
         samples
     }
 
-    /// Hands each sample to its block, the blocks in parallel and the samples of a block in their order.
-    /// `evaluations` is how many gradients `take` asks for.
+    /// Asks for each sample at all of the points and hands the rows of the answer to the sample's block: the blocks in
+    /// parallel, the samples of a block in their order. The answers may be anything, also infinite.
     pub(super) fn each<B: Send>(
         &mut self,
         samples: Samples,
-        evaluations: u32,
+        form: Form,
+        points: &[&[f64]],
         blocks: &mut [B],
-        take: impl Fn(&dyn Oracle, &mut B, &Batch) -> Result<(), OracleError> + Sync,
+        take: impl Fn(&mut B, &[f64]) + Sync,
     ) -> Result<(), CalibrationError> {
         let Samples { first, per_block } = samples;
-        let (oracle, seed) = (self.oracle, self.seed);
+        let known = first < self.asked;
+        self.asked = self.asked.max(first + BLOCKS as u64 * per_block);
+        let samples = if known { gate::Samples::Known } else { gate::Samples::New };
+        let rows = if form == Form::Sums { points.len() } else { points.len() - 1 };
+        let mut answers = vec![vec![0.0; rows * points[0].len()]; BLOCKS];
         for from in (0..per_block).step_by(WAVE as usize) {
             let wave = from..(from + WAVE).min(per_block);
-            blocks.par_iter_mut().enumerate().try_for_each(|(k, block)| {
-                wave.clone().try_for_each(|i| {
-                    let step = first + k as u64 * per_block + i;
-                    take(oracle, block, &Batch { seed, role: Role::Calibration, step, n: 1 })
+            let count = (wave.end - wave.start) * BLOCKS as u64;
+            self.gate.window(Role::Calibration, if known { 0 } else { u128::from(count) }, |window| {
+                let both = blocks.par_iter_mut().zip(&mut answers).enumerate();
+                both.try_for_each(|(k, (block, answer))| {
+                    wave.clone().try_for_each(|i| {
+                        let batch = window.batch(first + k as u64 * per_block + i, 1);
+                        let request = Request { form, ..Request::sums(batch, points) };
+                        window.ask_unchecked(request, &mut Answer::new(answer), samples)?;
+                        take(block, answer);
+                        Ok::<(), Halt>(())
+                    })
                 })
             })?;
-            let count = (wave.end - wave.start) * BLOCKS as u64;
-            self.ledger.evaluations += u128::from(count) * u128::from(evaluations);
-            self.look()?;
+            (self.watch)(self.gate.ledger().of(Role::Calibration).samples);
         }
         Ok(())
     }
@@ -86,30 +85,24 @@ impl<'a> Meter<'a> {
         y: &[f64],
         n: u64,
     ) -> Result<Vec<f64>, CalibrationError> {
-        let batch = Batch { seed: self.seed, role: Role::Calibration, step: self.next, n };
+        let batch = self.gate.batch(Role::Calibration, self.next, n);
         self.next += 1;
-        self.ledger.charge(n, 2);
         let mut mean = vec![0.0; x.len()];
-        self.oracle.sum_difference(x, y, &batch, &mut mean)?;
+        let points = &[x, y];
+        self.gate.ask_for_step(Request::differences(batch, points), &mut Answer::new(&mut mean))?;
         mean.iter_mut().for_each(|d| *d /= n as f64);
-        self.look()?;
+        (self.watch)(self.gate.ledger().of(Role::Calibration).samples);
         Ok(mean)
     }
 
     /// A random direction: a unit vector.
     pub(super) fn direction(&self, number: u64) -> Vec<f64> {
         let sample = Address::WHOLE_BATCH - 1;
-        let mut xi = Address { seed: self.seed, role: Role::Calibration, step: number, sample }.stream();
-        let mut v: Vec<f64> = (0..self.oracle.dim()).map(|_| xi.normal()).collect();
+        let seed = self.gate.seed();
+        let mut xi = Address { seed, role: Role::Calibration, step: number, sample }.stream();
+        let mut v: Vec<f64> = (0..self.gate.about().dim).map(|_| xi.normal()).collect();
         normalise(&mut v);
         v
-    }
-
-    fn look(&mut self) -> Result<(), CalibrationError> {
-        match (self.watch)(u64::try_from(self.ledger.samples).unwrap_or(u64::MAX)) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(CalibrationError::Interrupted),
-        }
     }
 }
 
@@ -145,28 +138,19 @@ pub(super) fn minus(x: &[f64], y: &[f64]) -> Vec<f64> {
 #[derive(Debug, Clone)]
 pub(super) struct Gradients {
     moments: Moments,
-    gradient: Vec<f64>,
 }
 
 impl Gradients {
     pub(super) fn new(dim: usize) -> Self {
-        Self { moments: Moments::new(dim), gradient: vec![0.0; dim] }
+        Self { moments: Moments::new(dim) }
     }
 
     pub(super) fn mean(&self) -> &[f64] {
         &self.moments.mean
     }
 
-    /// Adds g(x, xi).
-    pub(super) fn add(
-        &mut self,
-        oracle: &dyn Oracle,
-        x: &[f64],
-        batch: &Batch,
-    ) -> Result<&[f64], OracleError> {
-        oracle.sum(x, batch, &mut self.gradient)?;
-        self.moments.add(&self.gradient);
-        Ok(&self.gradient)
+    pub(super) fn add(&mut self, gradient: &[f64]) {
+        self.moments.add(gradient);
     }
 
     /// The unbiased estimate of E|g - grad f|^2, zero where it is no more than the rounding of the gradient.

@@ -8,16 +8,14 @@
 //! of slopes and differences, which makes them sharp.
 //!
 //! ```
-//! use std::ops::ControlFlow;
-//!
-//! use pasta_opt::calibrate::{Calibration, Diagnosis, Settings};
+//! use pasta_opt::calibrate::{Calibration, Diagnosis, USUAL_BUDGET};
 //! use pasta_opt::prelude::*;
 //!
 //! let noise = Noise { growth: 0.5, floor: 1.0, tail: Tail::Gaussian };
 //! let objective = Box::new(Quadratic { spectrum: vec![4.0, 1.0] });
 //! let oracle = Noisy::new(objective, noise, vec![1.0, 1.0])?;
-//! let watch = &mut |_| ControlFlow::Continue(());
-//! let found = Calibration::measure(&oracle, &[1.0, 1.0], &Settings::default(), watch)?;
+//! let mut gate = Gate::new(oracle, 1);
+//! let found = Calibration::measure(&mut gate, &[1.0, 1.0], USUAL_BUDGET, &mut |_| {})?;
 //! assert!((found.smoothness.value - 4.0).abs() < 0.4);
 //! assert!(found.rays.iter().all(|ray| ray.diagnosis == Diagnosis::Plausible));
 //! assert!(found.ledger.samples <= 25_000);
@@ -30,35 +28,22 @@ mod meter;
 mod plan;
 mod ray;
 
-use std::ops::ControlFlow;
-
 pub use curvature::MeanSquare;
 pub use estimate::Estimate;
 pub use ray::{Diagnosis, Direction, Point, Ray, RayEnd};
 use serde::Serialize;
 
+use crate::draws::Role;
+use crate::gate::{Gate, Halt};
 use crate::kernels::squared_norm;
-use crate::oracle::{Ledger, Oracle, OracleError};
+use crate::ledger::Entry;
+use crate::oracle::{About, Form};
 use curvature::Local;
 use estimate::BLOCKS;
 use meter::{Gradients, Meter, along, normalise};
 use plan::Sizes;
+pub use plan::USUAL_BUDGET;
 use ray::{Measured, Secant};
-
-/// How to measure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
-    /// The seed of the samples.
-    pub seed: u64,
-    /// The most samples to draw. More of them sharpen every figure; fewer than 5,000 are refused.
-    pub budget: u64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self { seed: 1, budget: plan::USUAL }
-    }
-}
 
 /// Where a figure was found.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -119,7 +104,7 @@ pub struct Calibration {
     /// The noise along rays from the start.
     pub rays: Vec<Ray>,
     /// What it cost. One sample at many points is one sample and many evaluations.
-    pub ledger: Ledger,
+    pub cost: Entry,
 }
 
 /// Why nothing was measured.
@@ -155,12 +140,9 @@ pub enum CalibrationError {
     /// The gradients at the start, or a small step from it, are not finite or too large to be squared.
     #[error("the gradients at the start are not finite, or too large to be squared")]
     NotFinite,
-    /// The oracle failed.
+    /// The gate gave no answer.
     #[error(transparent)]
-    Oracle(#[from] OracleError),
-    /// Whoever watches asked to stop.
-    #[error("calibration was interrupted")]
-    Interrupted,
+    Halt(#[from] Halt),
 }
 
 /// The start and what is known of it.
@@ -181,21 +163,29 @@ struct Start<'x> {
 }
 
 impl Calibration {
-    /// Measures around `start` with at most `settings.budget` samples. `watch` hears of the samples drawn so far, some
-    /// hundreds of times, and may break it off.
+    /// Measures around `start` with at most `budget` samples: more of them sharpen every figure, and fewer than 5,000 are
+    /// refused. `watch` hears of the samples drawn so far, some hundreds of times.
     pub fn measure(
-        oracle: &dyn Oracle,
+        gate: &mut Gate,
         start: &[f64],
-        settings: &Settings,
-        watch: &mut dyn FnMut(u64) -> ControlFlow<()>,
+        budget: u64,
+        watch: &mut dyn FnMut(u128),
     ) -> Result<Self, CalibrationError> {
-        check(oracle, start)?;
-        let sizes = Sizes::of(settings.budget)?;
-        let meter = &mut Meter::new(oracle, settings.seed, watch);
+        check(gate.about(), start)?;
+        let sizes = Sizes::of(budget)?;
+        let before = gate.ledger().of(Role::Calibration);
+        let mut found = Self::measured(&mut Meter::new(gate, watch), start, &sizes)?;
+        let Entry { samples, evaluations } = gate.ledger().of(Role::Calibration);
+        found.cost =
+            Entry { samples: samples - before.samples, evaluations: evaluations - before.evaluations };
+        Ok(found)
+    }
+
+    fn measured(meter: &mut Meter<'_>, start: &[f64], sizes: &Sizes) -> Result<Self, CalibrationError> {
         let start = &Start::look(meter, start, sizes.start)?;
-        let local = curvature::local(meter, start, &sizes)?;
-        let least_curvature = curvature::least(meter, start, &local, &sizes)?;
-        let mean_square = curvature::mean_square(meter, start, &local, &sizes)?;
+        let local = curvature::local(meter, start, sizes)?;
+        let least_curvature = curvature::least(meter, start, &local, sizes)?;
+        let mean_square = curvature::mean_square(meter, start, &local, sizes)?;
         let rays = directions(meter, start)
             .into_iter()
             .map(|direction| ray::measure(meter, start, local.unit, direction, sizes.ray))
@@ -225,7 +215,7 @@ impl Calibration {
             mean_square,
             least_curvature,
             rays: rays.into_iter().map(|measured| measured.ray).collect(),
-            ledger: meter.ledger(),
+            cost: Entry::default(),
         })
     }
 
@@ -235,9 +225,9 @@ impl Calibration {
     }
 }
 
-fn check(oracle: &dyn Oracle, start: &[f64]) -> Result<(), CalibrationError> {
-    if start.len() != oracle.dim() {
-        return Err(CalibrationError::Dimension { start: start.len(), oracle: oracle.dim() });
+fn check(about: &About, start: &[f64]) -> Result<(), CalibrationError> {
+    if start.len() != about.dim {
+        return Err(CalibrationError::Dimension { start: start.len(), oracle: about.dim });
     }
     if start.is_empty() {
         return Err(CalibrationError::Empty);
@@ -252,8 +242,7 @@ impl<'x> Start<'x> {
     fn look(meter: &mut Meter<'_>, x: &'x [f64], per_block: u64) -> Result<Self, CalibrationError> {
         let mut blocks = vec![Gradients::new(x.len()); BLOCKS];
         let samples = meter.draw(per_block);
-        meter
-            .each(samples, 1, &mut blocks, |oracle, block, batch| block.add(oracle, x, batch).map(|_| ()))?;
+        meter.each(samples, Form::Sums, &[x], &mut blocks, Gradients::add)?;
         let mut mean = vec![0.0; x.len()];
         for block in &blocks {
             mean.iter_mut().zip(block.mean()).for_each(|(sum, g)| *sum += g / BLOCKS as f64);
@@ -341,9 +330,10 @@ fn growth(
     let point = along(start.x, radius, &measured.direction);
     let mut blocks = vec![[Gradients::new(start.x.len()), Gradients::new(start.x.len())]; BLOCKS];
     let samples = meter.draw(per_block);
-    meter.each(samples, 2, &mut blocks, |oracle, [at_start, there], batch| {
-        at_start.add(oracle, start.x, batch)?;
-        there.add(oracle, &point, batch).map(|_| ())
+    meter.each(samples, Form::Sums, &[start.x, &point], &mut blocks, |[at_start, there], rows| {
+        let (near, far) = rows.split_at(rows.len() / 2);
+        at_start.add(near);
+        there.add(far);
     })?;
     let rows: Vec<_> =
         blocks.iter().map(|[at_start, there]| [there.variance() - at_start.variance()]).collect();

@@ -3,7 +3,7 @@
 use super::CalibrationError;
 
 /// The budget at which the sizes below are as written; others scale them.
-pub(super) const USUAL: u64 = 25_000;
+pub const USUAL_BUDGET: u64 = 25_000;
 /// Below this blocks have too few samples to have a variance worth the name.
 const LEAST: u64 = 5_000;
 /// Rays: against the gradient, and random ones.
@@ -40,7 +40,7 @@ impl Sizes {
             return Err(CalibrationError::Budget { given: budget, needed: LEAST });
         }
         // Rounding down, every part, keeps the sum below the budget.
-        let scaled = |usual: u64| (u128::from(usual) * u128::from(budget) / u128::from(USUAL)) as u64;
+        let scaled = |usual: u64| (u128::from(usual) * u128::from(budget) / u128::from(USUAL_BUDGET)) as u64;
         Ok(Self {
             start: scaled(384),
             power: scaled(64),
@@ -60,7 +60,7 @@ impl Sizes {
 mod tests {
     use super::super::curvature::{ITERATIONS, LEAST_ITERATIONS, STARTS};
     use super::super::estimate::BLOCKS;
-    use super::{LEAST, RAYS, Sizes, USUAL};
+    use super::{LEAST, RAYS, Sizes, USUAL_BUDGET};
 
     /// All samples that may be drawn.
     fn total(sizes: &Sizes) -> u64 {
@@ -73,12 +73,12 @@ mod tests {
 
     #[test]
     fn no_plan_exceeds_its_budget_and_each_block_has_a_variance() {
-        for budget in [LEAST, LEAST + 1, 7_777, USUAL, 1_000_000, u64::MAX] {
+        for budget in [LEAST, LEAST + 1, 7_777, USUAL_BUDGET, 1_000_000, u64::MAX] {
             let sizes = Sizes::of(budget).unwrap();
             assert!(total(&sizes) <= budget, "{budget}: {sizes:?}");
             assert!(sizes.ray >= 3, "{budget}");
         }
-        let usual = Sizes::of(USUAL).unwrap();
+        let usual = Sizes::of(USUAL_BUDGET).unwrap();
         assert!(total(&usual) > 24_000, "{}", total(&usual));
     }
 }

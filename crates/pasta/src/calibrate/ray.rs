@@ -8,6 +8,7 @@ use super::estimate::{BLOCKS, Estimate};
 use super::meter::{Gradients, Meter, Samples, along, dot, minus, normalise};
 use super::{CalibrationError, Start, finite};
 use crate::kernels::{squared_distance, squared_norm};
+use crate::oracle::Form;
 
 /// Points at unit 4^i, i = 0, 1, ..: at most so many.
 const FARTHEST: i32 = 12;
@@ -134,8 +135,6 @@ pub(super) struct Secant {
 
 struct Block {
     here: Gradients,
-    /// g at the point before.
-    before: Vec<f64>,
     /// Sum of g(here) - g(before).
     difference: Vec<f64>,
     /// Sum of |g(here) - g(before)|^2.
@@ -196,18 +195,17 @@ fn look(
     before: Option<&[f64]>,
 ) -> Result<([f64; BLOCKS], Option<Secant>), CalibrationError> {
     let d = x.len();
-    let block =
-        || Block { here: Gradients::new(d), before: vec![0.0; d], difference: vec![0.0; d], square: 0.0 };
+    let block = || Block { here: Gradients::new(d), difference: vec![0.0; d], square: 0.0 };
     let mut blocks: Vec<_> = (0..BLOCKS).map(|_| block()).collect();
-    meter.each(samples, 1 + u32::from(before.is_some()), &mut blocks, |oracle, block, batch| {
-        let here = block.here.add(oracle, x, batch)?;
-        if let Some(before) = before {
-            oracle.sum(before, batch, &mut block.before)?;
-            block.square += squared_distance(here, &block.before);
-            let difference = block.difference.iter_mut().zip(here).zip(&block.before);
+    let points: Vec<&[f64]> = [x].into_iter().chain(before).collect();
+    meter.each(samples, Form::Sums, &points, &mut blocks, |block, rows| {
+        let (here, before) = rows.split_at(d);
+        block.here.add(here);
+        if !before.is_empty() {
+            block.square += squared_distance(here, before);
+            let difference = block.difference.iter_mut().zip(here).zip(before);
             difference.for_each(|((sum, here), before)| *sum += here - before);
         }
-        Ok(())
     })?;
     let rows = std::array::from_fn(|k| blocks[k].here.variance());
     let secant =

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Certificate, RequestError, demand, rounded_up};
+use super::{Certificate, ClaimError, demand, rounded_up};
 
 /// A bound on f(x) - inf f that follows from |grad f(x)| <= U.
 ///
@@ -18,6 +18,7 @@ use super::{Certificate, RequestError, demand, rounded_up};
 ///     delta: 0.05,
 ///     grade: Grade::Variance(1.0),
 ///     samples: 3_000,
+///     rows: None,
 /// };
 /// assert_eq!(Consequence::Pl { mu: 0.5 }.gap(&certificate), Some(0.1 * 0.1));
 /// assert!(Consequence::Convex { radius: 2.0 }.statement(&certificate).contains("f(x) - inf f <= 0.2"));
@@ -39,7 +40,7 @@ pub enum Consequence {
 
 impl Consequence {
     /// Refuses a constant that means nothing.
-    pub fn check(&self) -> Result<(), RequestError> {
+    pub fn check(&self) -> Result<(), ClaimError> {
         let (name, value) = match *self {
             Self::Convex { radius } => ("radius", radius),
             Self::Pl { mu } => ("mu", mu),

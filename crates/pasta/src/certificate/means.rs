@@ -5,47 +5,52 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::draws::Role;
-use crate::kernels::squared_norm;
+use crate::gate::{Gate, Halt};
 use crate::moments::Moments;
-use crate::oracle::{Batch, Oracle, OracleError};
+use crate::oracle::{Answer, Request};
 
 /// A sequence of independent means of `samples_each` samples at x, numbered from 0.
-#[derive(Clone, Copy)]
-pub(crate) struct Draws<'a> {
-    pub(crate) oracle: &'a dyn Oracle,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Means<'a> {
     pub(crate) x: &'a [f64],
-    pub(crate) seed: u64,
     pub(crate) role: Role,
     /// Tells apart the sequences of one run: attempts are few, and means are below 2^40.
     pub(crate) attempt: u64,
     pub(crate) samples_each: u64,
 }
 
-impl Draws<'_> {
-    /// Some of the means, drawn in parallel.
-    pub(crate) fn means(&self, numbers: Range<u64>) -> Result<Vec<Vec<f64>>, OracleError> {
-        numbers.into_par_iter().map(|number| self.mean(number)).collect()
+impl Means<'_> {
+    /// Some of the means, drawn in parallel, and what they cost in samples.
+    pub(crate) fn draw(&self, gate: &mut Gate, numbers: Range<u64>) -> Result<(Vec<Vec<f64>>, u128), Halt> {
+        let Self { x, role, attempt, samples_each: n } = *self;
+        let points = &[x];
+        let each = gate.price(&Request::sums(gate.batch(role, 0, n), points)).samples;
+        let most = each.saturating_mul(u128::from(numbers.end - numbers.start));
+        gate.window(role, most, |window| {
+            let mean = |number: u64| {
+                let mut mean = vec![0.0; x.len()];
+                let request = Request::sums(window.batch((attempt << 40) | number, n), points);
+                let charge = window.ask(request, &mut Answer::new(&mut mean))?;
+                mean.iter_mut().for_each(|g| *g /= n as f64);
+                Ok((mean, charge.samples))
+            };
+            let drawn: Vec<(Vec<f64>, u128)> =
+                numbers.into_par_iter().map(mean).collect::<Result<_, Halt>>()?;
+            let samples = drawn.iter().map(|(_, samples)| samples).sum();
+            Ok((drawn.into_iter().map(|(mean, _)| mean).collect(), samples))
+        })
     }
 
-    fn mean(&self, number: u64) -> Result<Vec<f64>, OracleError> {
-        let Self { oracle, x, seed, role, attempt, samples_each: n } = *self;
-        let mut mean = vec![0.0; x.len()];
-        oracle.sum(x, &Batch { seed, role, step: (attempt << 40) | number, n }, &mut mean)?;
-        mean.iter_mut().for_each(|g| *g /= n as f64);
-        if squared_norm(&mean).is_finite() {
-            Ok(mean)
-        } else {
-            Err(OracleError::new("its answer at the point is not finite, or too large to be squared"))
-        }
-    }
-
-    /// Mean and spread over some of the means. Holds at most 256 of them at a time, few if they are long.
-    pub(crate) fn moments(&self, numbers: Range<u64>) -> Result<Moments, OracleError> {
+    /// Mean and spread over some of the means, and what they cost. Holds at most 256 of them at a time, few if they are
+    /// long.
+    pub(crate) fn moments(&self, gate: &mut Gate, numbers: Range<u64>) -> Result<(Moments, u128), Halt> {
         let held = (1_000_000 / self.x.len().max(1) as u64).clamp(16, 256);
-        let mut moments = Moments::new(self.x.len());
+        let (mut moments, mut samples) = (Moments::new(self.x.len()), 0);
         for first in numbers.clone().step_by(held as usize) {
-            self.means(first..numbers.end.min(first + held))?.iter().for_each(|mean| moments.add(mean));
+            let (means, spent) = self.draw(gate, first..numbers.end.min(first + held))?;
+            means.iter().for_each(|mean| moments.add(mean));
+            samples += spent;
         }
-        Ok(moments)
+        Ok((moments, samples))
     }
 }

@@ -8,13 +8,14 @@
 //! No dimension, no tail assumption, no union over looks.
 //!
 //! ```
-//! use pasta_opt::certificate::{Certifier, Grade, Request, Verdict};
+//! use pasta_opt::certificate::{Certifier, Claim, Grade, Verdict};
 //! use pasta_opt::prelude::*;
 //!
 //! let noise = Noise { growth: 0.0, floor: 1.0, tail: Tail::StudentT { dof: 3.0 } };
 //! let oracle = Noisy::new(Box::new(SineBowl { dimension: 2 }), noise, vec![1.0, 1.0])?;
-//! let request = Request { target: 0.1, delta: 0.05, grade: Grade::Variance(1.0), budget: None, guess: None };
-//! let certificate = Certifier::start(&oracle, &[0.01, 0.0], request, 1, 0)?.finish()?;
+//! let claim = Claim { target: 0.1, delta: 0.05, grade: Grade::Variance(1.0), budget: None, guess: None };
+//! let mut gate = Gate::new(oracle, 1);
+//! let certificate = Certifier::start(&mut gate, &[0.01, 0.0], claim, 0)?.finish(&mut gate)?;
 //! assert_eq!(certificate.verdict, Verdict::Certified);
 //! assert!(certificate.bound.is_some_and(|u| u <= 0.1));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -29,13 +30,14 @@ pub use consequence::Consequence;
 pub use sequential::Certifier;
 use serde::{Deserialize, Serialize};
 
-use crate::oracle::{Oracle, OracleError};
+use crate::gate::Halt;
+use crate::oracle::{About, Source};
 
 /// On what a certificate rests.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
-    /// The oracle knows its gradient ([`Oracle::full_pass`]). Exact, but for rounding.
+    /// The oracle knows its gradient ([`About::full_pass`]). Exact, but for rounding.
     Exact,
     /// Declared: E|g - grad f|^2 at the point is at most this. Proved, whatever the tails.
     Variance(f64),
@@ -89,23 +91,23 @@ impl Grade {
     }
 }
 
-/// What is asked.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Request {
+/// A claim to certify: |grad f(x)| is at most the target.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Claim {
     /// eps: is the gradient's norm at most this?
     pub target: f64,
     /// The probability with which the answer may be wrong.
     pub delta: f64,
     /// On what it may rest.
     pub grade: Grade,
-    /// The most samples it may draw; `None` is the end of its own plan.
+    /// The most samples it may draw, if the gate has as many; `None` is the end of its own plan.
     pub budget: Option<u128>,
     /// What is believed beforehand.
     pub guess: Option<Guess>,
 }
 
 /// A belief about the point, not from the certificate's samples. It steers the cost, not the validity.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Guess {
     /// |grad f|.
     pub norm: f64,
@@ -128,6 +130,8 @@ pub enum Verdict {
     /// The bound does not come down to the target, though what it bounds may be below it: too close to the target for all
     /// samples that are planned, or, for a Moreau certificate, at the points that were found.
     NotReached,
+    /// It was stopped from outside.
+    Interrupted,
 }
 
 impl Verdict {
@@ -139,11 +143,12 @@ impl Verdict {
             Self::Above => "above the target",
             Self::OutOfBudget => "out of budget",
             Self::NotReached => "not certified: the bound stays above the target",
+            Self::Interrupted => "interrupted",
         }
     }
 }
 
-/// The answer.
+/// The result of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Certificate {
     /// How it ended.
@@ -157,8 +162,10 @@ pub struct Certificate {
     pub delta: f64,
     /// On what it rests.
     pub grade: Grade,
-    /// Samples drawn, the pilot's included; rows read in the exact grade.
+    /// Samples drawn, the pilot's included, and rows read.
     pub samples: u128,
+    /// The rows of the table that was passed over, where the bound is exact because of that.
+    pub rows: Option<u64>,
 }
 
 impl Certificate {
@@ -166,12 +173,15 @@ impl Certificate {
     pub fn statement(&self) -> String {
         match (self.bound, self.grade) {
             (None, _) => "no bound: there were too few samples for one".into(),
-            (Some(norm), Grade::Exact) if self.samples == 0 => {
-                format!("|grad f(x)| = {} by the oracle's own formula, but for rounding.", rounded_up(norm))
-            }
-            (Some(norm), Grade::Exact) => {
-                format!("|grad f(x)| = {} over all {} rows.", rounded_up(norm), self.samples)
-            }
+            (Some(norm), Grade::Exact) => match self.rows {
+                Some(rows) => format!("|grad f(x)| = {} over all {rows} rows.", rounded_up(norm)),
+                None => {
+                    format!(
+                        "|grad f(x)| = {} by the oracle's own formula, but for rounding.",
+                        rounded_up(norm)
+                    )
+                }
+            },
             (Some(bound), _) => self.claim(&format!("|grad f(x)| <= {}", rounded_up(bound)), None),
         }
     }
@@ -229,9 +239,9 @@ pub fn delta_of_attempt(delta: f64, attempt: u64) -> f64 {
     delta / (i * (i + 1.0))
 }
 
-/// Why a request was refused.
+/// Why a claim cannot be certified.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum RequestError {
+pub enum ClaimError {
     /// A number out of its range.
     #[error("certificate: {name} must be {needs}, but is {}", short(*.got))]
     Number {
@@ -270,22 +280,17 @@ pub enum RequestError {
 }
 
 /// Refuses a number outside its range.
-pub(crate) fn demand(
-    name: &'static str,
-    needs: &'static str,
-    got: f64,
-    met: bool,
-) -> Result<(), RequestError> {
-    if met { Ok(()) } else { Err(RequestError::Number { name, needs, got }) }
+pub(crate) fn demand(name: &'static str, needs: &'static str, got: f64, met: bool) -> Result<(), ClaimError> {
+    if met { Ok(()) } else { Err(ClaimError::Number { name, needs, got }) }
 }
 
-impl Request {
-    fn check(&self, oracle: &dyn Oracle, x: &[f64]) -> Result<(), RequestError> {
-        check_point(oracle, x)?;
-        self.check_numbers(oracle)
+impl Claim {
+    fn check(&self, about: &About, x: &[f64]) -> Result<(), ClaimError> {
+        check_point(about, x)?;
+        self.check_numbers(about)
     }
 
-    pub(crate) fn check_numbers(&self, oracle: &dyn Oracle) -> Result<(), RequestError> {
+    pub(crate) fn check_numbers(&self, about: &About) -> Result<(), ClaimError> {
         let Self { target, delta, grade, guess, .. } = *self;
         demand("target", "positive, from 1e-100 to 1e100", target, (1e-100..=1e100).contains(&target))?;
         demand("delta", "at least 1e-100 and below 1", delta, (1e-100..1.0).contains(&delta))?;
@@ -294,19 +299,15 @@ impl Request {
         }
         grade.check()?;
         match grade {
-            Grade::Exact if oracle.full_pass().is_none() => Err(RequestError::NotExact),
+            Grade::Exact if about.source == Source::Stream => Err(ClaimError::NotExact),
             _ => Ok(()),
         }
     }
-
-    fn affordable(&self) -> u64 {
-        self.budget.map_or(u64::MAX, |budget| u64::try_from(budget).unwrap_or(u64::MAX))
-    }
 }
 
-fn check_point(oracle: &dyn Oracle, x: &[f64]) -> Result<(), RequestError> {
-    if x.len() != oracle.dim() {
-        return Err(RequestError::Dimension { point: x.len(), oracle: oracle.dim() });
+fn check_point(about: &About, x: &[f64]) -> Result<(), ClaimError> {
+    if x.len() != about.dim {
+        return Err(ClaimError::Dimension { point: x.len(), oracle: about.dim });
     }
     match x.iter().find(|x| !x.is_finite()) {
         Some(&x) => demand("the point", "finite", x, false),
@@ -315,7 +316,7 @@ fn check_point(oracle: &dyn Oracle, x: &[f64]) -> Result<(), RequestError> {
 }
 
 impl Grade {
-    fn check(&self) -> Result<(), RequestError> {
+    fn check(&self) -> Result<(), ClaimError> {
         let at_least = |name, least: f64, needs, value: f64| {
             demand(name, needs, value, value >= least && value.is_finite())
         };
@@ -333,26 +334,13 @@ impl Grade {
     }
 }
 
-/// Why a certificate could not be started.
+/// Why a certificate could not be had.
 #[derive(Debug, thiserror::Error)]
-pub enum StartCertificateError {
-    /// The request makes no sense.
+pub enum CertificateError {
+    /// The claim makes no sense, or is out of reach.
     #[error(transparent)]
-    Request(#[from] RequestError),
-    /// The oracle failed during the pilot.
+    Claim(#[from] ClaimError),
+    /// The gate gave no answer.
     #[error(transparent)]
-    Oracle(#[from] OracleError),
-    /// Whoever watched wanted no more.
-    #[error("certificate: interrupted")]
-    Interrupted,
-}
-
-/// An oracle that can be shown by name.
-#[derive(Clone, Copy)]
-pub(crate) struct Named<'o>(pub(crate) &'o dyn Oracle);
-
-impl std::fmt::Debug for Named<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0.identity())
-    }
+    Halt(#[from] Halt),
 }

@@ -12,14 +12,14 @@
 //! `docs/certificate.md` has the details.
 //!
 //! ```
-//! use pasta_opt::certificate::moreau::{self, MoreauRequest};
+//! use pasta_opt::certificate::moreau::{self, MoreauClaim};
 //! use pasta_opt::certificate::{Grade, Verdict};
 //! use pasta_opt::prelude::*;
 //!
 //! // At a kink the gradient of |x| has norm 1 on both sides; the envelope knows that this is the minimum.
 //! let noise = Noise { growth: 0.0, floor: 1.0, tail: Tail::Gaussian };
 //! let oracle = Noisy::new(Box::new(Absolute { dimension: 1 }), noise, vec![1.0])?;
-//! let request = MoreauRequest {
+//! let claim = MoreauClaim {
 //!     lambda: 1.0,
 //!     rho: 0.0,
 //!     target: 0.3,
@@ -28,25 +28,29 @@
 //!     points: 256,
 //!     budget: None,
 //! };
-//! let certificate = moreau::Certifier::start(&oracle, &[0.001], &[1.0], request, 1, 0)?.finish()?;
+//! let mut gate = Gate::new(oracle, 1);
+//! let certificate = moreau::Certifier::start(&mut gate, &[0.001], &[1.0], claim, 0)?.finish(&mut gate)?;
 //! assert_eq!(certificate.verdict, Verdict::Certified);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
-use super::means::Draws;
+use super::means::Means;
 use super::{
-    Grade, Request, RequestError, StartCertificateError, Verdict, check_point, confidence, demand, rounded_up,
+    CertificateError, Claim, ClaimError, Grade, Verdict, check_point, confidence, demand, rounded_up,
 };
 use crate::draws::Role;
+use crate::gate::{Gate, Halt};
 use crate::kernels::{squared_distance, squared_norm, update_mean};
 use crate::moments::Moments;
-use crate::oracle::{Batch, Oracle, OracleError};
+use crate::oracle::{About, Answer, Batch, Charge, Draw, Oracle, OracleError, Request, Source};
 
-/// What is asked: is |grad phi_{1/lambda}(x)| at most the target?
+/// A claim to certify: |grad phi_{1/lambda}(x)| is at most the target.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct MoreauRequest {
+pub struct MoreauClaim {
     /// lambda, larger than rho.
     pub lambda: f64,
     /// rho: f + rho/2 |x|^2 is convex. Declared; no sample can bound it from above. L will do for a smooth f.
@@ -64,7 +68,7 @@ pub struct MoreauRequest {
     pub budget: Option<u128>,
 }
 
-/// The answer.
+/// The result of a Moreau certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct MoreauCertificate {
     /// How it ended.
@@ -128,13 +132,12 @@ impl MoreauCertificate {
 
 /// A Moreau certificate in the making.
 #[derive(Debug)]
-pub struct Certifier<'o> {
-    request: MoreauRequest,
-    averaged: Averaged<'o>,
+pub struct Certifier {
+    claim: MoreauClaim,
+    geometry: Arc<Geometry>,
     /// D at which the target is met.
-    reach: f64,
+    margin: f64,
     variance: Option<f64>,
-    seed: u64,
     attempt: u64,
     searched: u128,
 }
@@ -150,103 +153,92 @@ const MOST_EACH: f64 = 1e9;
 /// Of a budget, at most this share goes into the search.
 const SEARCH_SHARE: u128 = 4;
 
-impl<'o> Certifier<'o> {
+impl Certifier {
     /// Searches for the points near `x` that the certificate shall rest on. `start` is x0 of [`Grade::Growth`].
     pub fn start(
-        oracle: &'o dyn Oracle,
+        gate: &mut Gate,
         x: &[f64],
         start: &[f64],
-        request: MoreauRequest,
-        seed: u64,
+        claim: MoreauClaim,
         attempt: u64,
-    ) -> Result<Self, StartCertificateError> {
-        Self::start_watched(oracle, x, start, request, seed, attempt, || true)
-    }
-
-    /// The same, until `go_on`, which is asked after every step of the search, says no.
-    pub fn start_watched(
-        oracle: &'o dyn Oracle,
-        x: &[f64],
-        start: &[f64],
-        request: MoreauRequest,
-        seed: u64,
-        attempt: u64,
-        mut go_on: impl FnMut() -> bool,
-    ) -> Result<Self, StartCertificateError> {
-        request.check(oracle, x, start)?;
-        let request = MoreauRequest { points: request.affordable_points(), ..request };
-        let MoreauRequest { lambda, rho, target, points, .. } = request;
-        let draws = Draws { oracle, x, seed, role: Role::Search, attempt, samples_each: 1 };
-        let pilot = draws.moments(0..PILOT.min(request.affordable()))?;
+    ) -> Result<Self, CertificateError> {
+        claim.check(gate.about(), x, start)?;
+        let left = gate.budget().map(|_| gate.left());
+        let budget = [claim.budget, left].into_iter().flatten().min();
+        let claim = MoreauClaim { budget, ..claim };
+        let claim = MoreauClaim { points: claim.affordable_points(), ..claim };
+        let MoreauClaim { lambda, rho, target, points, .. } = claim;
+        let means = Means { x, role: Role::Search, attempt, samples_each: 1 };
+        let (pilot, spent) = means.moments(gate, 0..PILOT.min(claim.affordable()))?;
         let norm = squared_norm(&pilot.mean).sqrt();
-        let mut search = Search::plan(draws, &request, &pilot, norm);
-        let found = if search.n == 0 { vec![x.to_vec()] } else { search.points(norm, points, &mut go_on)? };
-        let searched = u128::from(search.samples);
-        let mut averaged = Averaged::new(oracle, x, found, lambda, rho);
-        let reach = target / lambda - squared_distance(x, &averaged.mean).sqrt();
-        averaged.scale = if reach > 0.0 { reach } else { target / lambda };
-        let variance = averaged.declared_variance(request.grade, start);
-        Ok(Self { request, averaged, reach, variance, seed, attempt, searched })
+        let mut search = Search::plan(x, attempt, &claim, &pilot, norm);
+        let found = if search.n == 0 { vec![x.to_vec()] } else { search.points(gate, norm, points)? };
+        let searched = spent + search.samples;
+        let mut geometry = Geometry::new(x, found, lambda, rho);
+        let margin = target / lambda - squared_distance(x, &geometry.mean).sqrt();
+        geometry.scale = if margin > 0.0 { margin } else { target / lambda };
+        let variance = geometry.declared_variance(claim.grade, start);
+        Ok(Self { claim, geometry: Arc::new(geometry), margin, variance, attempt, searched })
     }
 
-    /// Draws to the end.
-    pub fn finish(self) -> Result<MoreauCertificate, StartCertificateError> {
-        self.finish_watched(|| true)
-    }
-
-    /// Draws to the end, or until `go_on`, which is asked after every group of samples, says no: then as far as that
-    /// leads.
-    pub fn finish_watched(
-        self,
-        mut go_on: impl FnMut() -> bool,
-    ) -> Result<MoreauCertificate, StartCertificateError> {
-        let Self { request, averaged, reach, variance, seed, attempt, searched } = &self;
+    /// Draws to the end; or, if the gate is told to stop, as far as that leads.
+    pub fn finish(self, gate: &mut Gate) -> Result<MoreauCertificate, CertificateError> {
+        let Self { claim, geometry, margin, variance, attempt, searched } = self;
         let mut answer = MoreauCertificate {
             verdict: Verdict::NotReached,
             bound: None,
-            target: request.target,
-            delta: request.delta,
-            grade: request.grade,
-            variance: *variance,
-            lambda: request.lambda,
-            rho: request.rho,
-            points: averaged.points.len() as u64,
-            samples: *searched,
+            target: claim.target,
+            delta: claim.delta,
+            grade: claim.grade,
+            variance,
+            lambda: claim.lambda,
+            rho: claim.rho,
+            points: geometry.points.len() as u64,
+            samples: searched,
         };
-        if *reach <= 0.0 {
+        if margin <= 0.0 {
             return Ok(answer);
         }
-        let inner = Request {
-            target: averaged.norm_for(*reach),
-            delta: request.delta,
-            grade: averaged.grade(request.grade, *variance),
-            budget: request.budget.map(|budget| budget.saturating_sub(*searched) / u128::from(answer.points)),
+        let inner = Claim {
+            target: geometry.norm_for(margin),
+            delta: claim.delta,
+            grade: geometry.grade(claim.grade, variance),
+            budget: claim.budget.map(|budget| budget.saturating_sub(searched)),
             guess: None,
         };
-        let nowhere = vec![0.0; averaged.dim()];
-        let mut certifier = super::Certifier::start(averaged, &nowhere, inner, *seed, *attempt)?;
-        let certificate = loop {
-            match certifier.advance()? {
-                Some(certificate) => break certificate,
-                None if !go_on() => break certifier.answer(Verdict::OutOfBudget),
-                None => {}
-            }
-        };
+        let mut averaged = gate.wrap(|oracle| Arc::new(Averaged::new(oracle, Arc::clone(&geometry))));
+        let certificate = certify(&mut averaged, inner, attempt);
+        gate.merge(&averaged);
+        let certificate = certificate?;
         answer.verdict = match certificate.verdict {
             // Only the bound is above.
             Verdict::Above => Verdict::NotReached,
             other => other,
         };
-        answer.bound = certificate.bound.map(|norm| averaged.moreau_bound(norm));
-        answer.samples += certificate.samples * u128::from(answer.points);
+        answer.bound = certificate.bound.map(|norm| geometry.moreau_bound(norm));
+        answer.samples += certificate.samples;
         Ok(answer)
     }
 }
 
-impl MoreauRequest {
-    fn check(&self, oracle: &dyn Oracle, x: &[f64], start: &[f64]) -> Result<(), RequestError> {
-        check_point(oracle, x)?;
-        check_point(oracle, start)?;
+/// Certifies the vector (mean G, C/r), which does not depend on a point.
+fn certify(gate: &mut Gate, claim: Claim, attempt: u64) -> Result<super::Certificate, CertificateError> {
+    let nowhere = vec![0.0; gate.about().dim];
+    let mut certifier = super::Certifier::start(gate, &nowhere, claim, attempt)?;
+    loop {
+        match certifier.advance(gate) {
+            Ok(Some(certificate)) => return Ok(certificate),
+            Ok(None) => {}
+            Err(Halt::Interrupted) => return Ok(certifier.answer(Verdict::Interrupted)),
+            Err(halt) => return Err(halt.into()),
+        }
+    }
+}
+
+impl MoreauClaim {
+    fn check(&self, about: &About, x: &[f64], start: &[f64]) -> Result<(), ClaimError> {
+        check_point(about, x)?;
+        check_point(about, start)?;
         let Self { lambda, rho, target, delta, grade, points, .. } = *self;
         demand("rho", "finite, at least 0", rho, rho >= 0.0 && rho.is_finite())?;
         demand("lambda", "finite and larger than rho", lambda, lambda > rho && lambda.is_finite())?;
@@ -255,8 +247,8 @@ impl MoreauRequest {
         demand("points", "from 1 to 4096", points as f64, (1..=4096).contains(&points))?;
         grade.at_distance(0.0).check()?;
         match grade {
-            Grade::Approximate => Err(RequestError::NoCertificate),
-            Grade::Exact if oracle.full_pass().is_none() => Err(RequestError::NotExact),
+            Grade::Approximate => Err(ClaimError::NoCertificate),
+            Grade::Exact if about.source == Source::Stream => Err(ClaimError::NotExact),
             _ => Ok(()),
         }
     }
@@ -264,7 +256,7 @@ impl MoreauRequest {
     /// As many points as a budget allows: below a least number of samples at each there is no bound at all.
     fn affordable_points(&self) -> u64 {
         let Self { target, delta, grade, points, budget, .. } = *self;
-        let least = Request { target, delta, grade, budget: None, guess: None }.wanted_samples(0.0);
+        let least = Claim { target, delta, grade, budget: None, guess: None }.wanted_samples(0.0);
         let left = budget.map_or(f64::INFINITY, |budget| (budget - budget / SEARCH_SHARE) as f64);
         points.min((left / least) as u64).max(1)
     }
@@ -277,19 +269,20 @@ impl MoreauRequest {
 /// Epochs of normalised stochastic gradient steps on F, each from the mean of the last with half its reach: they need
 /// to know neither how smooth F is nor how steep.
 struct Search<'a> {
-    draws: Draws<'a>,
+    x: &'a [f64],
+    attempt: u64,
     lambda: f64,
     mu: f64,
     epochs: u32,
     steps: u64,
     /// Samples of a step.
     n: u64,
-    samples: u64,
+    samples: u128,
 }
 
 impl<'a> Search<'a> {
-    fn plan(draws: Draws<'a>, request: &MoreauRequest, pilot: &Moments, norm: f64) -> Self {
-        let MoreauRequest { lambda, rho, target, points, budget, .. } = *request;
+    fn plan(x: &'a [f64], attempt: u64, claim: &MoreauClaim, pilot: &Moments, norm: f64) -> Self {
+        let MoreauClaim { lambda, rho, target, points, budget, .. } = *claim;
         let mu = lambda - rho;
         let steps = points.max(LEAST_STEPS);
         let epochs = (4.0 * norm * lambda / (mu * target)).log2().ceil().clamp(1.0, MOST_EPOCHS) as u32;
@@ -300,23 +293,18 @@ impl<'a> Search<'a> {
         let affordable = budget.map_or(u128::MAX, |budget| budget / SEARCH_SHARE / all_steps);
         let n =
             (needed.ceil().clamp(1.0, MOST_EACH) as u64).min(u64::try_from(affordable).unwrap_or(u64::MAX));
-        Self { draws, lambda, mu, epochs, steps, n, samples: pilot.count }
+        Self { x, attempt, lambda, mu, epochs, steps, n, samples: 0 }
     }
 
     /// The last `count` iterates of the last epoch, or the mean of the epoch if only one point is wanted. `norm` is
     /// about |grad f(x)|: the minimiser of F is at most norm/mu away.
-    fn points(
-        &mut self,
-        norm: f64,
-        count: u64,
-        go_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Vec<Vec<f64>>, StartCertificateError> {
-        let mut mean = self.draws.x.to_vec();
+    fn points(&mut self, gate: &mut Gate, norm: f64, count: u64) -> Result<Vec<Vec<f64>>, Halt> {
+        let mut mean = self.x.to_vec();
         let mut kept = Vec::new();
         for epoch in 0..self.epochs {
             let reach = norm / self.mu * 0.5f64.powi(epoch as i32);
             let kept_here = if epoch + 1 == self.epochs { count } else { 1 };
-            (mean, kept) = self.epoch(epoch, mean, reach, kept_here, go_on)?;
+            (mean, kept) = self.epoch(gate, epoch, mean, reach, kept_here)?;
         }
         Ok(if count == 1 { vec![mean] } else { kept })
     }
@@ -324,13 +312,13 @@ impl<'a> Search<'a> {
     /// The mean of the epoch's iterates, and the last `count` of them.
     fn epoch(
         &mut self,
+        gate: &mut Gate,
         epoch: u32,
         from: Vec<f64>,
         reach: f64,
         count: u64,
-        go_on: &mut dyn FnMut() -> bool,
-    ) -> Result<(Vec<f64>, Vec<Vec<f64>>), StartCertificateError> {
-        let Self { draws: Draws { oracle, x, seed, role, attempt, .. }, lambda, steps, n, .. } = *self;
+    ) -> Result<(Vec<f64>, Vec<Vec<f64>>), Halt> {
+        let Self { x, attempt, lambda, steps, n, .. } = *self;
         let (mut y, mut mean) = (from.clone(), from);
         let (mut g, mut squares) = (vec![0.0; y.len()], 0.0);
         let mut kept = Vec::new();
@@ -340,30 +328,27 @@ impl<'a> Search<'a> {
             }
             update_mean(&mut mean, &y, t + 1);
             // Beyond the pilot's numbers.
-            let number = u64::from(epoch + 1) << 32 | t;
-            oracle.sum(&y, &Batch { seed, role, step: attempt << 40 | number, n }, &mut g)?;
+            let step = attempt << 40 | u64::from(epoch + 1) << 32 | t;
+            let batch = gate.batch(Role::Search, step, n);
+            self.samples += gate.ask(Request::sums(batch, &[&y]), &mut Answer::new(&mut g))?.samples;
             for ((g, y), x) in g.iter_mut().zip(&y).zip(x) {
                 *g = *g / n as f64 + lambda * (y - x);
             }
             squares += squared_norm(&g);
             if !squares.is_finite() {
-                return Err(OracleError::new("its answer near the point is not finite").into());
-            }
-            if !go_on() {
-                return Err(StartCertificateError::Interrupted);
+                return Err(Halt::NotFinite { role: Role::Search, step });
             }
             // The first step is as long as the epoch's reach, the later ones are as long as they are wide.
             let eta = if squares > 0.0 { reach / squares.sqrt() } else { 0.0 };
             y.iter_mut().zip(&g).for_each(|(y, g)| *y -= eta * g);
-            self.samples += n;
         }
         Ok((mean, kept))
     }
 }
 
-/// An oracle for the vector (mean G, C/r): one of its samples is one of f's at each of the points.
-struct Averaged<'o> {
-    oracle: &'o dyn Oracle,
+/// The points that a certificate rests on, and what follows from the vector (mean G, C/r).
+#[derive(Debug)]
+struct Geometry {
     points: Vec<Vec<f64>>,
     /// ybar.
     mean: Vec<f64>,
@@ -378,8 +363,8 @@ struct Averaged<'o> {
     scale: f64,
 }
 
-impl<'o> Averaged<'o> {
-    fn new(oracle: &'o dyn Oracle, x: &[f64], points: Vec<Vec<f64>>, lambda: f64, rho: f64) -> Self {
+impl Geometry {
+    fn new(x: &[f64], points: Vec<Vec<f64>>, lambda: f64, rho: f64) -> Self {
         let mut mean = vec![0.0; x.len()];
         for (t, point) in points.iter().enumerate() {
             update_mean(&mut mean, point, t as u64 + 1);
@@ -388,7 +373,7 @@ impl<'o> Averaged<'o> {
             points.iter().map(|y| squared_distance(y, &mean)).sum::<f64>() / points.len().max(1) as f64;
         let pull = mean.iter().zip(x).map(|(mean, x)| lambda * (mean - x)).collect();
         let distance = squared_distance(x, &mean).sqrt();
-        Self { oracle, points, mean, pull, distance, spread, lambda, rho, scale: 1.0 }
+        Self { points, mean, pull, distance, spread, lambda, rho, scale: 1.0 }
     }
 
     fn mu(&self) -> f64 {
@@ -446,23 +431,6 @@ impl<'o> Averaged<'o> {
         self.lambda * (self.distance + d)
     }
 
-    /// The vector, n times, from what `ask` says of f at each point.
-    fn fill(
-        &self,
-        n: f64,
-        out: &mut [f64],
-        ask: impl Fn(usize, &[f64], &mut [f64]) -> Result<(), OracleError>,
-    ) -> Result<(), OracleError> {
-        out.fill(0.0);
-        let mut g = vec![0.0; self.pull.len()];
-        for (t, y) in self.points.iter().enumerate() {
-            ask(t, y, &mut g)?;
-            self.add(t, &g, out);
-        }
-        self.add_known(n, out);
-        Ok(())
-    }
-
     /// Adds what is known without a sample: the pull, and (rho S)/r, since mean <lambda (y_t - x), y_t - ybar> = lambda S.
     fn add_known(&self, n: f64, out: &mut [f64]) {
         out.iter_mut().zip(&self.pull).for_each(|(out, pull)| *out += n * pull);
@@ -482,41 +450,78 @@ impl<'o> Averaged<'o> {
     }
 }
 
-impl Oracle for Averaged<'_> {
-    fn dim(&self) -> usize {
-        self.pull.len() + usize::from(self.has_last())
+/// An oracle for the vector (mean G, C/r): one of its samples is one of f's at each of the points.
+struct Averaged {
+    oracle: Arc<dyn Oracle>,
+    geometry: Arc<Geometry>,
+    about: About,
+}
+
+impl Averaged {
+    fn new(oracle: Arc<dyn Oracle>, geometry: Arc<Geometry>) -> Self {
+        let points = geometry.points.len();
+        let inner = oracle.about();
+        let about = About {
+            dim: inner.dim + usize::from(geometry.has_last()),
+            identity: format!("{points} points of {}", inner.identity),
+            source: match inner.source {
+                Source::Table { rows } => Source::Table { rows: rows * points as u64 },
+                other => other,
+            },
+            losses: false,
+            shared: false,
+        };
+        Self { oracle, geometry, about }
     }
 
-    fn sum(&self, _x: &[f64], batch: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
-        let points = self.points.len() as u64;
-        self.fill(batch.n as f64, out, |t, y, g| {
-            // Fresh samples at every point.
-            let step = batch.step.wrapping_mul(points).wrapping_add(t as u64);
-            self.oracle.sum(y, &Batch { step, ..*batch }, g)
-        })
-    }
-
-    fn sum_difference(
-        &self,
-        _x: &[f64],
-        _y: &[f64],
-        _batch: &Batch,
-        _out: &mut [f64],
-    ) -> Result<(), OracleError> {
-        Err(OracleError::new("the points of a certificate are fixed: there are no differences"))
-    }
-
-    fn full_pass(&self) -> Option<u64> {
-        self.oracle.full_pass()
-    }
-
-    fn exact_gradient(&self, _x: &[f64], out: &mut [f64]) -> Result<(), OracleError> {
-        self.fill(1.0, out, |_, y, g| self.oracle.exact_gradient(y, g))
+    /// The question to f's oracle at point number `t`: fresh samples at every point.
+    fn draw(&self, draw: &Draw, t: usize) -> Draw {
+        match draw {
+            Draw::Batch(batch) => {
+                let points = self.geometry.points.len() as u64;
+                let step = batch.step.wrapping_mul(points).wrapping_add(t as u64);
+                Draw::Batch(Batch { step, ..batch.clone() })
+            }
+            everything @ Draw::Everything(_) => everything.clone(),
+        }
     }
 }
 
-impl std::fmt::Debug for Averaged<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} points of {}", self.points.len(), self.oracle.identity())
+impl Oracle for Averaged {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn price(&self, request: &Request<'_>) -> Charge {
+        let points = self.geometry.points.len() as u128;
+        let Charge { samples, evaluations, exact } = self.oracle.price(request);
+        Charge { samples: samples * points, evaluations: evaluations * points, exact }
+    }
+
+    fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
+        let n = match &request.draw {
+            Draw::Batch(batch) => batch.count() as f64,
+            Draw::Everything(_) => 1.0,
+        };
+        let mut total = Charge { exact: true, ..Charge::default() };
+        let out = &mut *answer.gradients;
+        out.fill(0.0);
+        let mut g = vec![0.0; self.geometry.pull.len()];
+        for (t, y) in self.geometry.points.iter().enumerate() {
+            let points: &[&[f64]] = &[y];
+            let request = Request {
+                draw: self.draw(&request.draw, t),
+                stop: request.stop,
+                ..Request::everything(Role::Search, points)
+            };
+            let Charge { samples, evaluations, exact } =
+                self.oracle.answer(&request, &mut Answer::new(&mut g))?;
+            total.samples += samples;
+            total.evaluations += evaluations;
+            total.exact &= exact;
+            self.geometry.add(t, &g, out);
+        }
+        self.geometry.add_known(n, out);
+        Ok(total)
     }
 }

@@ -1,11 +1,15 @@
 //! The sequential certificate: draw, shrink, bound, look again.
 
-use super::means::Draws;
-use super::{Certificate, Grade, Named, Request, RequestError, StartCertificateError, Verdict};
+use serde::{Deserialize, Serialize};
+
+use super::means::Means;
+use super::{Certificate, CertificateError, Claim, ClaimError, Grade, Verdict};
+use crate::checkpoint::CheckpointError;
 use crate::draws::Role;
+use crate::gate::{Gate, Halt};
 use crate::kernels::squared_norm;
 use crate::moments::Moments;
-use crate::oracle::{Oracle, OracleError};
+use crate::oracle::{Request, Source};
 
 /// Sub-batches of the first track: s^2 v = 2 log(1/delta)/k must be below 1/100, and the more there are the
 /// sharper the variance is known.
@@ -22,15 +26,16 @@ const PILOT: u64 = 256;
 pub(crate) const UNSURE: f64 = 1.2;
 
 /// A certificate in the making: a step is a group of sub-batches.
-#[derive(Debug)]
-pub struct Certifier<'o> {
-    oracle: Named<'o>,
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Certifier {
+    #[serde(skip)]
     x: Vec<f64>,
-    request: Request,
-    seed: u64,
+    claim: Claim,
     attempt: u64,
     /// m: samples of a sub-batch.
     samples_each: u64,
+    /// What one sample costs: more than one where a sample is made of several.
+    price: u128,
     tracks: Vec<Track>,
     moments: Moments,
     /// The next look at the variance: its number, and the count of sub-batches it waits for.
@@ -40,11 +45,13 @@ pub struct Certifier<'o> {
     samples: u128,
     /// What it would draw if its budget allowed it.
     wanted: u128,
+    /// The rows that it passed over, if it did.
+    rows: Option<u64>,
     bound: Option<f64>,
 }
 
 /// One value of s with its running sum.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Track {
     /// s: the scale of the shrinking.
     scale: f64,
@@ -53,93 +60,93 @@ struct Track {
     /// The number of sub-batches that s is best for.
     planned: f64,
     /// The sum of c(X).
+    #[serde(skip)]
     sum: Vec<f64>,
 }
 
-impl<'o> Certifier<'o> {
+impl Certifier {
     /// Plans a certificate of the point x. `attempt` tells apart the certificates of one run: each has samples of its
     /// own. Unless the variance is declared or guessed, a pilot of 256 samples plans it.
     ///
     /// An oracle over a finite table is passed over once, and the answer is exact, if the samples would be as many as
     /// its rows.
-    pub fn start(
-        oracle: &'o dyn Oracle,
-        x: &[f64],
-        request: Request,
-        seed: u64,
-        attempt: u64,
-    ) -> Result<Self, StartCertificateError> {
-        request.check(oracle, x)?;
-        let guess = request.guess.and_then(|guess| guess.variance);
-        let pilot = match request.grade {
-            Grade::Kurtosis(_) | Grade::Approximate if guess.is_none() => PILOT.min(request.affordable()),
-            _ => 0,
-        };
+    pub fn start(gate: &mut Gate, x: &[f64], claim: Claim, attempt: u64) -> Result<Self, CertificateError> {
+        claim.check(gate.about(), x)?;
+        let guess = claim.guess.and_then(|guess| guess.variance);
+        let price = gate.price(&Request::sums(gate.batch(Role::Certificate, 0, 1), &[x])).samples.max(1);
         let mut certifier = Self {
-            oracle: Named(oracle),
             x: x.to_vec(),
-            request,
-            seed,
+            claim,
             attempt,
             samples_each: 1,
+            price,
             tracks: Vec::new(),
             moments: Moments::new(x.len()),
             variance_look: (0, 0),
             variance: None,
-            samples: u128::from(pilot),
+            samples: 0,
             wanted: 0,
+            rows: None,
             bound: None,
         };
-        let variance = match (request.grade.declared_variance(), guess) {
+        let variance = match (claim.grade.declared_variance(), guess) {
             (Some(declared), _) => declared,
             (None, Some(guess)) => UNSURE * guess,
-            (None, None) => UNSURE * certifier.draws(Role::Pilot, 1).moments(0..pilot)?.variance(),
+            (None, None) if claim.grade == Grade::Exact => 0.0,
+            (None, None) => {
+                let pilot = PILOT.min(certifier.left(gate));
+                let (moments, samples) = certifier.means(Role::Pilot, 1).moments(gate, 0..pilot)?;
+                certifier.samples += samples;
+                UNSURE * moments.variance()
+            }
         };
-        certifier.plan(variance, request.samples_for(variance));
+        certifier.plan(variance, claim.samples_for(variance));
         certifier.wanted = certifier.planned_samples();
-        let rows = oracle.full_pass().unwrap_or(0);
-        let pass = rows > 0 && u128::from(rows) <= certifier.wanted && rows <= certifier.left();
-        if pass || request.grade == Grade::Exact {
-            certifier.request.grade = Grade::Exact;
+        let rows = gate.about().full_pass().unwrap_or(0);
+        let affordable = certifier.allowed(gate);
+        let pass = rows > 0 && u128::from(rows) <= certifier.wanted && u128::from(rows) <= affordable;
+        if pass || claim.grade == Grade::Exact {
+            certifier.claim.grade = Grade::Exact;
             certifier.wanted = u128::from(rows);
-        } else if request.budget.is_some_and(|budget| budget < certifier.wanted) {
+        } else if affordable < certifier.wanted - certifier.samples {
             // The best bound that can be had.
-            certifier.plan(variance, certifier.left() as f64);
+            let left = certifier.left(gate);
+            certifier.plan(variance, left as f64);
         } else if certifier.wanted as f64 > MOST_SAMPLES {
-            let planned = request.wanted_samples(variance).min(f64::MAX);
-            return Err(RequestError::TooMany { planned }.into());
+            let planned = claim.wanted_samples(variance).min(f64::MAX);
+            return Err(ClaimError::TooMany { planned }.into());
         }
         Ok(certifier)
     }
 
     /// Draws to the end.
-    pub fn finish(mut self) -> Result<Certificate, OracleError> {
+    pub fn finish(mut self, gate: &mut Gate) -> Result<Certificate, Halt> {
         loop {
-            if let Some(certificate) = self.advance()? {
+            if let Some(certificate) = self.advance(gate)? {
                 return Ok(certificate);
             }
         }
     }
 
-    /// Draws one group of sub-batches; the answer when there is one.
-    pub fn advance(&mut self) -> Result<Option<Certificate>, OracleError> {
-        if self.request.grade == Grade::Exact {
-            return self.pass_over_all().map(Some);
+    /// Draws one group of sub-batches; the answer when there is one. After a halt it stands where it stood.
+    pub fn advance(&mut self, gate: &mut Gate) -> Result<Option<Certificate>, Halt> {
+        if self.claim.grade == Grade::Exact {
+            return self.pass_over_all(gate).map(Some);
         }
-        let group = self.group().min(self.left() / self.samples_each);
+        let group = self.group().min(self.left(gate) / self.samples_each);
         if group == 0 {
             return Ok(Some(self.answer(Verdict::OutOfBudget)));
         }
         if self.moments.count as f64 >= 2.0 * self.tracks.last().map_or(0.0, |t| t.planned) {
             return Ok(Some(self.answer(Verdict::NotReached)));
         }
-        self.draw(group)?;
+        self.draw(gate, group)?;
         self.look_at_variance();
         if let Some(bound) = self.bound_now() {
             self.bound = Some(self.bound.map_or(bound, |best| best.min(bound)));
         }
-        if self.bound.is_some_and(|bound| bound <= self.request.target) {
-            let approximate = self.request.grade == Grade::Approximate;
+        if self.bound.is_some_and(|bound| bound <= self.claim.target) {
+            let approximate = self.claim.grade == Grade::Approximate;
             let verdict = if approximate { Verdict::Likely } else { Verdict::Certified };
             return Ok(Some(self.answer(verdict)));
         }
@@ -148,14 +155,16 @@ impl<'o> Certifier<'o> {
 
     /// The answer, were it given now.
     pub fn answer(&self, verdict: Verdict) -> Certificate {
-        let Request { target, delta, grade, .. } = self.request;
-        Certificate { verdict, bound: self.bound, target, delta, grade, samples: self.samples }
+        let Claim { target, delta, grade, .. } = self.claim;
+        let Self { bound, samples, rows, .. } = *self;
+        Certificate { verdict, bound, target, delta, grade, samples, rows }
     }
 
     /// The samples that it will draw if the gradient is as small as the plan supposes.
     pub fn planned_samples(&self) -> u128 {
         let sub_batches = self.tracks.first().map_or(0.0, |track| track.planned);
-        self.samples.saturating_add((sub_batches * self.samples_each as f64) as u128)
+        let planned = (sub_batches * self.samples_each as f64) as u128;
+        self.samples.saturating_add(planned.saturating_mul(self.price))
     }
 
     /// The same, whatever the budget; the rows, if it will pass over all.
@@ -164,15 +173,37 @@ impl<'o> Certifier<'o> {
     }
 
     /// Lets it draw at most so many times the samples that it wants, if it could draw more.
-    pub(crate) fn be_patient(&mut self, times: u128) {
+    pub(crate) fn limit_to(&mut self, times: u128) {
         let most = self.wanted.saturating_mul(times);
-        self.request.budget = Some(self.request.budget.map_or(most, |budget| budget.min(most)));
+        self.claim.budget = Some(self.claim.budget.map_or(most, |budget| budget.min(most)));
+    }
+
+    /// The vectors, in the order in which a checkpoint stores them.
+    pub(crate) fn vectors(&self) -> impl Iterator<Item = &[f64]> {
+        [&self.x, &self.moments.mean].into_iter().chain(self.tracks.iter().map(|t| &t.sum)).map(Vec::as_slice)
+    }
+
+    /// Takes back the vectors of a checkpoint.
+    pub(crate) fn restore(&mut self, vectors: Vec<Vec<f64>>, dim: usize) -> Result<(), CheckpointError> {
+        let Self { x, moments, tracks, .. } = self;
+        let mine: Vec<&mut Vec<f64>> =
+            [x, &mut moments.mean].into_iter().chain(tracks.iter_mut().map(|t| &mut t.sum)).collect();
+        if mine.len() != vectors.len() || vectors.iter().any(|v| v.len() != dim) {
+            return Err(CheckpointError::damaged("the vectors of its certificate do not fit the problem"));
+        }
+        mine.into_iter().zip(vectors).for_each(|(mine, vector)| *mine = vector);
+        Ok(())
+    }
+
+    /// What may still be charged.
+    fn allowed(&self, gate: &Gate) -> u128 {
+        let own = self.claim.budget.map_or(u128::MAX, |budget| budget.saturating_sub(self.samples));
+        own.min(gate.left())
     }
 
     /// Samples that may still be drawn, as far as they can be counted.
-    fn left(&self) -> u64 {
-        let left = self.request.budget.map_or(u128::MAX, |budget| budget.saturating_sub(self.samples));
-        u64::try_from(left).unwrap_or(u64::MAX)
+    fn left(&self, gate: &Gate) -> u64 {
+        u64::try_from(self.allowed(gate) / self.price).unwrap_or(u64::MAX)
     }
 
     /// Sub-batches drawn between two looks: enough to keep threads busy, few enough to stop in time.
@@ -181,37 +212,36 @@ impl<'o> Certifier<'o> {
         (1_000_000 / numbers_each.max(1)).clamp(1, 32)
     }
 
-    fn pass_over_all(&mut self) -> Result<Certificate, OracleError> {
-        let rows = self.oracle.0.full_pass().unwrap_or(0);
-        if rows > self.left() {
+    fn pass_over_all(&mut self, gate: &mut Gate) -> Result<Certificate, Halt> {
+        let rows = gate.about().full_pass().unwrap_or(0);
+        if u128::from(rows) > self.allowed(gate) {
             return Ok(self.answer(Verdict::OutOfBudget));
         }
         let mut gradient = vec![0.0; self.x.len()];
-        self.oracle.0.exact_gradient(&self.x, &mut gradient)?;
-        self.samples += u128::from(rows);
+        self.samples += gate.exact(Role::Certificate, &self.x, &mut gradient)?.samples;
+        self.rows = match gate.about().source {
+            Source::Table { rows } => Some(rows),
+            Source::Stream | Source::Formula => None,
+        };
         let norm = squared_norm(&gradient).sqrt();
-        if !norm.is_finite() {
-            return Err(OracleError::new("its gradient at the point is not finite"));
-        }
         self.bound = Some(norm);
-        Ok(self.answer(if norm <= self.request.target { Verdict::Certified } else { Verdict::Above }))
+        Ok(self.answer(if norm <= self.claim.target { Verdict::Certified } else { Verdict::Above }))
     }
 
-    fn draws(&self, role: Role, samples_each: u64) -> Draws<'_> {
-        let (seed, attempt) = (self.seed, self.attempt);
-        Draws { oracle: self.oracle.0, x: &self.x, seed, role, attempt, samples_each }
+    fn means(&self, role: Role, samples_each: u64) -> Means<'_> {
+        Means { x: &self.x, role, attempt: self.attempt, samples_each }
     }
 
     /// Chooses m and the tracks for a variance V of one sample and so many samples.
     fn plan(&mut self, variance: f64, samples: f64) {
-        let target = self.request.target;
-        let (samples_each, planned) = self.request.shape(samples);
+        let target = self.claim.target;
+        let (samples_each, planned) = self.claim.shape(samples);
         self.samples_each = samples_each;
         let v = variance / samples_each as f64;
-        self.variance = self.request.grade.declared_variance().map(|_| v);
+        self.variance = self.claim.grade.declared_variance().map(|_| v);
         self.tracks = (0..TRACKS)
             .map(|i| {
-                let log = self.request.log_of(i as i32);
+                let log = self.claim.log_of(i as i32);
                 let planned = planned * 4f64.powi(i as i32);
                 let spread = v + target * target;
                 Track {
@@ -226,10 +256,11 @@ impl<'o> Certifier<'o> {
     }
 
     /// Draws `group` sub-batch means, in parallel, and adds them in their order.
-    fn draw(&mut self, group: u64) -> Result<(), OracleError> {
+    fn draw(&mut self, gate: &mut Gate, group: u64) -> Result<(), Halt> {
         let first = self.moments.count;
-        let means = self.draws(Role::Certificate, self.samples_each).means(first..first + group)?;
-        self.samples += u128::from(group) * u128::from(self.samples_each);
+        let means = self.means(Role::Certificate, self.samples_each);
+        let (means, samples) = means.draw(gate, first..first + group)?;
+        self.samples += samples;
         for mean in &means {
             self.moments.add(mean);
             let norm = squared_norm(mean).sqrt();
@@ -243,7 +274,7 @@ impl<'o> Certifier<'o> {
 
     /// The smallest bound that the tracks give now.
     fn bound_now(&self) -> Option<f64> {
-        let bounds = self.tracks.iter().filter_map(|track| match self.request.grade {
+        let bounds = self.tracks.iter().filter_map(|track| match self.claim.grade {
             Grade::Approximate => self.approximate_bound(track),
             _ => self.bound_of(track, self.variance?),
         });
@@ -263,13 +294,13 @@ impl<'o> Certifier<'o> {
 
     /// Bounds v from the scatter of the sub-batch means, at counts that double.
     fn look_at_variance(&mut self) {
-        let (Grade::Kurtosis(kappa), (j, due)) = (self.request.grade, self.variance_look) else { return };
+        let (Grade::Kurtosis(kappa), (j, due)) = (self.claim.grade, self.variance_look) else { return };
         let count = self.moments.count;
         if count < due.max(2) {
             return;
         }
         self.variance_look = (j + 1, 2 * count);
-        let log = self.request.log_of_variance_look(j);
+        let log = self.claim.log_of_variance_look(j);
         let t = ((kurtosis_of_mean(kappa, self.samples_each) + 3.0) * log / (count / 2) as f64).sqrt();
         if t < 1.0 {
             let bound = self.moments.variance() / (1.0 - t);
@@ -292,18 +323,18 @@ impl<'o> Certifier<'o> {
     fn looks_above(&self) -> bool {
         let k = self.moments.count as f64;
         // Before a rare event has happened the scatter is all but zero: what is known of the variance counts too.
-        let error2 = match (self.request.grade, self.variance) {
+        let error2 = match (self.claim.grade, self.variance) {
             (Grade::Approximate, _) => self.moments.error2(),
             (_, Some(v)) => self.moments.error2().max(v / k),
             (_, None) => return false,
         };
         let norm = self.moments.squared_mean().max(0.0).sqrt();
         self.tracks.first().is_some_and(|track| k >= 20.0 * track.log)
-            && norm > self.request.target + 4.0 * error2.sqrt()
+            && norm > self.claim.target + 4.0 * error2.sqrt()
     }
 }
 
-impl Request {
+impl Claim {
     /// log(1/delta) for the mean, with the share of delta that a track has.
     fn log_of(&self, track: i32) -> f64 {
         let mean_share = match self.grade {

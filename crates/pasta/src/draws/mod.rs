@@ -17,9 +17,11 @@ pub use philox::philox4x64;
 
 use rand_core::{Infallible, TryRng, utils};
 use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
 
 /// What a draw is for. Draws of different roles never share a stream. The numbers are part of the stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Role {
     /// Samples of a large (fresh) batch.
@@ -42,6 +44,32 @@ pub enum Role {
     Look = 9,
     /// Samples of the search for the points on which a Moreau certificate rests.
     Search = 10,
+    /// The runs from which a forecast is made. They have seeds of their own; under this role they are counted.
+    Forecast = 11,
+}
+
+impl Role {
+    /// Every role, in the order of the numbers.
+    pub const ALL: [Self; 11] = [
+        Self::Large,
+        Self::Small,
+        Self::Coin,
+        Self::Output,
+        Self::Setup,
+        Self::Certificate,
+        Self::Pilot,
+        Self::Calibration,
+        Self::Look,
+        Self::Search,
+        Self::Forecast,
+    ];
+}
+
+/// The seed of a run within a run: a pure function of the outer seed, what it is for, and its number. Neighbouring seeds
+/// and numbers give unrelated seeds, so that no two runs share samples.
+pub fn derived_seed(seed: u64, role: Role, number: u64) -> u64 {
+    // A part of the address that no batch uses.
+    Address { seed, role, step: number, sample: Address::WHOLE_BATCH }.part(u64::MAX).word()
 }
 
 /// The name of a stream.
@@ -64,9 +92,15 @@ impl Address {
     /// The stream with this name, from its beginning.
     #[inline]
     pub fn stream(self) -> Stream {
+        self.part(0)
+    }
+
+    /// One of the 2^64 streams that share this address; the first is [`stream`](Self::stream).
+    #[inline]
+    pub(crate) fn part(self, part: u64) -> Stream {
         Stream {
             key: [self.seed, self.role as u64],
-            counter: [0, self.sample, self.step, 0],
+            counter: [0, self.sample, self.step, part],
             block: [0; 4],
             used: 4,
         }

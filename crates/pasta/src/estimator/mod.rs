@@ -1,7 +1,7 @@
 //! Estimators: how samples become g_t.
 //!
 //! Each first says what it will ask (a pure function of the state, because the coin has an address) and then
-//! asks. That makes the cost of a step known before a single sample is drawn: a hard budget needs it.
+//! asks.
 
 mod page;
 mod storm;
@@ -9,30 +9,10 @@ mod storm;
 use serde::{Deserialize, Serialize};
 
 use crate::draws::Role;
+use crate::gate::{Gate, Halt};
 use crate::kernels::Blend;
-use crate::oracle::{Batch, Oracle, OracleError};
-use crate::schedule::Sequence;
-
-/// The estimators of Algorithm 1.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Estimator {
-    /// g_t is the mean of N_t fresh samples at x_t.
-    Minibatch,
-    /// PAGE: with probability p_t a fresh mean of N_t samples, otherwise g_{t-1} plus the mean difference
-    /// between x_t and x_{t-1} over `small` samples, the same samples at both points.
-    Page {
-        /// p_t: probability of a fresh batch.
-        refresh: Sequence,
-        /// b: samples of a correction.
-        small: u64,
-    },
-    /// STORM: g_t = m(x_t) + (1 - a_t)(g_{t-1} - m(x_{t-1})), m the mean over the same N_t samples at both points.
-    Storm {
-        /// a_t: weight of the fresh mean.
-        momentum: Sequence,
-    },
-}
+use crate::oracle::{Answer, Request};
+use crate::schedule::Estimator;
 
 /// What a step asks of the oracle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,33 +33,17 @@ pub enum Kind {
     Correction,
 }
 
-impl Ask {
-    /// At how many points each sample is evaluated.
-    #[inline]
-    pub fn points(self) -> u32 {
-        match self.kind {
-            Kind::Fresh => 1,
-            Kind::Correction => 2,
-        }
-    }
-}
-
 /// Where a step stands: all that an estimator may look at besides the oracle.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Moment<'a> {
-    pub(crate) seed: u64,
+pub(crate) struct Place<'a> {
     /// The step of the run, which is the address of its draws.
     pub(crate) step: u64,
     /// The step of the epoch.
     pub(crate) t: u64,
     pub(crate) x: &'a [f64],
     pub(crate) x_prev: &'a [f64],
-}
-
-impl Moment<'_> {
-    fn batch(&self, role: Role, n: u64) -> Batch {
-        Batch { seed: self.seed, role, step: self.step, n }
-    }
+    /// Both are zero from this coordinate on.
+    pub(crate) active: usize,
 }
 
 impl Estimator {
@@ -98,37 +62,39 @@ impl Estimator {
         }
     }
 
-    /// Does what `ask` says. Afterwards `blend` applied to `g` is g_t.
+    /// Does what `ask` says. Afterwards `blend` applied to the first so many coordinates of `g` is g_t, which is zero beyond.
     #[inline]
     pub(crate) fn estimate<'s>(
         &self,
         ask: Ask,
-        oracle: &dyn Oracle,
-        at: Moment<'_>,
+        gate: &mut Gate,
+        at: Place<'_>,
         g: &mut [f64],
-        scratch: &'s mut Scratch,
-    ) -> Result<Blend<'s>, OracleError> {
+        scratch: &'s mut Vec<f64>,
+    ) -> Result<(Blend<'s>, usize), Halt> {
         let n = ask.n as f64;
         match (ask.kind, self) {
             (Kind::Fresh, _) => {
-                oracle.sum(at.x, &at.batch(Role::Large, ask.n), g)?;
-                Ok(Blend::Divide(n))
+                let support = sum(gate, at, ask.n, g)?;
+                Ok((Blend::Divide(n), support))
             }
             (Kind::Correction, Self::Storm { momentum }) => {
-                storm::correct(momentum.at(at.t), ask.n, oracle, at, g, scratch)?;
-                Ok(Blend::Ready)
+                let support = storm::correct(momentum.at(at.t), ask.n, gate, at, g, scratch)?;
+                Ok((Blend::Ready, support))
             }
             (Kind::Correction, _) => {
-                let sum = page::correction(ask.n, oracle, at, scratch)?;
-                Ok(Blend::AddMean { sum, n })
+                let support = page::correction(ask.n, gate, at, scratch)?;
+                Ok((Blend::AddMean { sum: &scratch[..support], n }, support))
             }
         }
     }
 }
 
-/// Buffers that only the correcting estimators use; empty until then.
-#[derive(Debug, Default)]
-pub(crate) struct Scratch {
-    first: Vec<f64>,
-    second: Vec<f64>,
+/// The sum of n fresh samples at x_t; up to which coordinate it was written.
+#[inline]
+pub(crate) fn sum(gate: &mut Gate, at: Place<'_>, n: u64, out: &mut [f64]) -> Result<usize, Halt> {
+    let batch = gate.batch(Role::Large, at.step, n);
+    let mut answer = Answer::new(out);
+    gate.ask_for_step(Request { active: at.active, ..Request::sums(batch, &[at.x]) }, &mut answer)?;
+    Ok(answer.support)
 }

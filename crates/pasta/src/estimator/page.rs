@@ -1,8 +1,9 @@
 //! PAGE (Li, Bao, Zhang and Richtarik 2021): the estimator of Algorithm 1, line 4.
 
-use super::{Ask, Kind, Moment, Scratch};
+use super::{Ask, Kind, Place};
 use crate::draws::{Address, Role};
-use crate::oracle::{Oracle, OracleError};
+use crate::gate::{Gate, Halt};
+use crate::oracle::{Answer, Request};
 
 #[inline]
 pub(super) fn ask(p: f64, seed: u64, step: u64, large: u64, small: u64) -> Ask {
@@ -14,14 +15,12 @@ pub(super) fn ask(p: f64, seed: u64, step: u64, large: u64, small: u64) -> Ask {
     }
 }
 
-/// The sum over n samples of g(x_t, zeta) - g(x_{t-1}, zeta).
-pub(super) fn correction<'s>(
-    n: u64,
-    oracle: &dyn Oracle,
-    at: Moment<'_>,
-    scratch: &'s mut Scratch,
-) -> Result<&'s [f64], OracleError> {
-    scratch.first.resize(at.x.len(), 0.0);
-    oracle.sum_difference(at.x, at.x_prev, &at.batch(Role::Small, n), &mut scratch.first)?;
-    Ok(&scratch.first)
+/// The sum over n samples of g(x_t, zeta) - g(x_{t-1}, zeta), into `sum`; up to which coordinate it was written.
+pub(super) fn correction(n: u64, gate: &mut Gate, at: Place<'_>, sum: &mut Vec<f64>) -> Result<usize, Halt> {
+    sum.resize(at.x.len(), 0.0);
+    let batch = gate.batch(Role::Small, at.step, n);
+    let mut answer = Answer::new(sum);
+    let points = &[at.x, at.x_prev];
+    gate.ask_for_step(Request { active: at.active, ..Request::differences(batch, points) }, &mut answer)?;
+    Ok(answer.support)
 }

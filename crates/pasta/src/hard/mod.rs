@@ -13,7 +13,7 @@ pub use rotation::{Rotation, RotationError};
 
 use crate::bounds::{LowerBound, LowerMeanSquareSmooth, LowerSmooth};
 use crate::objective::{Facts, Objective};
-use crate::oracle::{Batch, Oracle, OracleError};
+use crate::oracle::{About, Answer, Batch, Charge, Draw, Form, Oracle, OracleError, Request, Source};
 use crate::recipe::RecipeError;
 
 /// A hard instance with its oracle. The first coordinate is u, the others are y (or a rotation of y).
@@ -39,7 +39,7 @@ pub struct HardInstance {
     target: f64,
     bound: LowerBound,
     rotation: Option<Rotation>,
-    name: String,
+    about: About,
 }
 
 /// Why there is no instance.
@@ -120,17 +120,21 @@ impl HardInstance {
             return Err(InstanceError::Target { theorem, largest, target, chain });
         }
         let parameters = [("p", p), ("D", reach), ("lambda", lambda), ("scale", scale)];
-        match parameters.into_iter().find(|(_, value)| !(1e-300..1e300).contains(value)) {
-            Some((name, value)) => Err(InstanceError::Range { theorem, name, value }),
-            None => Ok(Self { mask, gap, target, bound, rotation: None, name }),
+        if let Some((name, value)) =
+            parameters.into_iter().find(|(_, value)| !(1e-300..1e300).contains(value))
+        {
+            return Err(InstanceError::Range { theorem, name, value });
         }
+        let about = about(1 + bound.chain as usize, name);
+        Ok(Self { mask, gap, target, bound, rotation: None, about })
     }
 
     /// The same instance with y = U' x, U the rotation's orthonormal columns.
     pub fn rotated(self, rotation: Rotation) -> Result<Self, InstanceError> {
         rotation.fits(self.bound.chain as usize)?;
-        let name = format!("{} rotated by {}", self.name, rotation.identity());
-        Ok(Self { rotation: Some(rotation), name, ..self })
+        let name = format!("{} rotated by {}", self.about.identity, rotation.identity());
+        let about = about(1 + rotation.dim(), name);
+        Ok(Self { rotation: Some(rotation), about, ..self })
     }
 
     /// The parameters: T, p, D, lambda, scale, and the bounds.
@@ -243,8 +247,8 @@ impl HardInstance {
 
     /// The mean of a batch's z over p: one Binomial stands for all of them.
     fn reveal(&self, batch: &Batch) -> f64 {
-        let count = batch.whole().binomial(batch.n, self.bound.p);
-        count as f64 / (batch.n as f64 * self.bound.p)
+        let count = batch.whole().binomial(batch.count(), self.bound.p);
+        count as f64 / (batch.count() as f64 * self.bound.p)
     }
 
     fn estimate_at(&self, x: &[f64], reveal: Option<f64>, out: &mut [f64]) -> f64 {
@@ -253,15 +257,26 @@ impl HardInstance {
             Some(rotation) => self.through(rotation, x, out, |x, out| self.estimate(x, reveal, out)),
         }
     }
+
+    /// If x is zero from coordinate `active` on, its gradients are zero from this one on: a chain coordinate wakes only its
+    /// successor, and u, which is always awake, the first. A rotation mixes them all.
+    pub fn support(&self, active: usize) -> usize {
+        let dim = self.about.dim;
+        if self.rotation.is_some() { dim } else { active.max(1).saturating_add(1).min(dim) }
+    }
+}
+
+fn about(dim: usize, identity: String) -> About {
+    About { dim, identity, source: Source::Formula, losses: false, shared: true }
 }
 
 impl Objective for HardInstance {
     fn identity(&self) -> String {
-        self.name.clone()
+        self.about.identity.clone()
     }
 
     fn dim(&self) -> usize {
-        1 + self.rotation.as_ref().map_or(self.bound.chain as usize, Rotation::dim)
+        self.about.dim
     }
 
     fn value(&self, x: &[f64]) -> f64 {
@@ -290,50 +305,36 @@ impl Objective for HardInstance {
 }
 
 impl Oracle for HardInstance {
-    fn dim(&self) -> usize {
-        Objective::dim(self)
+    fn about(&self) -> &About {
+        &self.about
     }
 
-    fn sum(&self, x: &[f64], batch: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
-        self.estimate_at(x, Some(self.reveal(batch)), out);
-        let n = batch.n as f64;
-        out.iter_mut().for_each(|g| *g *= n);
-        Ok(())
-    }
-
-    fn sum_difference(
-        &self,
-        x: &[f64],
-        y: &[f64],
-        batch: &Batch,
-        out: &mut [f64],
-    ) -> Result<(), OracleError> {
-        let reveal = self.reveal(batch);
-        let mut at_y = vec![0.0; y.len()];
-        self.estimate_at(x, Some(reveal), out);
-        self.estimate_at(y, Some(reveal), &mut at_y);
-        let n = batch.n as f64;
-        out.iter_mut().zip(&at_y).for_each(|(g, y)| *g = n * (*g - y));
-        Ok(())
-    }
-
-    /// A chain coordinate wakes only its successor, and u, which is always awake, the first. A rotation mixes them all.
-    fn reach(&self, active: usize) -> usize {
-        let dim = Objective::dim(self);
-        if self.rotation.is_some() { dim } else { (active.max(1) + 1).min(dim) }
-    }
-
-    fn full_pass(&self) -> Option<u64> {
-        Some(0)
-    }
-
-    fn exact_gradient(&self, x: &[f64], out: &mut [f64]) -> Result<(), OracleError> {
-        Objective::gradient(self, x, out);
-        Ok(())
-    }
-
-    fn identity(&self) -> String {
-        self.name.clone()
+    fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
+        // Coordinates beyond the support are zero in every point and every row.
+        let awake = ..self.support(request.active);
+        answer.support = awake.end;
+        let (n, reveal) = match &request.draw {
+            Draw::Batch(batch) => (batch.count() as f64, Some(self.reveal(batch))),
+            Draw::Everything(_) => (1.0, None),
+        };
+        let rows = answer.gradients.chunks_mut(self.about.dim).map(|row| &mut row[awake]);
+        match request.form {
+            Form::Sums => {
+                for (x, row) in request.points.iter().zip(rows) {
+                    self.estimate_at(&x[awake], reveal, row);
+                    row.iter_mut().for_each(|g| *g *= n);
+                }
+            }
+            Form::Differences => {
+                let mut at_base = vec![0.0; awake.end];
+                self.estimate_at(&request.base()[awake], reveal, &mut at_base);
+                for (x, row) in request.points.iter().zip(rows) {
+                    self.estimate_at(&x[awake], reveal, row);
+                    row.iter_mut().zip(&at_base).for_each(|(g, y)| *g = n * (*g - y));
+                }
+            }
+        }
+        Ok(request.usual_price(&self.about))
     }
 }
 

@@ -3,12 +3,14 @@
 //! u has mean zero and E|u|^2 = 1, so the variance meets BG-0 with equality. u does not depend on x, so with
 //! the same sample at two points E|g(x) - g(y)|^2 <= (L^2 + B^2) |x - y|^2: mean-square smooth.
 //!
-//! [`Noisy::exponent`] replaces the square of the distance by another power, for noise that breaks BG-0.
+//! [`Noisy::with_exponent`] replaces the square of the distance by another power, for noise that breaks BG-0.
+
+use std::fmt;
 
 use rand_distr::StudentT;
 use serde::{Deserialize, Serialize};
 
-use super::{Batch, Oracle, OracleError, tree};
+use super::{About, Answer, Batch, Charge, Draw, Form, Oracle, OracleError, Request, Source};
 use crate::draws::Stream;
 use crate::kernels::squared_distance;
 use crate::objective::Objective;
@@ -60,6 +62,17 @@ impl Tail {
     }
 }
 
+impl fmt::Display for Tail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gaussian => f.write_str("gaussian"),
+            Self::StudentT { dof } => write!(f, "student-t (dof {dof})"),
+            Self::Lognormal { sigma } => write!(f, "lognormal (sigma {sigma})"),
+            Self::TwoPoint { probability } => write!(f, "two-point (probability {probability})"),
+        }
+    }
+}
+
 /// Noise whose variance grows with the distance from the start.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
@@ -84,14 +97,16 @@ pub enum BatchMode {
 ///
 /// ```
 /// use pasta_opt::draws::Role;
-/// use pasta_opt::oracle::{Batch, Noise, Noisy, Oracle, Tail};
+/// use pasta_opt::gate::Gate;
+/// use pasta_opt::oracle::{Answer, Noise, Noisy, Request, Tail};
 /// use pasta_opt::problems::SineBowl;
 ///
 /// let noise = Noise { growth: 9.0, floor: 1.0, tail: Tail::Gaussian };
 /// let oracle = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2])?;
+/// let mut gate = Gate::new(oracle, 7);
 /// let mut sum = [0.0];
 /// let n = 1_000_000_000_000;
-/// oracle.sum(&[1.2], &Batch { seed: 7, role: Role::Large, step: 0, n }, &mut sum)?;
+/// gate.ask(Request::sums(gate.batch(Role::Large, 0, n), &[&[1.2]]), &mut Answer::new(&mut sum))?;
 /// // The true gradient is 1.2 + sin 2.4, and the mean of 10^12 samples has standard deviation 10^-6.
 /// assert!((sum[0] / n as f64 - (1.2 + 2.4f64.sin())).abs() < 5e-6);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -101,11 +116,10 @@ pub struct Noisy {
     objective: Box<dyn Objective>,
     noise: Noise,
     start: Vec<f64>,
+    exponent: f64,
+    about: About,
     /// How batches are drawn; [`BatchMode::Exact`] unless changed.
     pub mode: BatchMode,
-    /// The variance is B^2 |x - x0|^exponent + b^2; 2 unless changed. BG-0 holds with these B and b only for 2, and
-    /// above 2 it holds with none: what diagnoses of the noise are tried on. Finite and at least 0.
-    pub exponent: f64,
 }
 
 /// Samples added one after another where a batch is drawn sample by sample.
@@ -118,7 +132,31 @@ impl Noisy {
             return Err(NoiseError::Dimension { start: start.len(), objective: objective.dim() });
         }
         noise.check()?;
-        Ok(Self { objective, noise, start, mode: BatchMode::Exact, exponent: 2.0 })
+        Ok(Self::described(objective, noise, start, 2.0))
+    }
+
+    /// The same with a variance of B^2 |x - x0|^exponent + b^2. BG-0 holds with these B and b only for 2, and above 2 it
+    /// holds with none: what diagnoses of the noise are tried on. Finite and at least 0.
+    pub fn with_exponent(self, exponent: f64) -> Result<Self, NoiseError> {
+        check_constant("exponent", exponent)?;
+        let Self { objective, noise, start, mode, .. } = self;
+        Ok(Self { mode, ..Self::described(objective, noise, start, exponent) })
+    }
+
+    fn described(objective: Box<dyn Objective>, noise: Noise, start: Vec<f64>, exponent: f64) -> Self {
+        let about = About {
+            dim: start.len(),
+            identity: identity(&*objective, noise, &start, exponent),
+            source: Source::Formula,
+            losses: false,
+            shared: true,
+        };
+        Self { objective, noise, start, exponent, about, mode: BatchMode::Exact }
+    }
+
+    /// The power of the distance with which the variance grows; 2 unless changed.
+    pub fn exponent(&self) -> f64 {
+        self.exponent
     }
 
     /// The objective without its noise.
@@ -151,10 +189,18 @@ impl Noisy {
     }
 
     /// Turns the expectation of one sample, in `out`, into the sum of the batch: n times that, plus `scale`
-    /// times the sum of the batch's u.
+    /// times the sum of the batch's u, which `units` keeps from one row to the next where it is drawn one by one.
     #[inline]
-    fn sum_around(&self, scale: f64, batch: &Batch, out: &mut [f64]) {
-        let n = batch.n as f64;
+    fn sum_around(
+        &self,
+        scale: f64,
+        batch: &Batch,
+        request: &Request<'_>,
+        units: &mut Vec<f64>,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
+        let count = batch.count();
+        let n = count as f64;
         let per_coordinate = scale / (out.len() as f64).sqrt();
         match (self.mode, self.noise.tail) {
             _ if scale == 0.0 => out.iter_mut().for_each(|o| *o *= n),
@@ -165,80 +211,85 @@ impl Noisy {
                 out.iter_mut().for_each(|o| *o = n * *o + spread * xi.normal());
             }
             (BatchMode::Exact, Tail::TwoPoint { probability }) => {
-                let events = batch.whole().binomial(batch.n, probability);
-                let term = per_coordinate * two_point_sum(events, batch.n, probability);
+                let events = batch.whole().binomial(count, probability);
+                let term = per_coordinate * two_point_sum(events, count, probability);
                 out.iter_mut().for_each(|o| *o = n * *o + term);
             }
             (_, tail) => {
-                let units = tail.sum_of_units(batch, out.len());
-                out.iter_mut().zip(&units).for_each(|(o, u)| *o = n * *o + per_coordinate * u);
+                if units.is_empty() {
+                    *units = tail.sum_of_units(batch, request, out.len())?;
+                }
+                out.iter_mut().zip(units).for_each(|(o, u)| *o = n * *o + per_coordinate * *u);
             }
         }
+        Ok(())
     }
 }
 
 impl Oracle for Noisy {
-    fn dim(&self) -> usize {
-        self.start.len()
+    fn about(&self) -> &About {
+        &self.about
     }
 
-    fn sum(&self, x: &[f64], batch: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
-        self.objective.gradient(x, out);
-        self.sum_around(self.deviation(x), batch, out);
+    #[inline]
+    fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
+        let rows = answer.gradients.chunks_mut(self.start.len().max(1));
+        let mut units = Vec::new();
+        match (&request.draw, request.form) {
+            (Draw::Batch(batch), Form::Sums) => {
+                for (x, row) in request.points.iter().zip(rows) {
+                    self.objective.gradient(x, row);
+                    self.sum_around(self.deviation(x), batch, request, &mut units, row)?;
+                }
+            }
+            (draw, Form::Differences) => {
+                let base = request.base();
+                let mut at_base = vec![0.0; base.len()];
+                self.objective.gradient(base, &mut at_base);
+                for (x, row) in request.points.iter().zip(rows) {
+                    self.objective.gradient(x, row);
+                    row.iter_mut().zip(&at_base).for_each(|(o, y)| *o -= y);
+                    if let Draw::Batch(batch) = draw {
+                        let scale = self.deviation(x) - self.deviation(base);
+                        self.sum_around(scale, batch, request, &mut units, row)?;
+                    }
+                }
+            }
+            (Draw::Everything(_), Form::Sums) => {
+                request.points.iter().zip(rows).for_each(|(x, row)| self.objective.gradient(x, row));
+            }
+        }
+        Ok(request.usual_price(&self.about))
+    }
+}
+
+fn identity(objective: &dyn Objective, noise: Noise, start: &[f64], exponent: f64) -> String {
+    let Noise { growth, floor, tail } = noise;
+    let mut checksum = crc32fast::Hasher::new();
+    start.iter().for_each(|x| checksum.update(&x.to_le_bytes()));
+    let exponent = match exponent {
+        2.0 => String::new(),
+        exponent => format!(", exponent {exponent}"),
+    };
+    format!(
+        "{} with {tail} noise of growth {growth}{exponent} and floor {floor} around start {:08x}",
+        objective.identity(),
+        checksum.finalize()
+    )
+}
+
+fn check_constant(name: &'static str, value: f64) -> Result<(), NoiseError> {
+    if value.is_finite() && value >= 0.0 {
         Ok(())
-    }
-
-    fn sum_difference(
-        &self,
-        x: &[f64],
-        y: &[f64],
-        batch: &Batch,
-        out: &mut [f64],
-    ) -> Result<(), OracleError> {
-        let mut at_y = vec![0.0; y.len()];
-        self.objective.gradient(x, out);
-        self.objective.gradient(y, &mut at_y);
-        out.iter_mut().zip(&at_y).for_each(|(o, y)| *o -= y);
-        self.sum_around(self.deviation(x) - self.deviation(y), batch, out);
-        Ok(())
-    }
-
-    fn full_pass(&self) -> Option<u64> {
-        Some(0)
-    }
-
-    fn exact_gradient(&self, x: &[f64], out: &mut [f64]) -> Result<(), OracleError> {
-        self.objective.gradient(x, out);
-        Ok(())
-    }
-
-    fn identity(&self) -> String {
-        let Noise { growth, floor, tail } = self.noise;
-        let mut checksum = crc32fast::Hasher::new();
-        self.start.iter().for_each(|x| checksum.update(&x.to_le_bytes()));
-        let exponent = match self.exponent {
-            2.0 => String::new(),
-            exponent => format!(", exponent {exponent}"),
-        };
-        format!(
-            "{} with {tail:?} noise of growth {growth}{exponent} and floor {floor} around start {:08x}",
-            self.objective.identity(),
-            checksum.finalize()
-        )
+    } else {
+        Err(NoiseError::Constant { name, needs: "a finite number, at least 0", got: value })
     }
 }
 
 impl Noise {
     fn check(&self) -> Result<(), NoiseError> {
-        let positive = |name, value: f64| {
-            if value.is_finite() && value >= 0.0 {
-                Ok(())
-            } else {
-                Err(NoiseError::Constant { name, needs: "a finite number, at least 0", got: value })
-            }
-        };
-        positive("growth", self.growth)?;
-        positive("floor", self.floor)?;
+        check_constant("growth", self.growth)?;
+        check_constant("floor", self.floor)?;
         let (name, needs, got, met) = match self.tail {
             Tail::Gaussian => return Ok(()),
             Tail::StudentT { dof } => {
@@ -257,14 +308,19 @@ impl Noise {
 
 impl Tail {
     /// The sum of the batch's u, times the square root of the dimension.
-    fn sum_of_units(self, batch: &Batch, dimension: usize) -> Vec<f64> {
+    fn sum_of_units(
+        self,
+        batch: &Batch,
+        request: &Request<'_>,
+        dimension: usize,
+    ) -> Result<Vec<f64>, OracleError> {
         let mut units = vec![0.0; dimension];
-        tree::sum_over(0..batch.n, BLOCK, &mut units, &|samples, units: &mut [f64]| {
-            for i in samples {
-                self.add_unit(&mut batch.sample(i), units);
-            }
-        });
-        units
+        batch.sum_over(BLOCK, &mut units, &|samples, units: &mut [f64]| {
+            request.interrupted()?;
+            samples.for_each(|i| self.add_unit(&mut batch.sample(i), units));
+            Ok(())
+        })?;
+        Ok(units)
     }
 
     /// Adds one draw of u, times the square root of the dimension, to `out`.

@@ -1,10 +1,9 @@
 //! Theorem 7: mean-square smooth, by PAGE.
 
 use super::{Constant, Cost, Guarantee, Hypotheses, Plan, Recipe, RecipeError};
-use crate::estimator::Estimator;
 use crate::exact::{Exact, ceil_sqrt};
 use crate::objective::Measure;
-use crate::schedule::{BatchRule, Output, Schedule, Sequence};
+use crate::schedule::{BatchRule, Estimator, Output, Schedule, Sequence};
 
 /// Theorem 7: a mean-square smooth oracle, variance reduced by PAGE.
 ///

@@ -29,10 +29,9 @@ pub use table::{Row, TABLE, best_target, find};
 pub use uncertainty::{AnchorRange, Uncertainty, UncertaintyCheck};
 pub use weakly_convex::{Formulas, WeaklyConvex};
 
-use crate::estimator::Estimator;
 use crate::exact::Exact;
 use crate::objective::Measure;
-use crate::schedule::{BatchRule, Output, Schedule, Sequence};
+use crate::schedule::{BatchRule, Estimator, Output, Schedule, Sequence};
 
 /// Constants of a problem with a target accuracy: all that is needed to plan a run.
 pub trait Recipe: std::fmt::Debug {

@@ -1,10 +1,9 @@
 //! Theorem 10: weakly convex, by anchored epochs.
 
 use super::{Constant, Cost, Guarantee, Hypotheses, Plan, Recipe, RecipeError, over, smallest};
-use crate::estimator::Estimator;
 use crate::exact::Exact;
 use crate::objective::Measure;
-use crate::schedule::{BatchRule, Output, Schedule, Sequence};
+use crate::schedule::{BatchRule, Estimator, Output, Schedule, Sequence};
 
 /// Theorem 10: a rho-weakly convex, G-Lipschitz f, possibly non-smooth, by epochs of anchored steps.
 ///

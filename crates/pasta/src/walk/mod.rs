@@ -1,68 +1,88 @@
-//! Walks: any method that moves a point by asking an oracle, and adaptors over all of them.
+//! Walks: any method that moves a point by asking a gate, and adaptors over all of them.
+//!
+//! A walk is state without an oracle: it can be moved to another thread, saved, and written outside this crate.
 //!
 //! ```
 //! use pasta_opt::prelude::*;
 //!
 //! let noise = Noise { growth: 0.0, floor: 1.0, tail: Tail::Gaussian };
 //! let oracle = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2])?;
-//! let sgd = Baseline::start(&oracle, Rule::Sgd { eta: Sequence::Constant(0.1) }, 1_000, 1, &[1.2], 7)?;
+//! let mut gate = Gate::new(oracle, 7).with_budget(500);
+//! let rule = Rule::Sgd { eta: Sequence::Constant(0.1) };
+//! let sgd = Baseline::start(&gate, Settings { rule, steps: 1_000, batch: 1 }, &[1.2])?;
 //! let mut seen = 0;
 //! let end = sgd
-//!     .every(100, |_, _| seen += 1)
-//!     .until(|_, state| state.x[0].abs() < 1e-3)
-//!     .budget(500)
-//!     .finish()?;
-//! assert!(end.ledger.samples <= 500 && seen <= 5);
+//!     .every(100, |_, _, _| seen += 1)
+//!     .until(|_, view| view.x[0].abs() < 1e-3)
+//!     .finish(&mut gate)?;
+//! assert!(end.ledger.samples() <= 500 && seen <= 5);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod certified;
 
-pub use certified::{Candidate, Certified, Progress, StopRule};
-use serde::{Deserialize, Serialize};
+pub use certified::{Candidate, CertificateLog, Certified, StopRule};
 
-use crate::certificate::RequestError;
-use crate::checkpoint::Checkpoint;
+use crate::certificate::{Certificate, ClaimError};
+use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
 use crate::estimator::Kind;
-use crate::oracle::{Ledger, Oracle, OracleError};
-use crate::schedule::ScheduleError;
-use crate::state::State;
+use crate::gate::{Gate, Halt};
+use crate::ledger::Ledger;
+use crate::stop::Stop;
 
-/// A method that asks an oracle and moves.
-pub trait Walk {
-    /// Takes one step, or says why there is none. After a stop it keeps giving the same answer.
-    fn advance(&mut self) -> Result<Advance, OracleError>;
+/// A method that asks a gate and moves.
+///
+/// One outside this crate is a state, a step and a section of the checkpoint:
+///
+/// ```
+/// use pasta_opt::draws::Role;
+/// use pasta_opt::estimator::Kind;
+/// use pasta_opt::oracle::{Answer, Request};
+/// use pasta_opt::prelude::*;
+/// use pasta_opt::walk::{Record, View};
+///
+/// /// Steps of fixed length against the sign of one sample, for ever.
+/// struct SignDescent { step: u64, start: [f64; 1], x: [f64; 1] }
+///
+/// impl Walk for SignDescent {
+///     fn advance(&mut self, gate: &mut Gate) -> Result<Advance, Halt> {
+///         let mut g = [0.0];
+///         let request = Request::sums(gate.batch(Role::Large, self.step, 1), &[&self.x]);
+///         gate.ask(request, &mut Answer::new(&mut g))?;
+///         self.x[0] -= 0.01 * g[0].signum();
+///         self.step += 1;
+///         let distance2 = (self.x[0] - self.start[0]).powi(2);
+///         Ok(Advance::Step(Record { epoch: 1, t: self.step - 1, kind: Kind::Fresh, n: 1, distance2 }))
+///     }
+///     fn view(&self) -> View<'_> {
+///         View::new(self.step, &self.start, &self.x)
+///     }
+///     fn save<'a>(&'a self, to: &mut Saver<'a>) {
+///         to.put("sign-descent", &self.step, [&self.start[..], &self.x[..]]);
+///     }
+/// }
+///
+/// let noise = Noise { growth: 0.0, floor: 1.0, tail: Tail::Gaussian };
+/// let oracle = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2])?;
+/// let mut gate = Gate::new(oracle, 1).with_budget(1_000);
+/// let end = SignDescent { step: 0, start: [1.2], x: [1.2] }.finish(&mut gate)?;
+/// assert_eq!((end.stop, end.steps), (Stop::OutOfBudget, 1_000));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Walk: Send {
+    /// Takes one step, or says why there is none. After a stop it keeps giving the same answer; after a halt it stands where
+    /// it stood, and can be asked again.
+    fn advance(&mut self, gate: &mut Gate) -> Result<Advance, Halt>;
 
     /// Where the walk stands.
-    fn state(&self) -> &State;
+    fn view(&self) -> View<'_>;
 
-    /// How many samples the next step will draw; 0 at the end. Known before any is drawn.
-    fn next_samples(&self) -> u64;
+    /// Writes what it needs to go on later, bit for bit, into a section of its own.
+    fn save<'a>(&'a self, to: &mut Saver<'a>);
 
-    /// How many steps the walk has planned in all.
-    fn planned_steps(&self) -> u128;
-
-    /// All that is needed to go on later, bit for bit.
-    fn checkpoint(&self) -> Checkpoint;
-
-    /// The point that the walk hands out, were it to end here.
-    fn point(&self) -> &[f64] {
-        self.state().output()
-    }
-
-    /// How far the walk's certificates have come, where it has any.
-    fn certification(&self) -> Option<&Progress> {
-        None
-    }
-
-    /// Whether a theorem may speak of the point that the walk hands out at its planned end.
-    fn has_theorem(&self) -> bool {
-        true
-    }
-
-    /// Stops when |grad f| <= target is certified by fresh samples of the same oracle, and tries once more at the end.
-    /// Tried when a few samples suggest that it will succeed; `seed` is that of the walk, `progress` that of its
-    /// checkpoint if it is resumed. A budget belongs into the rule, which counts the certificates' samples too.
+    /// Stops when |grad f| <= target is certified by fresh samples, and tries once more at the end. Tried when a few samples
+    /// suggest that it will succeed. Certificates are counted, and bounded by the budget, like everything else behind the
+    /// gate.
     ///
     /// ```
     /// use pasta_opt::certificate::Grade;
@@ -72,40 +92,48 @@ pub trait Walk {
     /// let oracle = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2])?;
     /// let recipe = Smooth { smoothness: 3.0, gap: 1.6, growth: 9.0, floor: 1.0, variance: None, target: 0.1 };
     /// let grade = Grade::Growth { growth: 9.0, floor: 1.0, distance: 0.0 };
-    /// let rule = StopRule { target: 0.1, delta: 0.05, grade, share: 0.5, budget: None };
-    /// let walk = Pasta::start(&oracle, recipe.plan()?.schedule, &[1.2], 1)?;
-    /// let end = walk.certified(&oracle, rule, 1, None)?.finish()?;
+    /// let rule = StopRule { target: 0.1, delta: 0.05, grade, share: 0.5 };
+    /// let mut gate = Gate::new(oracle, 1);
+    /// let walk = Pasta::start(&gate, recipe.plan()?.schedule, &[1.2])?;
+    /// let end = walk.certified(&gate, rule)?.finish(&mut gate)?;
     /// assert_eq!(end.stop, Stop::Certified);
-    /// assert!(end.ledger.samples < 5_000_000); // the recipe's worst case is 45 million
+    /// assert!(end.ledger.samples() < 10_000_000); // the recipe's worst case is 45 million
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    fn certified(
-        self,
-        oracle: &dyn Oracle,
-        rule: StopRule,
-        seed: u64,
-        progress: Option<Progress>,
-    ) -> Result<Certified<'_, Self>, RequestError>
+    fn certified(self, gate: &Gate, rule: StopRule) -> Result<Certified<Self>, ClaimError>
     where
         Self: Sized,
     {
-        Certified::new(self, oracle, rule, seed, progress)
+        Certified::start(self, gate, rule)
+    }
+
+    /// The same for a walk that was taken from a checkpoint, with the certificates that it had come to.
+    fn certified_again(
+        self,
+        gate: &Gate,
+        rule: StopRule,
+        checkpoint: &mut Checkpoint,
+    ) -> Result<Certified<Self>, CheckpointError>
+    where
+        Self: Sized,
+    {
+        Certified::resume(self, gate, rule, checkpoint)
     }
 
     /// Stops after the first step for which `stop` is true.
     fn until<F>(self, stop: F) -> Until<Self, F>
     where
         Self: Sized,
-        F: FnMut(&Record, &State) -> bool,
+        F: FnMut(&Record, &View<'_>) -> bool + Send,
     {
         Until { walk: self, stop, met: false }
     }
 
-    /// Shows every step to `observe`.
+    /// Shows every step to `observe`, with where the walk then stands and what was asked so far.
     fn tee<F>(self, observe: F) -> Every<Self, F>
     where
         Self: Sized,
-        F: FnMut(&Record, &State),
+        F: FnMut(&Record, &View<'_>, &Ledger) + Send,
     {
         self.every(1, observe)
     }
@@ -114,47 +142,92 @@ pub trait Walk {
     fn every<F>(self, n: u64, observe: F) -> Every<Self, F>
     where
         Self: Sized,
-        F: FnMut(&Record, &State),
+        F: FnMut(&Record, &View<'_>, &Ledger) + Send,
     {
         Every { walk: self, n: n.max(1), observe }
     }
 
-    /// Stops before a step that would draw more than `samples` samples in all. Never overspends by one.
-    fn budget(self, samples: u128) -> Budget<Self>
-    where
-        Self: Sized,
-    {
-        Budget { walk: self, samples }
-    }
-
-    /// Walks to the end.
-    fn finish(mut self) -> Result<Finished, OracleError>
+    /// Walks to the end. Running out of budget is an end, and so is being told to stop; a failing oracle is an error.
+    fn finish(mut self, gate: &mut Gate) -> Result<Finished, Halt>
     where
         Self: Sized,
     {
         loop {
-            if let Advance::Stop(stop) = self.advance()? {
-                let state = self.state();
-                return Ok(Finished {
-                    stop,
-                    point: self.point().to_vec(),
-                    last: state.x.clone(),
-                    ledger: state.ledger,
-                    steps: state.step,
-                    certification: self.certification().cloned(),
-                });
-            }
+            let stop = match self.advance(gate) {
+                Ok(Advance::Stop(stop)) => stop,
+                Ok(_) => continue,
+                Err(halt) => halt.stop().ok_or(halt)?,
+            };
+            let view = self.view();
+            return Ok(Finished {
+                stop,
+                point: view.point.to_vec(),
+                last: view.x.to_vec(),
+                ledger: gate.ledger().clone(),
+                steps: view.step,
+                certification: view.certification.cloned(),
+            });
+        }
+    }
+}
+
+/// Where a walk stands.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct View<'w> {
+    /// s: the epoch, from 1.
+    pub epoch: u64,
+    /// t: the step of the epoch, from 0.
+    pub t: u64,
+    /// Steps taken.
+    pub step: u64,
+    /// How many steps the walk has planned in all, if it has a plan.
+    pub planned_steps: Option<u128>,
+    /// x0: where the walk started.
+    pub start: &'w [f64],
+    /// x_t.
+    pub x: &'w [f64],
+    /// |x_t - x0|^2.
+    pub distance2: f64,
+    /// The point that the walk hands out, were it to end here.
+    pub point: &'w [f64],
+    /// Whether a theorem may speak of that point at the planned end.
+    pub promised: bool,
+    /// How the walk ended by itself, if it did.
+    pub ended: Option<Stop>,
+    /// The walk's certificates, where it tries any.
+    pub certification: Option<&'w CertificateLog>,
+}
+
+impl<'w> View<'w> {
+    /// A walk without plan and promise that stands at x and would hand it out.
+    pub fn new(step: u64, start: &'w [f64], x: &'w [f64]) -> Self {
+        Self {
+            epoch: 1,
+            t: step,
+            step,
+            planned_steps: None,
+            start,
+            x,
+            distance2: crate::kernels::squared_distance(x, start),
+            point: x,
+            promised: false,
+            ended: None,
+            certification: None,
         }
     }
 }
 
 /// What one call of [`Walk::advance`] did.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum Advance {
     /// A step was taken.
     Step(Record),
-    /// No step, but samples for a certificate.
-    Check,
+    /// No step, but samples for a certificate, or for a look whether to try one.
+    Checked,
+    /// A certificate came to its end, successful or not.
+    Tried(Certificate),
     /// There is no further step.
     Stop(Stop),
 }
@@ -174,84 +247,9 @@ pub struct Record {
     pub distance2: f64,
 }
 
-/// Why a walk stopped, and so what its point means.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Stop {
-    /// All planned steps were taken: the recipe's promise, if it has one, holds for the output point.
-    PlannedEnd,
-    /// The next step would have overdrawn the budget: nothing is promised.
-    OutOfBudget,
-    /// A condition of the caller was met: it means what the caller meant.
-    Asked,
-    /// The point is certified: with the stated confidence, under the stated assumption, its gradient is small.
-    Certified,
-    /// The run left the region where numbers mean something: the point is the last sane one.
-    Diverged(Divergence),
-}
-
-impl Stop {
-    /// What happened and, but for the planned end, what the output point is then worth. (After the planned
-    /// end it is worth what the recipe promises.)
-    pub fn meaning(&self) -> String {
-        match self {
-            Self::PlannedEnd => "all planned steps were taken".into(),
-            Self::OutOfBudget => {
-                "the next step would overdraw the budget; nothing is promised for this point".into()
-            }
-            Self::Asked => "the caller's own condition was met; nothing else is promised".into(),
-            Self::Certified => "the point is certified; what that means is in the certificate".into(),
-            Self::Diverged(divergence) => format!("diverged: {divergence}; the last finite iterate is kept"),
-        }
-    }
-}
-
-/// How a run diverged.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, thiserror::Error)]
-#[serde(rename_all = "kebab-case")]
-pub enum Divergence {
-    /// The oracle answered with NaN or infinity.
-    #[error("the oracle's answer at step {step} is not finite")]
-    Gradient {
-        /// The step.
-        step: u64,
-    },
-    /// The iterate overflowed.
-    #[error("the iterate after step {step} is not finite")]
-    NotFinite {
-        /// The step.
-        step: u64,
-    },
-    /// The iterate is finite but absurdly far away.
-    #[error("the iterate after step {step} is more than 1e50 from the start")]
-    Runaway {
-        /// The step.
-        step: u64,
-    },
-    /// The dynamic batch rule asks for more samples than can be counted.
-    #[error("step {step} needs a batch of {needed:e} samples, more than 2^63")]
-    Batch {
-        /// The step.
-        step: u64,
-        /// The size needed.
-        needed: f64,
-    },
-}
-
-impl Divergence {
-    /// The step at which it was noticed.
-    pub fn step(&self) -> u64 {
-        match *self {
-            Self::Gradient { step }
-            | Self::NotFinite { step }
-            | Self::Runaway { step }
-            | Self::Batch { step, .. } => step,
-        }
-    }
-}
-
 /// The end of a walk.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Finished {
     /// Why it ended.
     pub stop: Stop,
@@ -259,71 +257,22 @@ pub struct Finished {
     pub point: Vec<f64>,
     /// The last iterate.
     pub last: Vec<f64>,
-    /// What was asked of the oracle.
+    /// What was asked of the oracle, by what it was for.
     pub ledger: Ledger,
     /// Steps taken.
     pub steps: u64,
-    /// The walk's certificates and what they cost, where it had any.
-    pub certification: Option<Progress>,
-}
-
-/// Why a walk cannot start.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum StartError {
-    /// The start has the wrong number of coordinates.
-    #[error("the start has {start} coordinates, but the oracle has {oracle}")]
-    Dimension {
-        /// Coordinates of the start.
-        start: usize,
-        /// Coordinates of the oracle.
-        oracle: usize,
-    },
-    /// The start is not a point.
-    #[error("coordinate {coordinate} of the start is {value}")]
-    NotFinite {
-        /// Which coordinate, from 0.
-        coordinate: usize,
-        /// Its value.
-        value: f64,
-    },
-    /// The schedule cannot be run.
-    #[error(transparent)]
-    Schedule(#[from] ScheduleError),
-}
-
-pub(crate) fn check_start(oracle: &dyn Oracle, start: &[f64]) -> Result<(), StartError> {
-    if start.len() != oracle.dim() {
-        return Err(StartError::Dimension { start: start.len(), oracle: oracle.dim() });
-    }
-    match start.iter().position(|x| !x.is_finite()) {
-        Some(coordinate) => Err(StartError::NotFinite { coordinate, value: start[coordinate] }),
-        None => Ok(()),
-    }
+    /// The walk's certificates, where it tried any.
+    pub certification: Option<CertificateLog>,
 }
 
 /// Everything but `advance` is the inner walk's.
 macro_rules! inner_walk {
     () => {
-        fn state(&self) -> &State {
-            self.walk.state()
+        fn view(&self) -> View<'_> {
+            self.walk.view()
         }
-        fn next_samples(&self) -> u64 {
-            self.walk.next_samples()
-        }
-        fn planned_steps(&self) -> u128 {
-            self.walk.planned_steps()
-        }
-        fn checkpoint(&self) -> Checkpoint {
-            self.walk.checkpoint()
-        }
-        fn point(&self) -> &[f64] {
-            self.walk.point()
-        }
-        fn certification(&self) -> Option<&Progress> {
-            self.walk.certification()
-        }
-        fn has_theorem(&self) -> bool {
-            self.walk.has_theorem()
+        fn save<'a>(&'a self, to: &mut Saver<'a>) {
+            self.walk.save(to);
         }
     };
 }
@@ -336,14 +285,14 @@ pub struct Until<W, F> {
     met: bool,
 }
 
-impl<W: Walk, F: FnMut(&Record, &State) -> bool> Walk for Until<W, F> {
-    fn advance(&mut self) -> Result<Advance, OracleError> {
+impl<W: Walk, F: FnMut(&Record, &View<'_>) -> bool + Send> Walk for Until<W, F> {
+    fn advance(&mut self, gate: &mut Gate) -> Result<Advance, Halt> {
         if self.met {
             return Ok(Advance::Stop(Stop::Asked));
         }
-        let advance = self.walk.advance()?;
+        let advance = self.walk.advance(gate)?;
         if let Advance::Step(record) = &advance {
-            self.met = (self.stop)(record, self.walk.state());
+            self.met = (self.stop)(record, &self.walk.view());
         }
         Ok(advance)
     }
@@ -358,33 +307,16 @@ pub struct Every<W, F> {
     observe: F,
 }
 
-impl<W: Walk, F: FnMut(&Record, &State)> Walk for Every<W, F> {
-    fn advance(&mut self) -> Result<Advance, OracleError> {
-        let step = self.walk.state().step;
-        let advance = self.walk.advance()?;
+impl<W: Walk, F: FnMut(&Record, &View<'_>, &Ledger) + Send> Walk for Every<W, F> {
+    fn advance(&mut self, gate: &mut Gate) -> Result<Advance, Halt> {
+        let step = self.walk.view().step;
+        let advance = self.walk.advance(gate)?;
         if let Advance::Step(record) = &advance
             && step.is_multiple_of(self.n)
         {
-            (self.observe)(record, self.walk.state());
+            (self.observe)(record, &self.walk.view(), gate.ledger());
         }
         Ok(advance)
-    }
-    inner_walk!();
-}
-
-/// See [`Walk::budget`].
-#[derive(Debug)]
-pub struct Budget<W> {
-    walk: W,
-    samples: u128,
-}
-
-impl<W: Walk> Walk for Budget<W> {
-    fn advance(&mut self) -> Result<Advance, OracleError> {
-        if self.walk.state().ledger.samples + u128::from(self.walk.next_samples()) > self.samples {
-            return Ok(Advance::Stop(Stop::OutOfBudget));
-        }
-        self.walk.advance()
     }
     inner_walk!();
 }
@@ -392,29 +324,14 @@ impl<W: Walk> Walk for Budget<W> {
 macro_rules! walk_through {
     ($pointer:ty) => {
         impl<W: Walk + ?Sized> Walk for $pointer {
-            fn advance(&mut self) -> Result<Advance, OracleError> {
-                (**self).advance()
+            fn advance(&mut self, gate: &mut Gate) -> Result<Advance, Halt> {
+                (**self).advance(gate)
             }
-            fn state(&self) -> &State {
-                (**self).state()
+            fn view(&self) -> View<'_> {
+                (**self).view()
             }
-            fn next_samples(&self) -> u64 {
-                (**self).next_samples()
-            }
-            fn planned_steps(&self) -> u128 {
-                (**self).planned_steps()
-            }
-            fn checkpoint(&self) -> Checkpoint {
-                (**self).checkpoint()
-            }
-            fn point(&self) -> &[f64] {
-                (**self).point()
-            }
-            fn certification(&self) -> Option<&Progress> {
-                (**self).certification()
-            }
-            fn has_theorem(&self) -> bool {
-                (**self).has_theorem()
+            fn save<'a>(&'a self, to: &mut Saver<'a>) {
+                (**self).save(to);
             }
         }
     };

@@ -1,0 +1,415 @@
+//! The gate: the only way to an oracle.
+//!
+//! Whatever draws a sample asks the gate: walks, certificates, looks, pilots, calibration. It owns the oracle, the seed, the
+//! ledger, the hard budget, the interrupt and the check that answers are finite, so that no two parts of a run can
+//! disagree about any of them.
+//!
+//! ```
+//! use pasta_opt::draws::Role;
+//! use pasta_opt::gate::{Gate, Halt};
+//! use pasta_opt::oracle::{Answer, Noise, Noisy, Request, Tail};
+//! use pasta_opt::problems::SineBowl;
+//!
+//! let noise = Noise { growth: 0.0, floor: 1.0, tail: Tail::Gaussian };
+//! let oracle = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2])?;
+//! let mut gate = Gate::new(oracle, 1).with_budget(1_000);
+//! let mut ask = |n| {
+//!     let batch = gate.batch(Role::Large, 0, n);
+//!     gate.ask(Request::sums(batch, &[&[1.2]]), &mut Answer::new(&mut [0.0]))
+//! };
+//! assert_eq!(ask(600)?.samples, 600);
+//! assert!(matches!(ask(600), Err(Halt::OverBudget { needed: 600, left: 400 })));
+//! assert_eq!(gate.ledger().samples(), 600);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
+use crate::draws::{Role, derived_seed};
+use crate::ledger::Ledger;
+use crate::oracle::{About, Answer, Batch, Charge, Draw, ErrorKind, Oracle, OracleError, Request};
+use crate::stop::{Divergence, Stop};
+
+/// The only way to an oracle: it counts, keeps the budget, and can be told to stop.
+pub struct Gate {
+    oracle: Arc<dyn Oracle>,
+    seed: u64,
+    ledger: Ledger,
+    budget: Option<u128>,
+    /// Samples that are kept back.
+    held: u128,
+    stop: Arc<AtomicBool>,
+}
+
+/// Why the gate gave no answer. Nothing was counted, except where the answer came and was not finite.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Halt {
+    /// The oracle failed.
+    #[error(transparent)]
+    Oracle(OracleError),
+    /// The answer would have overdrawn the budget.
+    #[error("the next {needed} samples would overdraw the budget, which has {left} left")]
+    OverBudget {
+        /// What the answer costs.
+        needed: u128,
+        /// What is left.
+        left: u128,
+    },
+    /// The gate was told to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// The oracle answered with NaN or infinity.
+    #[error("the oracle's answer at step {step} is not finite, or too large to be squared")]
+    NotFinite {
+        /// What was asked for.
+        role: Role,
+        /// The step of the batch.
+        step: u64,
+    },
+}
+
+impl Halt {
+    /// How a run ends that cannot go on; `None` where it does not end but fail.
+    pub fn stop(&self) -> Option<Stop> {
+        match *self {
+            Self::Oracle(_) => None,
+            Self::OverBudget { .. } => Some(Stop::OutOfBudget),
+            Self::Interrupted => Some(Stop::Interrupted),
+            Self::NotFinite { step, .. } => Some(Stop::Diverged(Divergence::Gradient { step })),
+        }
+    }
+}
+
+impl From<OracleError> for Halt {
+    fn from(error: OracleError) -> Self {
+        match error.kind() {
+            ErrorKind::Interrupted => Self::Interrupted,
+            _ => Self::Oracle(error),
+        }
+    }
+}
+
+/// How often a question is asked again if the oracle says that this may help.
+const RETRIES: u32 = 3;
+
+impl Gate {
+    /// The way to this oracle, with all randomness from this seed.
+    pub fn new(oracle: impl Oracle + 'static, seed: u64) -> Self {
+        Self::over(Arc::new(oracle), seed)
+    }
+
+    /// The same for an oracle that is shared.
+    pub fn over(oracle: Arc<dyn Oracle>, seed: u64) -> Self {
+        Self { oracle, seed, ledger: Ledger::default(), budget: None, held: 0, stop: Arc::default() }
+    }
+
+    /// At most so many samples in all. Not one more is ever drawn.
+    #[must_use]
+    pub fn with_budget(self, samples: impl Into<Option<u128>>) -> Self {
+        Self { budget: samples.into(), ..self }
+    }
+
+    /// Stops, also in the middle of a batch, when the flag is set.
+    #[must_use]
+    pub fn with_stop(self, stop: Arc<AtomicBool>) -> Self {
+        Self { stop, ..self }
+    }
+
+    /// What the oracle is.
+    #[inline]
+    pub fn about(&self) -> &About {
+        self.oracle.about()
+    }
+
+    /// The seed of all randomness.
+    #[inline]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// What has been asked so far.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The most samples that may be drawn in all.
+    pub fn budget(&self) -> Option<u128> {
+        self.budget
+    }
+
+    /// Samples that may still be drawn; as many as can be counted where there is no budget.
+    pub fn left(&self) -> u128 {
+        match self.budget {
+            None => u128::MAX,
+            Some(budget) => budget.saturating_sub(self.ledger.samples()).saturating_sub(self.held),
+        }
+    }
+
+    /// Keeps so many samples of the budget back, instead of those that were kept back before.
+    pub fn hold(&mut self, samples: u128) {
+        self.held = samples;
+    }
+
+    /// Whether it was told to stop.
+    #[inline]
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The first `n` samples of a step.
+    #[inline]
+    pub fn batch(&self, role: Role, step: u64, n: u64) -> Batch {
+        Batch { seed: self.seed, role, step, samples: 0..n }
+    }
+
+    /// What an answer will cost, before anything is drawn.
+    pub fn price(&self, request: &Request<'_>) -> Charge {
+        self.oracle.price(request)
+    }
+
+    /// Asks the oracle, and counts. An answer that is not finite is no answer.
+    pub fn ask(&mut self, request: Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, Halt> {
+        let asked = asked(&request.draw);
+        let charge = self.ask_for_step(request, answer)?;
+        check_finite(answer, asked)?;
+        Ok(charge)
+    }
+
+    /// Asks without the pass over memory that looks for infinities: for a step whose own arithmetic shows them.
+    #[inline]
+    pub(crate) fn ask_for_step(
+        &mut self,
+        request: Request<'_>,
+        answer: &mut Answer<'_>,
+    ) -> Result<Charge, Halt> {
+        let request = Request { stop: Some(&self.stop), ..request };
+        let price = match self.budget {
+            None => None,
+            Some(_) => Some(afford(self.oracle.price(&request).samples, self.left())?),
+        };
+        let charge = put(&*self.oracle, &request, answer)?;
+        self.ledger.charge(request.draw.role(), charge);
+        if price.is_some_and(|price| charge.samples > price) {
+            return Err(Halt::Oracle(OracleError::new("it charged more than its price")));
+        }
+        Ok(charge)
+    }
+
+    /// grad f(x) itself, where the oracle knows it.
+    pub fn exact(&mut self, role: Role, x: &[f64], out: &mut [f64]) -> Result<Charge, Halt> {
+        self.ask(Request::everything(role, &[x]), &mut Answer::new(out))
+    }
+
+    /// Opens a window at which many threads can ask at once, for at most `most` samples in all.
+    pub fn window<T>(
+        &mut self,
+        role: Role,
+        most: u128,
+        work: impl FnOnce(&Window<'_>) -> Result<T, Halt>,
+    ) -> Result<T, Halt> {
+        let left = self.left();
+        if self.budget.is_some() {
+            afford(most, left)?;
+        }
+        let window = Window {
+            oracle: &*self.oracle,
+            seed: self.seed,
+            role,
+            stop: &self.stop,
+            spent: Mutex::default(),
+            most,
+        };
+        let done = work(&window);
+        if !matches!(done, Err(Halt::Interrupted)) {
+            let spent = window.spent.into_inner().unwrap_or_else(PoisonError::into_inner);
+            self.ledger.charge(role, spent);
+        }
+        done
+    }
+
+    /// Forgets what was counted since the ledger stood so. Work that is interrupted is dropped whole: its draws have
+    /// addresses, and a resumed run makes and counts them again.
+    pub(crate) fn rewind(&mut self, ledger: Ledger) {
+        self.ledger = ledger;
+    }
+
+    /// A gate for a run within this one: the same oracle and interrupt, a seed of its own, at most so many samples. What it
+    /// draws is counted here once it is [absorbed](Self::absorb).
+    #[must_use]
+    pub fn fork(&self, role: Role, number: u64, budget: u128) -> Self {
+        Self {
+            oracle: Arc::clone(&self.oracle),
+            seed: derived_seed(self.seed, role, number),
+            ledger: Ledger::default(),
+            budget: Some(budget.min(self.left())),
+            held: 0,
+            stop: Arc::clone(&self.stop),
+        }
+    }
+
+    /// A gate to an oracle that is made of this one's, with the same seed, interrupt and budget. What it draws is counted here
+    /// once it is [merged](Self::merge).
+    #[must_use]
+    pub fn wrap(&self, make: impl FnOnce(Arc<dyn Oracle>) -> Arc<dyn Oracle>) -> Self {
+        let oracle = make(Arc::clone(&self.oracle));
+        let budget = self.budget.map(|_| self.left());
+        Self {
+            oracle,
+            seed: self.seed,
+            ledger: Ledger::default(),
+            budget,
+            held: 0,
+            stop: Arc::clone(&self.stop),
+        }
+    }
+
+    /// Counts all that a fork drew under one role.
+    pub fn absorb(&mut self, role: Role, fork: &Self) {
+        let (samples, evaluations) = (fork.ledger.samples(), fork.ledger.evaluations());
+        self.ledger.charge(role, Charge { samples, evaluations, exact: false });
+    }
+
+    /// Counts all that a wrapped gate drew, each under its own role.
+    pub fn merge(&mut self, wrapped: &Self) {
+        for (role, entry) in wrapped.ledger.by_role() {
+            let charge = Charge { samples: entry.samples, evaluations: entry.evaluations, exact: false };
+            self.ledger.charge(role, charge);
+        }
+    }
+
+    /// Writes its section of a checkpoint.
+    pub fn save(&self, to: &mut Saver<'_>) {
+        let About { identity, dim, .. } = self.about();
+        let saved =
+            Saved { identity: identity.clone(), dim: *dim, seed: self.seed, ledger: self.ledger.clone() };
+        to.put(SECTION, &saved, []);
+    }
+
+    /// The gate of a run that is resumed: seed and ledger are the checkpoint's. Refuses an oracle that is not the one the
+    /// checkpoint was taken on.
+    pub fn resume(oracle: Arc<dyn Oracle>, checkpoint: &mut Checkpoint) -> Result<Self, CheckpointError> {
+        let (Saved { identity, dim, seed, ledger }, _) = checkpoint.take(SECTION)?;
+        let here = oracle.about();
+        if identity != here.identity || dim != here.dim {
+            let here = here.identity.clone();
+            return Err(CheckpointError::Problem { found: identity, here });
+        }
+        Ok(Self { ledger, ..Self::over(oracle, seed) })
+    }
+}
+
+const SECTION: &str = "gate";
+
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    identity: String,
+    dim: usize,
+    seed: u64,
+    ledger: Ledger,
+}
+
+/// Where many threads ask at once. See [`Gate::window`].
+#[derive(Debug)]
+pub struct Window<'g> {
+    oracle: &'g dyn Oracle,
+    seed: u64,
+    role: Role,
+    stop: &'g AtomicBool,
+    spent: Mutex<Charge>,
+    most: u128,
+}
+
+impl Window<'_> {
+    /// The first `n` samples of a step, under the window's role.
+    pub fn batch(&self, step: u64, n: u64) -> Batch {
+        Batch { seed: self.seed, role: self.role, step, samples: 0..n }
+    }
+
+    /// Asks the oracle, and counts. An answer that is not finite is no answer.
+    pub fn ask(&self, request: Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, Halt> {
+        let asked = asked(&request.draw);
+        let charge = self.ask_unchecked(request, answer, Samples::New)?;
+        check_finite(answer, asked)?;
+        Ok(charge)
+    }
+
+    /// Asks for an answer that may be anything, also infinite.
+    pub(crate) fn ask_unchecked(
+        &self,
+        request: Request<'_>,
+        answer: &mut Answer<'_>,
+        samples: Samples,
+    ) -> Result<Charge, Halt> {
+        let request = Request { stop: Some(self.stop), ..request };
+        let mut charge = put(self.oracle, &request, answer)?;
+        if samples == Samples::Known {
+            charge.samples = 0;
+        }
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        spent.samples += charge.samples;
+        spent.evaluations += charge.evaluations;
+        if spent.samples > self.most {
+            return Err(Halt::Oracle(OracleError::new("it charged more than its price")));
+        }
+        Ok(charge)
+    }
+}
+
+/// Whether samples are drawn, or were drawn before and are now evaluated elsewhere: then only the evaluations count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Samples {
+    New,
+    Known,
+}
+
+/// Asks an oracle, more than once if that may help.
+#[inline]
+fn put(oracle: &dyn Oracle, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, Halt> {
+    let about = oracle.about();
+    request.check(about, answer)?;
+    request.interrupted()?;
+    answer.support = about.dim;
+    for _ in 0..RETRIES {
+        match oracle.answer(request, answer) {
+            Err(error) if error.kind() == ErrorKind::Retry => request.interrupted()?,
+            other => return Ok(other?),
+        }
+    }
+    Ok(oracle.answer(request, answer)?)
+}
+
+/// The price, if it can be paid.
+fn afford(needed: u128, left: u128) -> Result<u128, Halt> {
+    if needed <= left { Ok(needed) } else { Err(Halt::OverBudget { needed, left }) }
+}
+
+fn asked(draw: &Draw) -> (Role, u64) {
+    match draw {
+        Draw::Batch(batch) => (batch.role, batch.step),
+        Draw::Everything(role) => (*role, 0),
+    }
+}
+
+/// Refuses NaN and infinity. What is too large to be squared is of no use to anyone either.
+fn check_finite(answer: &Answer<'_>, (role, step): (Role, u64)) -> Result<(), Halt> {
+    let squares: f64 = answer.gradients.iter().map(|g| g * g).sum();
+    let losses: f64 = answer.losses.iter().map(|loss| loss.abs()).sum();
+    if (squares + losses).is_finite() { Ok(()) } else { Err(Halt::NotFinite { role, step }) }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate")
+            .field("oracle", &self.about().identity)
+            .field("seed", &self.seed)
+            .field("ledger", &self.ledger)
+            .field("budget", &self.budget)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,110 @@
+//! What has been asked of an oracle, by what it was for.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::draws::Role;
+use crate::oracle::Charge;
+
+/// Samples and evaluations, by role. A paired difference of b samples is b samples and 2b evaluations.
+///
+/// ```
+/// use pasta_opt::draws::Role;
+/// use pasta_opt::ledger::Ledger;
+/// use pasta_opt::oracle::Charge;
+///
+/// let mut ledger = Ledger::default();
+/// ledger.charge(Role::Large, Charge { samples: 10, evaluations: 10, exact: false });
+/// ledger.charge(Role::Small, Charge { samples: 2, evaluations: 4, exact: false });
+/// assert_eq!((ledger.samples(), ledger.evaluations(), ledger.of(Role::Small).samples), (12, 14, 2));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(into = "Sheet", from = "Sheet")]
+pub struct Ledger {
+    entries: [Entry; Role::ALL.len()],
+}
+
+/// What was asked for one purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Entry {
+    /// Samples drawn.
+    pub samples: u128,
+    /// Stochastic gradients evaluated.
+    pub evaluations: u128,
+}
+
+impl Ledger {
+    /// All samples.
+    pub fn samples(&self) -> u128 {
+        self.entries.iter().map(|entry| entry.samples).sum()
+    }
+
+    /// All evaluations.
+    pub fn evaluations(&self) -> u128 {
+        self.entries.iter().map(|entry| entry.evaluations).sum()
+    }
+
+    /// What was asked for one purpose.
+    #[inline]
+    pub fn of(&self, role: Role) -> Entry {
+        self.entries[role as usize - 1]
+    }
+
+    /// What the steps of a walk asked: all but certificates, looks, pilots and the like.
+    #[inline]
+    pub fn steps(&self) -> Entry {
+        let (large, small) = (self.of(Role::Large), self.of(Role::Small));
+        Entry { samples: large.samples + small.samples, evaluations: large.evaluations + small.evaluations }
+    }
+
+    /// Samples of certificates, of the pilots that plan them, and of the looks whether to try one.
+    pub fn certificate_samples(&self) -> u128 {
+        [Role::Certificate, Role::Pilot, Role::Look].map(|role| self.of(role).samples).iter().sum()
+    }
+
+    /// Counts a charge.
+    #[inline]
+    pub fn charge(&mut self, role: Role, charge: Charge) {
+        let entry = &mut self.entries[role as usize - 1];
+        entry.samples += charge.samples;
+        entry.evaluations += charge.evaluations;
+    }
+
+    /// The roles that something was asked for.
+    pub fn by_role(&self) -> impl Iterator<Item = (Role, Entry)> {
+        Role::ALL
+            .into_iter()
+            .map(|role| (role, self.of(role)))
+            .filter(|(_, entry)| *entry != Entry::default())
+    }
+}
+
+/// A ledger as a file has it.
+#[derive(Serialize, Deserialize)]
+struct Sheet {
+    samples: u128,
+    evaluations: u128,
+    by_role: BTreeMap<Role, Entry>,
+}
+
+impl From<Ledger> for Sheet {
+    fn from(ledger: Ledger) -> Self {
+        Self {
+            samples: ledger.samples(),
+            evaluations: ledger.evaluations(),
+            by_role: ledger.by_role().collect(),
+        }
+    }
+}
+
+impl From<Sheet> for Ledger {
+    /// The totals follow from the entries.
+    fn from(sheet: Sheet) -> Self {
+        let mut ledger = Self::default();
+        for (role, entry) in sheet.by_role {
+            ledger.entries[role as usize - 1] = entry;
+        }
+        ledger
+    }
+}

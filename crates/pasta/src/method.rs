@@ -1,0 +1,348 @@
+//! All methods by name, one row each: recipes, named special cases of Algorithm 1, and baselines.
+//!
+//! Programs read this table: what a method is called, what can be set about it, and how it is started or resumed.
+//!
+//! ```
+//! use pasta_opt::method::{Values, find};
+//!
+//! let adam = find("adam").ok_or("it is there")?;
+//! let names: Vec<_> = adam.settings().iter().map(|setting| setting.name).collect();
+//! assert_eq!(names, ["eta", "first", "second", "epsilon"]);
+//! let engine = adam.engine(&Values::from([("eta", 0.01)]), 1_000, 1)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use crate::algorithm::Pasta;
+use crate::baseline::{Baseline, Rule, Settings};
+use crate::checkpoint::{Checkpoint, CheckpointError};
+use crate::gate::Gate;
+use crate::recipe::{Row, TABLE};
+use crate::schedule::{Schedule, ScheduleError, Sequence};
+use crate::state::StartError;
+use crate::walk::Walk;
+
+/// A method by name.
+#[derive(Debug, Clone, Copy)]
+pub struct Method {
+    /// Its name, in commands and files.
+    pub name: &'static str,
+    /// What it does, or what it is for, in a line.
+    pub about: &'static str,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Recipe(&'static Row),
+    Other { settings: &'static [Setting], build: fn(&Values, u64, u64) -> Engine },
+}
+
+/// Something that can be set about a method.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    /// Its name, in commands and files.
+    pub name: &'static str,
+    /// What it does.
+    pub meaning: &'static str,
+    /// What it is when it is not given; `None` where it must be given.
+    pub default: Option<f64>,
+}
+
+const ETA: Setting = Setting { name: "eta", meaning: "step size", default: None };
+
+/// Every method of the library.
+pub const METHODS: &[Method] = &[
+    Method::recipe(&TABLE[0]),
+    Method::recipe(&TABLE[1]),
+    Method::recipe(&TABLE[2]),
+    Method::recipe(&TABLE[3]),
+    Method::recipe(&TABLE[4]),
+    Method::recipe(&TABLE[5]),
+    Method::recipe(&TABLE[6]),
+    Method::recipe(&TABLE[7]),
+    Method::recipe(&TABLE[8]),
+    Method::recipe(&TABLE[9]),
+    Method {
+        name: "sgd",
+        about: "x - eta g",
+        kind: Kind::Other {
+            settings: &[ETA],
+            build: |values, steps, batch| {
+                let eta = Sequence::Constant(values.get("eta"));
+                Engine::Baseline(Settings { rule: Rule::Sgd { eta }, steps, batch })
+            },
+        },
+    },
+    Method {
+        name: "sgd-decaying",
+        about: "x - eta/sqrt(t + 1) g",
+        kind: Kind::Other {
+            settings: &[ETA],
+            build: |values, steps, batch| {
+                let eta = Sequence::InverseRoot { scale: values.get("eta"), shift: 1.0 };
+                Engine::Baseline(Settings { rule: Rule::Sgd { eta }, steps, batch })
+            },
+        },
+    },
+    Method {
+        name: "clipped-sgd",
+        about: "x - eta g min(1, threshold/|g|)",
+        kind: Kind::Other {
+            settings: &[
+                ETA,
+                Setting {
+                    name: "threshold",
+                    meaning: "the largest norm of a gradient that is used as it is",
+                    default: None,
+                },
+            ],
+            build: |values, steps, batch| {
+                let eta = Sequence::Constant(values.get("eta"));
+                let rule = Rule::ClippedSgd { eta, threshold: values.get("threshold") };
+                Engine::Baseline(Settings { rule, steps, batch })
+            },
+        },
+    },
+    Method {
+        name: "adam",
+        about: "moments of each coordinate",
+        kind: Kind::Other {
+            settings: &[
+                ETA,
+                Setting { name: "first", meaning: "decay of the first moment", default: Some(0.9) },
+                Setting { name: "second", meaning: "decay of the second moment", default: Some(0.999) },
+                Setting {
+                    name: "epsilon",
+                    meaning: "added to the root of the second moment",
+                    default: Some(1e-8),
+                },
+            ],
+            build: |values, steps, batch| {
+                let rule = Rule::Adam {
+                    eta: Sequence::Constant(values.get("eta")),
+                    first: values.get("first"),
+                    second: values.get("second"),
+                    epsilon: values.get("epsilon"),
+                };
+                Engine::Baseline(Settings { rule, steps, batch })
+            },
+        },
+    },
+    Method {
+        name: "adagrad-norm",
+        about: "steps that shrink with the gradients seen",
+        kind: Kind::Other {
+            settings: &[
+                ETA,
+                Setting {
+                    name: "offset",
+                    meaning: "the root of the sum of squares before the first step",
+                    default: Some(1e-8),
+                },
+            ],
+            build: |values, steps, batch| {
+                let rule = Rule::AdaGradNorm { eta: values.get("eta"), offset: values.get("offset") };
+                Engine::Baseline(Settings { rule, steps, batch })
+            },
+        },
+    },
+    Method {
+        name: "halpern",
+        about: "one epoch anchored at the start, beta = 1/(t + 2)",
+        kind: Kind::Other {
+            settings: &[ETA],
+            build: |values, steps, batch| {
+                Engine::Schedule(Schedule::halpern(values.get("eta"), steps, batch))
+            },
+        },
+    },
+    Method {
+        name: "krasnoselskii-mann",
+        about: "every step an epoch of its own",
+        kind: Kind::Other {
+            settings: &[ETA, Setting { name: "beta", meaning: "pull towards the anchor", default: None }],
+            build: |values, steps, batch| {
+                let (eta, beta) = (values.get("eta"), values.get("beta"));
+                Engine::Schedule(Schedule::krasnoselskii_mann(eta, beta, steps, batch))
+            },
+        },
+    },
+    Method {
+        name: "storm",
+        about: "recursive momentum, each sample at two points",
+        kind: Kind::Other {
+            settings: &[
+                ETA,
+                Setting { name: "momentum", meaning: "weight of the fresh samples", default: None },
+            ],
+            build: |values, steps, batch| {
+                let (eta, momentum) = (values.get("eta"), values.get("momentum"));
+                Engine::Schedule(Schedule::storm(eta, momentum, steps, batch))
+            },
+        },
+    },
+];
+
+/// The method of that name.
+pub fn find(name: &str) -> Option<&'static Method> {
+    METHODS.iter().find(|method| method.name == name)
+}
+
+/// Settings by name.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Values(Vec<(&'static str, f64)>);
+
+impl Values {
+    /// Sets or replaces a value.
+    pub fn set(&mut self, name: &'static str, value: f64) {
+        self.0.retain(|(known, _)| *known != name);
+        self.0.push((name, value));
+    }
+
+    /// What was given for a setting.
+    pub fn given(&self, name: &str) -> Option<f64> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+    }
+
+    /// A value that is there: [`Method::engine`] has seen to it.
+    fn get(&self, name: &str) -> f64 {
+        self.given(name).unwrap_or(f64::NAN)
+    }
+}
+
+impl<const N: usize> From<[(&'static str, f64); N]> for Values {
+    fn from(pairs: [(&'static str, f64); N]) -> Self {
+        Self(pairs.to_vec())
+    }
+}
+
+/// Why settings do not make a method.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MethodError {
+    /// A setting without a default was not given.
+    #[error("{method}: needs {name} ({meaning})")]
+    Missing {
+        /// The method.
+        method: &'static str,
+        /// The setting.
+        name: &'static str,
+        /// What it does.
+        meaning: &'static str,
+    },
+    /// A recipe is set by constants, which make its plan.
+    #[error("{method}: is planned from constants, not set")]
+    Recipe {
+        /// The recipe.
+        method: &'static str,
+    },
+    /// A number is out of its range.
+    #[error("{method}: {error}")]
+    Number {
+        /// The method.
+        method: &'static str,
+        /// Which number, and its range.
+        error: ScheduleError,
+    },
+}
+
+impl Method {
+    const fn recipe(row: &'static Row) -> Self {
+        Self { name: row.name, about: row.for_problems, kind: Kind::Recipe(row) }
+    }
+
+    /// The recipe's row, if it is a recipe: then it is set by constants, and has a promise.
+    pub fn row(&self) -> Option<&'static Row> {
+        match self.kind {
+            Kind::Recipe(row) => Some(row),
+            Kind::Other { .. } => None,
+        }
+    }
+
+    /// What can be set, besides steps and batch; nothing for a recipe.
+    pub fn settings(&self) -> &'static [Setting] {
+        match self.kind {
+            Kind::Recipe(_) => &[],
+            Kind::Other { settings, .. } => settings,
+        }
+    }
+
+    /// The method with these settings, defaults filled in, for so many steps of so many samples.
+    pub fn engine(&self, given: &Values, steps: u64, batch: u64) -> Result<Engine, MethodError> {
+        let Self { name: method, kind: Kind::Other { settings, build }, .. } = *self else {
+            return Err(MethodError::Recipe { method: self.name });
+        };
+        let mut values = Values::default();
+        for Setting { name, meaning, default } in settings {
+            let value = given.given(name).or(*default);
+            values.set(name, value.ok_or(MethodError::Missing { method, name, meaning })?);
+        }
+        let engine = build(&values, steps, batch);
+        engine.check().map_err(|error| MethodError::Number { method, error })?;
+        Ok(engine)
+    }
+}
+
+/// A method that is ready to run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Engine {
+    /// Algorithm 1 with a schedule.
+    Schedule(Schedule),
+    /// A baseline.
+    Baseline(Settings),
+}
+
+impl Engine {
+    fn check(&self) -> Result<(), ScheduleError> {
+        match self {
+            Self::Schedule(schedule) => schedule.check(),
+            Self::Baseline(settings) => settings.check(),
+        }
+    }
+
+    /// The same without an end: for a run that something else will stop, such as a certificate.
+    #[must_use]
+    pub fn endless(self) -> Self {
+        match self {
+            Self::Schedule(schedule) => Self::Schedule(schedule.endless()),
+            baseline @ Self::Baseline(_) => baseline,
+        }
+    }
+
+    /// Starts a run. Nothing is drawn before its first step.
+    pub fn start(self, gate: &Gate, start: &[f64]) -> Result<Box<dyn Walk>, StartError> {
+        Ok(match self {
+            Self::Schedule(schedule) => Box::new(Pasta::start(gate, schedule, start)?),
+            Self::Baseline(settings) => Box::new(Baseline::start(gate, settings, start)?),
+        })
+    }
+}
+
+/// The run that a checkpoint was taken of, whichever method it is.
+pub fn resume(gate: &Gate, checkpoint: &mut Checkpoint) -> Result<Box<dyn Walk>, CheckpointError> {
+    if checkpoint.has(Baseline::SECTION) {
+        Ok(Box::new(Baseline::resume(gate, checkpoint)?))
+    } else {
+        Ok(Box::new(Pasta::resume(gate, checkpoint)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{METHODS, TABLE};
+
+    #[test]
+    fn every_recipe_is_a_method_and_no_name_stands_twice() {
+        for row in TABLE {
+            assert!(
+                METHODS.iter().any(|method| method.row().is_some_and(|r| r.name == row.name)),
+                "{}",
+                row.name
+            );
+        }
+        let mut names: Vec<_> = METHODS.iter().map(|method| method.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), METHODS.len());
+    }
+}

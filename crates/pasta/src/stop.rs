@@ -1,0 +1,96 @@
+//! Why a walk stopped, and so what its point means.
+
+use serde::{Deserialize, Serialize};
+
+/// Why a walk stopped, and so what its point means.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Stop {
+    /// All planned steps were taken: the recipe's promise, if it has one, holds for the output point.
+    PlannedEnd,
+    /// The next step would have overdrawn the budget: nothing is promised.
+    OutOfBudget,
+    /// A condition of the caller was met: it means what the caller meant.
+    Asked,
+    /// The gate was told to stop: nothing is promised. The run can go on.
+    Interrupted,
+    /// The point is certified: with the stated confidence, under the stated assumption, its gradient is small.
+    Certified,
+    /// The run left the region where numbers mean something: the point is the last sane one.
+    Diverged(Divergence),
+}
+
+impl Stop {
+    /// Its name in files.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::PlannedEnd => "planned-end",
+            Self::OutOfBudget => "out-of-budget",
+            Self::Asked => "asked",
+            Self::Interrupted => "interrupted",
+            Self::Certified => "certified",
+            Self::Diverged(_) => "diverged",
+        }
+    }
+
+    /// What happened and, but for the planned end, what the output point is then worth. (After the planned
+    /// end it is worth what the recipe promises.)
+    pub fn meaning(&self) -> String {
+        match self {
+            Self::PlannedEnd => "all planned steps were taken".into(),
+            Self::OutOfBudget => {
+                "the next step would overdraw the budget; nothing is promised for this point".into()
+            }
+            Self::Asked => "the caller's own condition was met; nothing else is promised".into(),
+            Self::Interrupted => "it was interrupted; nothing is promised for this point".into(),
+            Self::Certified => "the point is certified; what that means is in the certificate".into(),
+            Self::Diverged(divergence) => format!("diverged: {divergence}; the last finite iterate is kept"),
+        }
+    }
+}
+
+/// How a run diverged.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Divergence {
+    /// The oracle answered with NaN or infinity.
+    #[error("the oracle's answer at step {step} is not finite")]
+    Gradient {
+        /// The step.
+        step: u64,
+    },
+    /// The iterate overflowed.
+    #[error("the iterate after step {step} is not finite")]
+    NotFinite {
+        /// The step.
+        step: u64,
+    },
+    /// The iterate is finite but absurdly far away.
+    #[error("the iterate after step {step} is more than 1e50 from the start")]
+    Runaway {
+        /// The step.
+        step: u64,
+    },
+    /// The dynamic batch rule asks for more samples than can be counted.
+    #[error("step {step} needs a batch of {needed:e} samples, more than 2^63")]
+    Batch {
+        /// The step.
+        step: u64,
+        /// The size needed.
+        needed: f64,
+    },
+}
+
+impl Divergence {
+    /// The step at which it was noticed.
+    pub fn step(&self) -> u64 {
+        match *self {
+            Self::Gradient { step }
+            | Self::NotFinite { step }
+            | Self::Runaway { step }
+            | Self::Batch { step, .. } => step,
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! A look: a few fresh samples by which a run guesses whether a certificate is worth trying. Nothing is claimed of it.
+
+use crate::certificate::sequential::UNSURE;
+use crate::certificate::{Grade, Guess};
+use crate::moments::Moments;
+
+/// Sub-batches of a look.
+pub(super) const MEANS: u64 = 64;
+/// A gradient that looks larger than this share of the target is not tried: the bound would not fit in between.
+const HOPEFUL: f64 = 0.7;
+/// A look resolves the gradient if its standard error is about this share of the target.
+const RESOLVED: f64 = 0.7;
+
+/// Samples of each of the means of a look of about so many samples.
+pub(super) fn samples_each(samples: u64) -> u64 {
+    samples.div_ceil(MEANS).max(1)
+}
+
+/// How many samples such a look draws.
+pub(super) fn drawn_by(samples: u64) -> u128 {
+    u128::from(MEANS) * u128::from(samples_each(samples))
+}
+
+/// What a look saw of a candidate.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    /// |grad f|^2, without bias; may be negative.
+    squared: f64,
+    /// The square of the mean's standard error.
+    squared_error: f64,
+    /// Of one sample.
+    variance: f64,
+    /// Of one sample, as a certificate will take it.
+    pub(super) planned_variance: f64,
+    /// Whether it was no guess.
+    exact: bool,
+}
+
+impl Seen {
+    pub(super) fn new(moments: &Moments, samples_each: u64, grade: Grade) -> Self {
+        let variance = moments.variance() * samples_each as f64;
+        Self {
+            squared: moments.squared_mean(),
+            squared_error: moments.error2(),
+            variance,
+            planned_variance: grade.declared_variance().unwrap_or(UNSURE * variance),
+            exact: false,
+        }
+    }
+
+    /// The gradient itself.
+    pub(super) fn exactly(squared: f64) -> Self {
+        Self { squared, squared_error: 0.0, variance: 0.0, planned_variance: 0.0, exact: true }
+    }
+
+    /// For the plan of a certificate: what is not seen is not zero.
+    pub(super) fn guess(&self) -> Guess {
+        let squared_norm = self.squared.max(0.0) + 0.1 * self.squared_error;
+        Guess { norm: squared_norm.sqrt(), variance: (!self.exact).then_some(self.variance) }
+    }
+
+    pub(super) fn is_hopeful(&self, target: f64) -> bool {
+        if self.exact {
+            return self.squared <= target * target;
+        }
+        // A look that was to resolve may have been planned by too small a variance.
+        self.squared_error <= 2.0 * (RESOLVED * target).powi(2)
+            && self.squared <= (HOPEFUL * target).powi(2) + self.squared_error
+    }
+
+    /// How many samples would resolve the target, if these do not and it is still open on which side the gradient is.
+    pub(super) fn wanted(&self, target: f64) -> Option<u64> {
+        let resolved = (RESOLVED * target).powi(2);
+        let open = self.squared <= (HOPEFUL * target).powi(2) + 3.0 * self.squared_error;
+        (open && self.squared_error > resolved).then_some((self.variance / resolved) as u64)
+    }
+}

@@ -1,0 +1,382 @@
+//! A certificate as the end of a run: tried when it looks worth it, at a bounded share of the cost.
+
+mod log;
+mod look;
+mod rule;
+
+pub use log::{Candidate, CertificateLog};
+pub use rule::StopRule;
+use serde::{Deserialize, Serialize};
+
+use self::look::{MEANS, Seen, drawn_by, samples_each};
+use super::{Advance, View, Walk};
+use crate::certificate::means::Means;
+use crate::certificate::{
+    Certificate, CertificateError, Certifier, Claim, ClaimError, Grade, Guess, Verdict, delta_of_attempt,
+};
+use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
+use crate::draws::Role;
+use crate::gate::{Gate, Halt};
+use crate::kernels::{squared_distance, squared_norm};
+use crate::stop::Stop;
+
+/// See [`Walk::certified`].
+#[derive(Debug)]
+pub struct Certified<W> {
+    walk: W,
+    rule: StopRule,
+    log: CertificateLog,
+    /// The mean of the iterates, with weights that grow like t^4: of the last ones, for the most part.
+    tail: Vec<f64>,
+    attempt: Option<Attempt>,
+}
+
+/// A certificate under way.
+#[derive(Debug, Serialize, Deserialize)]
+struct Attempt {
+    certifier: Certifier,
+    about: Candidate,
+    /// Set where the run is at its end whatever the answer.
+    ending: Option<Stop>,
+}
+
+/// What a checkpoint holds besides vectors.
+#[derive(Serialize, Deserialize)]
+struct Saved<L, A> {
+    rule: StopRule,
+    log: L,
+    attempt: Option<A>,
+}
+
+const SECTION: &str = "certificate";
+
+/// The parts of the run's samples and of the allowance that a look may take.
+const LOOK_SHARE: u128 = 64;
+const LOOK_ALLOWANCE: u128 = 8;
+/// The first look comes when the run has drawn so many samples.
+const FIRST_LOOK: u128 = 512;
+/// From one look to the next the run's samples grow by a quarter at least and double at most, after a failed attempt they
+/// grow by a half.
+const NEXT_LOOK: u128 = 4;
+const NEXT_ATTEMPT: u128 = 2;
+/// The weights of the tail grow like this power of t. Of the first half of the run it has 3 %.
+const TAIL_POWER: f64 = 4.0;
+/// While the run can still move on, a certificate gets this many times what it planned: a gradient close to the target
+/// would cost more than another point.
+const PATIENCE: u128 = 2;
+/// A tail that is worth a certificate has a gradient of about this share of the target.
+const LIKELY: f64 = 0.3;
+
+impl<W: Walk> Certified<W> {
+    pub(super) fn start(walk: W, gate: &Gate, rule: StopRule) -> Result<Self, ClaimError> {
+        rule.check(gate.about())?;
+        Ok(Self { walk, rule, log: CertificateLog::default(), tail: Vec::new(), attempt: None })
+    }
+
+    /// Goes on with the certificates of a checkpoint. Attempts that were made by one rule do not count for another.
+    pub(super) fn resume(
+        walk: W,
+        gate: &Gate,
+        rule: StopRule,
+        checkpoint: &mut Checkpoint,
+    ) -> Result<Self, CheckpointError> {
+        let (saved, mut vectors): (Saved<CertificateLog, Attempt>, _) = checkpoint.take(SECTION)?;
+        let Saved { rule: before, mut log, mut attempt } = saved;
+        if before != rule {
+            let what =
+                "the run was started with another target, delta, share or assumption; they cannot change";
+            return Err(CheckpointError::Settings { what: what.into() });
+        }
+        // A run that ran out of budget goes on with another.
+        if log.ended == Some(Stop::OutOfBudget) && log.budget != gate.budget() {
+            log.ended = None;
+        }
+        let dim = gate.about().dim;
+        if vectors.is_empty() || ![0, dim].contains(&vectors[0].len()) {
+            return Err(CheckpointError::damaged("the mean of its iterates does not fit the problem"));
+        }
+        let tail = vectors.remove(0);
+        if let Some(attempt) = &mut attempt {
+            attempt.certifier.restore(vectors, dim)?;
+        }
+        Ok(Self { walk, rule, log, tail, attempt })
+    }
+
+    /// Samples that looks and certificates may still draw.
+    fn allowance(&self, gate: &Gate) -> u128 {
+        let share = self.rule.share;
+        let by_share = (share / (1.0 - share) * drawn(gate) as f64) as u128;
+        by_share.saturating_sub(gate.ledger().certificate_samples()).min(gate.left())
+    }
+
+    /// What the next step must leave of the budget, for a certificate at the end.
+    fn reserve(&self, gate: &Gate) -> u128 {
+        let Some(budget) = gate.budget() else { return 0 };
+        let most = (self.rule.share * budget as f64) as u128;
+        most.saturating_sub(gate.ledger().certificate_samples()).min(self.log.expected)
+    }
+
+    fn look_is_due(&self, gate: &Gate) -> bool {
+        drawn(gate) >= self.log.next_look.max(FIRST_LOOK)
+            && self.allowance(gate) >= drawn_by(self.usual_look(gate))
+    }
+
+    /// How many samples a look takes: a share of the run's, but not more than it needs, nor most of what there is.
+    fn usual_look(&self, gate: &Gate) -> u64 {
+        let needed = if self.log.looks == 0 { u128::MAX } else { self.log.resolving() };
+        let samples = (drawn(gate) / LOOK_SHARE).min(needed).min(self.allowance(gate) / LOOK_ALLOWANCE);
+        u64::try_from(samples).unwrap_or(u64::MAX / 2)
+    }
+
+    /// Guesses from a few fresh samples whether a candidate is good enough, and starts an attempt if so.
+    fn look(&mut self, gate: &mut Gate) -> Result<(), Halt> {
+        for about in [Candidate::Tail, Candidate::Last] {
+            if self.allowance(gate) < drawn_by(self.usual_look(gate)) {
+                break;
+            }
+            let point = self.point_of(about).to_vec();
+            let seen = self.look_at(gate, &point)?;
+            self.log.expected = self.cost(gate, &seen);
+            self.log.next_look = self.worth_a_look(gate);
+            if seen.is_hopeful(self.rule.target) {
+                return self.try_certificate(gate, about, Some(seen.guess()), None);
+            }
+        }
+        Ok(())
+    }
+
+    /// When the run should look again: once a certificate, and the look that it needs, can be had.
+    fn worth_a_look(&self, gate: &Gate) -> u128 {
+        let share = self.rule.share;
+        let samples = gate.ledger().certificate_samples();
+        let spent = samples.saturating_add(self.log.expected).saturating_add(self.log.resolving());
+        let enough = spent as f64 * (1.0 - share) / share;
+        let drawn = drawn(gate);
+        (enough as u128).clamp(drawn + drawn / NEXT_LOOK, 2 * drawn)
+    }
+
+    fn look_at(&mut self, gate: &mut Gate, point: &[f64]) -> Result<Seen, Halt> {
+        let usual = self.usual_look(gate);
+        if self.pass(gate).is_some_and(|rows| rows <= drawn_by(usual)) {
+            return self.pass_over(gate, point);
+        }
+        let seen = self.fresh(gate, point, usual)?;
+        // What resolves the target costs a tenth of a certificate or so: worth it where that can be had too.
+        if let Some(needed) = seen.wanted(self.rule.target).filter(|needed| *needed > usual) {
+            let affordable = self.cost(gate, &seen).saturating_add(drawn_by(needed)) <= self.allowance(gate);
+            if affordable {
+                return self.fresh(gate, point, needed);
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Samples of a certificate, roughly; or the rows, where all can be passed over for less.
+    fn cost(&self, gate: &Gate, seen: &Seen) -> u128 {
+        let StopRule { target, delta, grade, .. } = self.rule;
+        let guess = Some(Guess { norm: LIKELY * target, variance: None });
+        let claim = Claim { target, delta: delta_of_attempt(delta, 1), grade, budget: None, guess };
+        let sampled = claim.wanted_samples(seen.planned_variance) as u128;
+        match self.pass(gate) {
+            Some(rows) if grade == Grade::Exact => rows,
+            Some(rows) => rows.min(sampled),
+            None => sampled,
+        }
+    }
+
+    /// The rows that a pass over all of them reads, where a certificate may make one.
+    fn pass(&self, gate: &Gate) -> Option<u128> {
+        let rows = gate.about().full_pass()?;
+        (rows > 0 || self.rule.grade == Grade::Exact).then_some(u128::from(rows))
+    }
+
+    fn pass_over(&mut self, gate: &mut Gate, point: &[f64]) -> Result<Seen, Halt> {
+        let mut gradient = vec![0.0; point.len()];
+        gate.exact(Role::Look, point, &mut gradient)?;
+        self.log.looks += 1;
+        Ok(Seen::exactly(squared_norm(&gradient)))
+    }
+
+    fn fresh(&mut self, gate: &mut Gate, point: &[f64], samples: u64) -> Result<Seen, Halt> {
+        let samples_each = samples_each(samples);
+        let means = Means { x: point, role: Role::Look, attempt: self.log.looks, samples_each };
+        let (moments, _) = means.moments(gate, 0..MEANS)?;
+        self.log.looks += 1;
+        Ok(Seen::new(&moments, samples_each, self.rule.grade.at_distance(self.distance(point))))
+    }
+
+    fn distance(&self, point: &[f64]) -> f64 {
+        squared_distance(point, self.walk.view().start).sqrt()
+    }
+
+    /// Starts a certificate if its plan fits the allowance; at the end of a run, with whatever there is.
+    fn try_certificate(
+        &mut self,
+        gate: &mut Gate,
+        about: Candidate,
+        guess: Option<Guess>,
+        ending: Option<Stop>,
+    ) -> Result<(), Halt> {
+        let point = self.point_of(about).to_vec();
+        let number = self.log.attempts + 1;
+        let claim = Claim {
+            target: self.rule.target,
+            delta: delta_of_attempt(self.rule.delta, number),
+            grade: self.rule.grade.at_distance(self.distance(&point)),
+            budget: Some(self.allowance(gate)),
+            guess,
+        };
+        let mut certifier = match Certifier::start(gate, &point, claim, number) {
+            Ok(certifier) => certifier,
+            Err(CertificateError::Halt(halt)) => return Err(halt),
+            // Out of reach here, but perhaps not elsewhere.
+            Err(CertificateError::Claim(_)) => {
+                if let Some(stop) = ending {
+                    self.hand_out(gate, about, stop);
+                }
+                return Ok(());
+            }
+        };
+        if ending.is_none() {
+            certifier.limit_to(PATIENCE);
+        }
+        if ending.is_some() || certifier.wanted_samples() <= self.allowance(gate) {
+            self.attempt = Some(Attempt { certifier, about, ending });
+        }
+        Ok(())
+    }
+
+    fn conclude(&mut self, gate: &Gate, certificate: Certificate, about: Candidate, ending: Option<Stop>) {
+        let early = (certificate.verdict == Verdict::Certified).then_some(Stop::Certified);
+        self.log.attempts += 1;
+        self.log.last = Some(certificate);
+        self.log.about = about;
+        self.log.next_look = drawn(gate) + drawn(gate) / NEXT_ATTEMPT;
+        // Of the output a theorem speaks too, so that its end is the planned one, certified or not.
+        self.log.ended = if about == Candidate::Output { ending.or(early) } else { early.or(ending) };
+        self.log.budget = gate.budget();
+    }
+
+    /// At its planned end a run certifies the point that its theorem speaks of; else, the one that is likely to be the
+    /// best.
+    fn try_at_the_end(&mut self, gate: &mut Gate, stop: Stop) -> Result<(), Halt> {
+        let theorem = stop == Stop::PlannedEnd && self.walk.view().promised;
+        if matches!(stop, Stop::Diverged(_)) || self.allowance(gate) == 0 {
+            // The point that the last attempt was about, if there was one since the last step.
+            let attempted = self.log.last.is_some() && !theorem;
+            self.hand_out(gate, if attempted { self.log.about } else { Candidate::Output }, stop);
+            return Ok(());
+        }
+        let (about, guess) = if theorem {
+            (Candidate::Output, None)
+        } else {
+            (Candidate::Tail, Some(Guess { norm: LIKELY * self.rule.target, variance: None }))
+        };
+        self.try_certificate(gate, about, guess, Some(stop))
+    }
+
+    /// Ends the run at this point. What was said of another is not said of it.
+    fn hand_out(&mut self, gate: &Gate, about: Candidate, stop: Stop) {
+        if about != self.log.about {
+            self.log.last = None;
+        }
+        (self.log.about, self.log.ended, self.log.budget) = (about, Some(stop), gate.budget());
+    }
+
+    fn point_of(&self, candidate: Candidate) -> &[f64] {
+        let view = self.walk.view();
+        match candidate {
+            Candidate::Last => view.x,
+            Candidate::Tail if self.tail.is_empty() => view.x,
+            Candidate::Tail => &self.tail,
+            Candidate::Output => view.point,
+        }
+    }
+
+    fn update_tail(&mut self) {
+        let View { x, step, .. } = self.walk.view();
+        let weight = (TAIL_POWER + 1.0) / (step as f64 + TAIL_POWER);
+        if self.tail.is_empty() {
+            self.tail.extend(x);
+        }
+        self.tail.iter_mut().zip(x).for_each(|(tail, x)| *tail += weight * (x - *tail));
+    }
+
+    /// Does something whole or, if it is interrupted, not at all.
+    fn whole(
+        &mut self,
+        gate: &mut Gate,
+        what: impl FnOnce(&mut Self, &mut Gate) -> Result<(), Halt>,
+    ) -> Result<Advance, Halt> {
+        let before = (self.log.clone(), gate.ledger().clone());
+        let done = what(self, gate);
+        if let Err(Halt::Interrupted) = done {
+            self.log = before.0;
+            gate.rewind(before.1);
+        }
+        done.map(|()| Advance::Checked)
+    }
+
+    /// Goes on with the attempt under way.
+    fn attempt(&mut self, gate: &mut Gate) -> Result<Option<Advance>, Halt> {
+        let Some(Attempt { certifier, about, ending }) = &mut self.attempt else { return Ok(None) };
+        let (about, ending) = (*about, *ending);
+        let Some(certificate) = certifier.advance(gate)? else { return Ok(Some(Advance::Checked)) };
+        self.attempt = None;
+        // Which attempt is the last was decided by the samples: it is only as sure as all of them together.
+        let certificate = Certificate { delta: self.rule.delta, ..certificate };
+        self.conclude(gate, certificate, about, ending);
+        Ok(Some(Advance::Tried(certificate)))
+    }
+}
+
+/// Samples of the run itself.
+fn drawn(gate: &Gate) -> u128 {
+    gate.ledger().steps().samples
+}
+
+impl<W: Walk> Walk for Certified<W> {
+    fn advance(&mut self, gate: &mut Gate) -> Result<Advance, Halt> {
+        if let Some(advance) = self.attempt(gate)? {
+            return Ok(advance);
+        }
+        if let Some(stop) = self.log.ended {
+            return Ok(Advance::Stop(stop));
+        }
+        if self.look_is_due(gate) {
+            return self.whole(gate, Self::look);
+        }
+        gate.hold(self.reserve(gate));
+        let advance = self.walk.advance(gate);
+        gate.hold(0);
+        let stop = match advance {
+            Ok(Advance::Stop(stop)) => stop,
+            Err(Halt::OverBudget { .. }) => Stop::OutOfBudget,
+            Err(halt) => return Err(halt),
+            Ok(advance) => {
+                if let Advance::Step(_) = advance {
+                    // What was said of the last point is not said of this one.
+                    self.log.last = None;
+                    self.update_tail();
+                }
+                return Ok(advance);
+            }
+        };
+        self.whole(gate, |certified, gate| certified.try_at_the_end(gate, stop))
+    }
+
+    fn view(&self) -> View<'_> {
+        let about = if self.log.ended.is_some() { self.log.about } else { Candidate::Output };
+        let view = self.walk.view();
+        let ended = self.log.ended;
+        View { point: self.point_of(about), certification: Some(&self.log), ended, ..view }
+    }
+
+    fn save<'a>(&'a self, to: &mut Saver<'a>) {
+        let Self { walk, rule, log, tail, attempt } = self;
+        walk.save(to);
+        let vectors = attempt.iter().flat_map(|attempt| attempt.certifier.vectors());
+        let saved = Saved { rule: *rule, log, attempt: attempt.as_ref() };
+        to.put(SECTION, &saved, [tail.as_slice()].into_iter().chain(vectors));
+    }
+}
