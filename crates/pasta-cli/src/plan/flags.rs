@@ -2,6 +2,7 @@
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use pasta_opt::recipe::{Constant, Constants};
+use pasta_report::console::flags::number;
 
 /// The constants that were given. Boxed: the commands share an enum, and the others are small.
 pub(super) struct ConstantFlags(pub(super) Box<Constants>);
@@ -49,20 +50,4 @@ impl FromArgMatches for ConstantFlags {
         }
         Ok(())
     }
-}
-
-/// A number as people write it: 3, 0.5, 1e-3.
-pub(crate) fn number(text: &str) -> Result<f64, String> {
-    text.parse().map_err(|_| "not a number".to_owned())
-}
-
-/// A number of samples: 1000 or 1e3.
-pub(crate) fn count(text: &str) -> Result<u64, String> {
-    let not_a_count = || "not a whole number between 0 and 2^64 - 1".to_owned();
-    if let Ok(count) = text.parse() {
-        return Ok(count);
-    }
-    let real = number(text)?;
-    let whole = real.fract() == 0.0 && (0.0..u64::MAX as f64).contains(&real);
-    if whole { Ok(real as u64) } else { Err(not_a_count()) }
 }
