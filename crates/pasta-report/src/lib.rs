@@ -20,5 +20,5 @@ pub use chart::{Axis, Chart, Reference, Scale, Series, Shape, Tone, Where};
 pub use number::{given, grouped, significant};
 pub use page::{Page, Part, Section};
 pub use spread::Spread;
-pub use table::{Align, Column, Table, unbroken};
+pub use table::{Align, Column, Table, fitted, unbroken};
 pub use write::{folder_for_page, write};

@@ -55,6 +55,8 @@ pub fn unbroken(text: &str) -> String {
 
 /// Blanks between columns.
 const GAP: usize = 2;
+/// In columns narrower than this nothing can be read.
+const LEAST: usize = 4;
 
 impl Table {
     /// Rows of a label and a value.
@@ -77,7 +79,7 @@ impl Table {
                 if headed {
                     let names: Vec<_> = self.columns.iter().map(|column| column.name.to_owned()).collect();
                     self.push_row(&mut lines, &names, &widths);
-                    lines.push("─".repeat(widths.iter().sum::<usize>() + GAP * (widths.len() - 1)));
+                    lines.push("-".repeat(widths.iter().sum::<usize>() + GAP * (widths.len() - 1)));
                 }
                 self.rows.iter().for_each(|row| self.push_row(&mut lines, row, &widths));
             }
@@ -91,34 +93,34 @@ impl Table {
             .join("\n")
     }
 
-    /// How wide the columns are: as wide as their texts if that fits; else the widest give way first, down to their
-    /// longest word, then below it.
+    /// How wide the columns are: as wide as their texts, if these leave room for the others; the rest share what is
+    /// left, and none is narrower than its longest word if that can be.
     fn widths(&self, width: usize) -> Option<Vec<usize>> {
-        let room = width.checked_sub(GAP * self.columns.len().saturating_sub(1))?;
+        let count = self.columns.len();
+        let mut room = width.checked_sub(GAP * count.saturating_sub(1))?;
         let most = |measure: fn(&str) -> usize| -> Vec<usize> {
             let of = |i: usize| {
                 let cells = self.rows.iter().filter_map(move |row| row.get(i)).map(String::as_str);
                 cells.chain([self.columns[i].name]).map(measure).max().unwrap_or(0)
             };
-            (0..self.columns.len()).map(of).collect()
+            (0..count).map(of).collect()
         };
         let full = most(|text| text.lines().map(UnicodeWidthStr::width).max().unwrap_or(0));
-        if full.iter().sum::<usize>() <= room {
-            return Some(full);
-        }
         let words = most(|text| text.split([' ', '\n']).map(UnicodeWidthStr::width).max().unwrap_or(0));
-        // A single cell that is all one long word shall not starve the others.
-        let least = most(|_| 3);
-        let floor = if words.iter().sum::<usize>() <= room { words } else { least };
-        let slack = room.checked_sub(floor.iter().sum())?;
-        let mut widths = floor.clone();
-        for _ in 0..slack {
-            // The column that would still need most lines gets the next character.
-            let hungry = (0..widths.len()).filter(|&i| widths[i] < full[i]);
-            let Some(i) = hungry.max_by_key(|&i| 1000 * full[i] / widths[i].max(1)) else { break };
-            widths[i] += 1;
+        let words = if words.iter().sum::<usize>() <= room { words } else { vec![0; count] };
+        let mut widths = vec![None; count];
+        loop {
+            let open: Vec<usize> = (0..count).filter(|&i| widths[i].is_none()).collect();
+            let Some(share) = room.checked_div(open.len()) else { return widths.into_iter().collect() };
+            let narrow = open.iter().find(|&&i| full[i] <= share).map(|&i| (i, full[i]));
+            let wordy = || open.iter().find(|&&i| words[i] > share).map(|&i| (i, words[i]));
+            let (i, settled) = wordy().or(narrow).unwrap_or((open[0], share));
+            if settled < full[i].min(LEAST) {
+                return None;
+            }
+            widths[i] = Some(settled);
+            room -= settled;
         }
-        Some(widths)
     }
 
     fn push_row(&self, lines: &mut Vec<String>, row: &[String], widths: &[usize]) {
@@ -172,11 +174,20 @@ impl Table {
     }
 }
 
+/// The text with its long lines broken: none is wider than the console.
+pub fn fitted(text: &str) -> String {
+    wrapped(text, width()).join("\n")
+}
+
 /// The text in lines of at most this width, broken between words, or within a word that is longer.
-pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+fn wrapped(text: &str, width: usize) -> Vec<String> {
     let width = width.max(2);
     let mut lines = Vec::new();
     for paragraph in text.split('\n') {
+        if paragraph.width() <= width {
+            lines.push(paragraph.to_owned());
+            continue;
+        }
         let mut line = String::new();
         for word in paragraph.split(' ') {
             if !line.is_empty() && line.width() + 1 + word.width() > width {
@@ -209,7 +220,7 @@ mod tests {
             columns: vec![Column::left("what"), Column::right("n")],
             rows: vec![vec!["a".into(), "1,000".into()], vec!["b".into(), "7".into()]],
         };
-        let lines = "Counts\nwhat      n\n───────────\na     1,000\nb         7";
+        let lines = "Counts\nwhat      n\n-----------\na     1,000\nb         7";
         assert_eq!(table.text_within(80), lines);
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::block;
 use crate::spec::{Problem, proved_by};
 use pasta_report::calibration::verdict;
-use pasta_report::{Column, Table, given, grouped, significant};
+use pasta_report::{Column, Table, fitted, given, grouped, significant};
 
 /// Everything there is to say.
 pub(super) struct Findings<'f> {
@@ -72,11 +72,11 @@ impl<'f> Findings<'f> {
 
     pub(super) fn text(&self) -> String {
         let parts = [
-            self.setting(),
+            fitted(&self.setting()),
             self.figure_table().text(),
             self.ray_table().text(),
-            self.meanings().join("\n"),
-            self.ledger(),
+            fitted(&self.meanings().join("\n")),
+            fitted(&self.ledger()),
             format!(
                 "For `pasta solve`; with estimates nothing is promised:\n\n{}",
                 self.constants.trim_end()

@@ -13,7 +13,7 @@ use super::noise::Diagnosed;
 use super::runs::Round;
 use super::{NOISE, RUNS, START, Setting, TARGET, broken};
 use pasta_report::console::Failure;
-use pasta_report::{Column, Spread, Table, given, grouped, significant};
+use pasta_report::{Column, Spread, Table, fitted, given, grouped, significant};
 
 /// What came out: all that is said anywhere is said from here.
 #[derive(Serialize)]
@@ -107,7 +107,7 @@ impl Findings {
             self.check().text(),
             format!("Page with the curves: {}", path.display()),
         ];
-        parts.join("\n\n")
+        fitted(&parts.join("\n\n"))
     }
 
     pub(super) fn problem(&self) -> String {

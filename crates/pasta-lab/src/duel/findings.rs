@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 
 use pasta_opt::bounds::LowerBound;
-use pasta_opt::recipe::Constants;
 use serde::{Serialize, Serializer};
 
 use super::bout::{End, Limits, Run};
 use super::contender::{Contender, Setting};
 use super::instance::{Instance, Kind};
 use pasta_report::console::Failure;
-use pasta_report::{Align, Column, Table, given, grouped, significant};
+use pasta_report::constants::Echo;
+use pasta_report::number::{digits, given, grouped, real, rough, significant};
+use pasta_report::{Column, Table, fitted};
 
 /// Everything about a duel.
 #[derive(Debug, Serialize)]
@@ -30,8 +31,7 @@ pub(super) struct Findings {
 pub(super) struct Described {
     pub(super) kind: Kind,
     pub(super) theorem: &'static str,
-    #[serde(serialize_with = "by_name")]
-    constants: Constants,
+    constants: Echo,
     #[serde(flatten)]
     pub(super) bound: LowerBound,
     safe: Safe,
@@ -148,7 +148,7 @@ impl Quartiles {
         if least == greatest {
             return count(median);
         }
-        let [least, lower, upper, greatest] = [least, lower, upper, greatest].map(rough_count);
+        let [least, lower, upper, greatest] = [least, lower, upper, greatest].map(rough);
         format!("{} (quartiles {lower} to {upper}, all within {least} to {greatest})", count(median))
     }
 }
@@ -170,7 +170,7 @@ impl Findings {
         let instance = Described {
             kind: instance.kind,
             theorem: instance.kind.theorem(),
-            constants: instance.constants,
+            constants: Echo(instance.constants),
             bound: *instance.bound(),
             safe: Safe::of(instance, seeds),
             sharp: instance.sharp,
@@ -197,7 +197,7 @@ impl Findings {
         }
         parts.extend(self.surprise());
         parts.extend(self.page.as_ref().map(|page| format!("Page with the curves: {}", page.display())));
-        parts.join("\n\n")
+        fitted(&parts.join("\n\n"))
     }
 
     /// What a reader who knows the recipe's promise will wonder about.
@@ -221,8 +221,8 @@ impl Findings {
 
     fn tables(&self) -> [String; 3] {
         [
-            format!("{}\n{}", self.comparison().text(), LEGEND.join("\n")),
-            format!("{}\n{PROGRESS}\n{}", self.checks().text(), self.instance.limit().join("\n")),
+            format!("{}\n{}", self.comparison().text(), LEGEND),
+            format!("{}\n{PROGRESS}\n{}", self.checks().text(), self.instance.limit()),
             self.settings().text(),
         ]
     }
@@ -235,14 +235,14 @@ impl Findings {
         };
         Table {
             caption: format!("Samples until |grad F| <= eps, {over}"),
-            columns: columns(&[
-                ("method", Align::Left),
-                ("samples", Align::Right),
-                ("quartiles", Align::Right),
-                ("/ sharp", Align::Right),
-                ("/ closed", Align::Right),
-                ("reached", Align::Left),
-            ]),
+            columns: vec![
+                Column::left("method"),
+                Column::right("samples"),
+                Column::right("quartiles"),
+                Column::right("/ sharp"),
+                Column::right("/ closed"),
+                Column::left("reached"),
+            ],
             rows: self.methods.iter().map(Outcome::cells).collect(),
         }
     }
@@ -251,15 +251,15 @@ impl Findings {
     pub(super) fn checks(&self) -> Table {
         Table {
             caption: "What it took besides, and what was checked".into(),
-            columns: columns(&[
-                ("method", Align::Left),
-                ("prog_1", Align::Right),
-                ("steps", Align::Right),
-                ("evals", Align::Right),
-                ("fastest", Align::Right),
-                ("limit", Align::Left),
-                ("verdict", Align::Left),
-            ]),
+            columns: vec![
+                Column::left("method"),
+                Column::right("prog_1"),
+                Column::right("steps"),
+                Column::right("evals"),
+                Column::right("fastest"),
+                Column::left("limit"),
+                Column::left("verdict"),
+            ],
             rows: self.methods.iter().filter_map(|outcome| outcome.checked(&self.instance)).collect(),
         }
     }
@@ -268,7 +268,7 @@ impl Findings {
         let set = self.methods.iter().filter(|outcome| !outcome.settings.is_empty());
         Table {
             caption: "Settings".into(),
-            columns: columns(&[("method", Align::Left), ("settings", Align::Left)]),
+            columns: vec![Column::left("method"), Column::left("settings")],
             rows: set.map(|outcome| vec![outcome.method.into(), outcome.spelled()]).collect(),
         }
     }
@@ -294,24 +294,18 @@ impl Findings {
 type Scored<'f> = (&'f Outcome, &'f Score);
 
 /// The columns of the comparison that do not explain themselves.
-pub(super) const LEGEND: [&str; 2] = [
-    "/ sharp, / closed: samples in units of the two forms of the bound. The recipes would go on: what they",
-    "promise is about all the steps that they plan.",
-];
+pub(super) const LEGEND: &str = "/ sharp, / closed: samples in units of the two forms of the bound. The recipes would \
+                                 go on: what they promise is about all the steps that they plan.";
 
 /// The same of the checks.
 pub(super) const PROGRESS: &str = "prog_1: the last coordinate of the chain beyond lambda, at the end.";
 
-fn columns(heads: &[(&'static str, Align)]) -> Vec<Column> {
-    heads.iter().map(|&(name, align)| Column { name, align }).collect()
-}
-
 impl Described {
     /// What the instance is, and what it proves.
     pub(super) fn sentences(&self) -> [String; 3] {
-        let constants = self.constants.known();
+        let constants = self.constants.0.known();
         let constants: Vec<_> =
-            constants.map(|(constant, value)| format!("{} = {}", constant.symbol(), short(value))).collect();
+            constants.map(|(constant, value)| format!("{} = {}", constant.symbol(), real(value))).collect();
         let LowerBound { chain, p, reach, .. } = self.bound;
         [
             format!("The hard instance of {}: {}.", self.theorem, constants.join(", ")),
@@ -330,7 +324,7 @@ impl Described {
     }
 
     /// What the check of the fastest run means.
-    pub(super) fn limit(&self) -> [String; 2] {
+    pub(super) fn limit(&self) -> String {
         let Safe { delta, runs, samples } = self.safe;
         let level = (1.0 - delta) * 100.0;
         let formula = format!("(T - log({}))/(2p)", given(runs as f64 / delta));
@@ -342,7 +336,7 @@ impl Described {
         } else {
             format!("{formula} samples, which says nothing here: the chain is too short for so many runs.")
         };
-        [first, second]
+        format!("{first} {second}")
     }
 }
 
@@ -388,11 +382,6 @@ impl Outcome {
         }
     }
 
-    /// Whether it has a theorem.
-    pub(super) fn is_recipe(&self) -> bool {
-        self.planned_steps.is_some()
-    }
-
     fn cells(&self) -> Vec<String> {
         let numbers = match &self.score {
             None => ["-"; 4].map(str::to_owned),
@@ -403,7 +392,7 @@ impl Outcome {
                 ..
             }) => [
                 count(*median),
-                format!("{} to {}", rough_count(*lower), rough_count(*upper)),
+                format!("{} to {}", rough(*lower), rough(*upper)),
                 self.ratio(*ratio_to_sharp),
                 self.ratio(*ratio_to_closed),
             ],
@@ -463,20 +452,17 @@ impl Outcome {
                     "fastest run",
                     format!("{} samples: limit {}", count(fastest), score.limit(instance)),
                 ));
-                let [first, second] = instance.limit();
-                lines.extend([("", first), ("", second)]);
+                lines.push(("", instance.limit()));
             }
         }
-        let lines: Vec<_> = lines.into_iter().map(|(label, text)| format!("{label:14} {text}")).collect();
-        lines.join("\n")
+        Table::labelled(lines).text()
     }
 
     /// "eta = 1/L = 1, batch = 1".
     fn spelled(&self) -> String {
         let settings = self.settings.iter().map(|setting| {
             let formula = setting.formula.map_or_else(String::new, |formula| format!("{formula} = "));
-            let rounded: f64 = format!("{:.2e}", setting.value).parse().unwrap_or(setting.value);
-            format!("{} = {formula}{}", setting.name, short(rounded))
+            format!("{} = {formula}{}", setting.name, digits(setting.value, 3))
         });
         let planned = self.planned_steps.map(|steps| format!("{} steps planned", count(steps as f64)));
         settings.chain(planned).collect::<Vec<_>>().join(", ")
@@ -512,10 +498,10 @@ impl End {
     fn limit(&self, limits: Limits) -> Option<String> {
         match self {
             Self::Reached | Self::Diverged { .. } => None,
-            Self::OutOfSteps => Some(format!("after {} steps (--steps)", short(limits.steps as f64))),
+            Self::OutOfSteps => Some(format!("after {} steps (--steps)", real(limits.steps as f64))),
             Self::OutOfBudget => {
                 let budget = limits.budget.map_or(f64::INFINITY, |budget| budget as f64);
-                Some(format!("before drawing more than {} samples (--budget)", short(budget)))
+                Some(format!("before drawing more than {} samples (--budget)", real(budget)))
             }
             Self::PlanFinished => Some("at the end of their plan".into()),
             Self::BatchTooLarge { .. } => Some("before a batch of more than 2^63 samples".into()),
@@ -567,29 +553,13 @@ pub(super) fn count(number: f64) -> String {
     }
 }
 
-/// The same in two digits.
-fn rough_count(number: f64) -> String {
-    if number < 1e5 { count(number) } else { format!("{number:.1e}") }
-}
-
-/// A number that was given, in at most six digits.
-pub(super) fn short(value: f64) -> String {
-    let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
-    let plain = rounded == 0.0 || (1e-3..1e5).contains(&rounded.abs());
-    if plain { given(rounded) } else { format!("{rounded:e}") }
-}
-
-fn by_name<S: Serializer>(constants: &Constants, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(constants.known().map(|(constant, value)| (constant.name(), value)))
-}
-
 fn values<S: Serializer>(settings: &[Setting], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(settings.iter().map(|setting| (setting.name, setting.value)))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Quartiles, count, short};
+    use super::{Quartiles, count};
 
     #[test]
     fn the_quartiles_of_one_to_five_are_known() {
@@ -603,6 +573,5 @@ mod tests {
     #[test]
     fn numbers_are_short() {
         assert_eq!([99_999.0, 258_459.0, 21.4321, 7.0].map(count), ["99,999", "2.58e5", "21.4", "7"]);
-        assert_eq!([1.0, 0.046, 2.3321e-9, 0.0].map(short), ["1", "0.046", "2.3321e-9", "0"]);
     }
 }

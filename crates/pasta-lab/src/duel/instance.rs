@@ -8,8 +8,8 @@ use pasta_opt::hard::HardInstance;
 use pasta_opt::recipe::{Constant, Constants};
 use serde::Serialize;
 
-use super::findings::short;
-use pasta_report::console::Failure;
+use pasta_report::console::{Failure, flags};
+use pasta_report::number::real;
 
 /// Whose instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
@@ -70,22 +70,13 @@ impl Args for ConstantFlags {
 fn flag(constant: Constant) -> Arg {
     let default = |kind: Kind| {
         let (_, value) = kind.defaults().into_iter().find(|(used, _)| *used == constant)?;
-        Some(short(value))
+        Some(real(value))
     };
     let defaults = match [Kind::Smooth, Kind::Mss].map(default) {
         [Some(one), Some(other)] if one != other => format!("{one} for smooth, {other} for mss"),
         [one, other] => one.or(other).unwrap_or_default(),
     };
-    let meaning = constant.meaning();
-    let meaning = meaning[..1].to_uppercase() + &meaning[1..];
-    Arg::new(constant.name())
-        .long(constant.name())
-        .value_name(constant.symbol())
-        .help(format!("{meaning} [default: {defaults}]"))
-        .help_heading("Constants of the instance")
-        // So that -1 reaches the message that says what is wrong with it.
-        .allow_hyphen_values(true)
-        .value_parser(clap::value_parser!(f64))
+    flags::constant(constant, "Constants of the instance", &format!(" [default: {defaults}]"))
 }
 
 impl FromArgMatches for ConstantFlags {
@@ -96,11 +87,7 @@ impl FromArgMatches for ConstantFlags {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        for constant in FLAGS {
-            if let Some(&value) = matches.get_one::<f64>(constant.name()) {
-                self.0.set(constant, value);
-            }
-        }
+        flags::take_constants(matches, &mut self.0);
         Ok(())
     }
 }

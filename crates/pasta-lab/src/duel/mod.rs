@@ -11,9 +11,10 @@ use std::path::PathBuf;
 use bout::{Limits, Run};
 use clap::Args;
 use contender::{Contender, Settings};
-use findings::{Findings, Outcome, Verdict, count, short};
+use findings::{Findings, Outcome, Verdict, count};
 use indicatif::ProgressBar;
 use instance::{ConstantFlags, Instance, Kind};
+use pasta_report::number::real;
 use rayon::prelude::*;
 
 use pasta_report as report;
@@ -151,7 +152,7 @@ impl Entry {
                 let reason = format!(
                     "half the way to the chain would take it {} steps; the limit is {} (--steps)",
                     count(steps),
-                    short(limits.steps as f64)
+                    real(limits.steps as f64)
                 );
                 Self::Out(Outcome::not_run(contender.name, Some(&contender), reason))
             }

@@ -12,19 +12,17 @@ pub(super) fn page(findings: &Findings, command: String) -> Page {
     let mut happened: Vec<Part> = charts(findings).into_iter().map(Part::Figure).collect();
     happened.extend([
         Part::Table(findings.comparison()),
-        Part::Text(LEGEND.join(" ")),
+        Part::Text(LEGEND.into()),
         Part::Table(findings.checks()),
-        Part::Text(format!("{PROGRESS} {}", findings.instance.limit().join(" "))),
+        Part::Text(format!("{PROGRESS} {}", findings.instance.limit())),
     ]);
     happened.extend(findings.remarks().into_iter().map(Part::Text));
     let why: Vec<Part> = why(findings).into_iter().map(Part::Text).collect();
-    let mut sections = vec![
-        section("The opponent", vec![text(&findings.instance.sentences()), Part::Text(RULES.into())]),
-        section("What happened", happened),
-    ];
-    if !why.is_empty() {
-        sections.push(section("Why", why));
-    }
+    // First, since without it the headline misleads.
+    let mut sections = if why.is_empty() { Vec::new() } else { vec![section("Why, and what it means", why)] };
+    sections
+        .push(section("The opponent", vec![text(&findings.instance.sentences()), Part::Text(RULES.into())]));
+    sections.push(section("What happened", happened));
     sections.push(section(
         "Do it again",
         vec![
@@ -131,114 +129,122 @@ const MEANING: &str = "This is what the recipe's promise costs, and the instance
     every function and every noise with these constants. SGD with this step size has none; what it then does \
     elsewhere, pasta-lab demo shows.";
 
-/// The recipes and their like beside SGD, and the other methods of one sample a step beside SGD.
+/// The methods that take about as many samples, together: an axis for all would be empty for the most part.
 fn charts(findings: &Findings) -> Vec<Chart> {
-    let ran = |outcome: &&Outcome| !outcome.runs.is_empty();
-    let of_a_kind = |outcome: &Outcome| outcome.is_recipe() || outcome.method == "storm";
-    let (mut family, mut others): (Vec<&Outcome>, Vec<&Outcome>) =
-        findings.methods.iter().filter(ran).partition(|outcome| of_a_kind(outcome));
-    let sgd = others.iter().position(|outcome| outcome.method == "sgd").map(|place| others.remove(place));
-    let mut charts = Vec::new();
-    if family.len() + others.len() <= 3 {
-        family.append(&mut others);
-    }
-    for (id, title, group) in [
-        ("progress", "How far the recipes and STORM come, and SGD", family),
-        ("progress-others", "How far the other methods come", others),
-    ] {
-        if !group.is_empty() || (sgd.is_some() && charts.is_empty()) {
-            charts.push(chart(findings, id, title, group.into_iter().chain(sgd).collect()));
-        }
-    }
-    match &mut charts[..] {
-        [only] => only.title = "How far it comes".into(),
-        [_, rest @ ..] => rest.iter_mut().for_each(|chart| {
-            chart.caption =
-                "The same for the other methods, again beside SGD. The methods share their luck, seed by \
-                             seed, so that some curves lie on each other."
-                    .into();
-        }),
-        [] => {}
-    }
-    charts
+    let chain = findings.instance.bound.chain as usize;
+    let mut curves: Vec<Curve> =
+        findings.methods.iter().filter_map(|outcome| Curve::of(outcome, chain)).collect();
+    curves.sort_by(|a, b| a.first().total_cmp(&b.first()));
+    let groups: Vec<&[Curve]> = curves
+        .chunk_by(|a, b| b.first() < APART * a.first())
+        .flat_map(|group| group.chunks(group.len().div_ceil(group.len().div_ceil(TONES.len()))))
+        .collect();
+    let ids = ["progress", "progress-2", "progress-3", "progress-4", "progress-5", "progress-6"];
+    ids.into_iter().zip(groups).map(|(id, group)| chart(findings, id, group)).collect()
 }
 
-const TONES: [Tone; 3] = [Tone::Blue, Tone::Green, Tone::Pink];
+/// Methods whose first coordinates come so many times as late are not drawn on one axis.
+const APART: f64 = 300.0;
 
-fn chart(findings: &Findings, id: &'static str, title: &str, group: Vec<&Outcome>) -> Chart {
+const TONES: [Tone; 4] = [Tone::Blue, Tone::Red, Tone::Green, Tone::Pink];
+
+/// How far a method comes.
+struct Curve {
+    method: &'static str,
+    /// The median samples with which the runs first came to 1, 2, .., as far as more than half of them came.
+    marks: Vec<f64>,
+    /// The median samples at the end.
+    end: f64,
+}
+
+impl Curve {
+    fn of(outcome: &Outcome, chain: usize) -> Option<Self> {
+        let end = outcome.score.as_ref()?.samples.median;
+        let median = |k: usize| {
+            let marks =
+                outcome.runs.iter().map(|run| run.marks.get(k).map_or(f64::INFINITY, |mark| *mark as f64));
+            let mut marks: Vec<f64> = marks.collect();
+            marks.sort_by(f64::total_cmp);
+            marks.get(outcome.runs.len() / 2).copied().filter(|mark| mark.is_finite())
+        };
+        Some(Self { method: outcome.method, marks: (0..chain).map_while(median).collect(), end })
+    }
+
+    /// The samples after which something happens.
+    fn first(&self) -> f64 {
+        self.marks.first().copied().unwrap_or(self.end).max(1.0)
+    }
+
+    fn last(&self) -> f64 {
+        self.marks.last().copied().unwrap_or(self.end).max(self.end)
+    }
+
+    /// A line that stays until it rises, as high above its place as this.
+    fn staircase(&self, lift: f64) -> Vec<(f64, f64)> {
+        let mut points = vec![(self.first(), lift)];
+        for (below, &mark) in self.marks.iter().enumerate() {
+            points.extend([(mark, below as f64 + lift), (mark, below as f64 + 1.0 + lift)]);
+        }
+        points.push((self.last(), self.marks.len() as f64 + lift));
+        points
+    }
+}
+
+fn chart(findings: &Findings, id: &'static str, group: &[Curve]) -> Chart {
     let LowerBound { chain, p, .. } = findings.instance.bound;
     let length = chain as f64;
-    let lines: Vec<(&Outcome, Vec<f64>)> =
-        group.iter().map(|&outcome| (outcome, medians(outcome, chain as usize))).collect();
-    let ends = group.iter().filter_map(|outcome| outcome.score.as_ref()).map(|score| score.samples.median);
-    let most = ends.fold(length / (2.0 * p), f64::max);
-    let first = lines.iter().filter_map(|(_, marks)| marks.first().copied());
-    let least = first.fold(0.5 / p, f64::min);
+    let least = group.iter().map(Curve::first).fold(f64::INFINITY, f64::min);
+    let most = group.iter().map(Curve::last).fold(least, f64::max);
     // A logarithmic axis where the methods lie orders of magnitude apart.
-    let (scale, from, to) = if most > 30.0 * length / (2.0 * p) {
-        (Scale::Log, 0.3 * least, 3.0 * most)
+    let (scale, from, to) = if most > 30.0 * least {
+        (Scale::Log, 0.7 * least, 1.4 * most)
     } else {
-        (Scale::Linear, 0.0, 1.05 * most)
+        (Scale::Linear, (least - 0.1 * (most - least)).max(0.0), most + 0.05 * (most - least).max(0.1 * most))
     };
-    let limit = Shape::Line(limit_line(from, p, length));
-    let mut series = vec![Series { name: "2p a sample".into(), tone: Tone::Grey, shape: limit }];
-    let mut tones = TONES.into_iter().cycle();
-    for (outcome, marks) in &lines {
-        let tone = if outcome.method == "sgd" { Tone::Red } else { tones.next().unwrap_or(Tone::Blue) };
-        let end = outcome.score.as_ref().map_or(from, |score| score.samples.median);
-        let shape = Shape::Line(staircase(marks, from, end));
-        series.push(Series { name: outcome.method.into(), tone, shape });
+    let mut series = Vec::new();
+    let limit = length / (2.0 * p);
+    if limit > from {
+        let line = Shape::Line(limit_line(from, limit, length));
+        series.push(Series { name: "2p a sample".into(), tone: Tone::Grey, shape: line });
     }
+    // The methods share their luck, seed by seed: without a lift some curves would lie on each other.
+    let lift = 0.012 * length;
+    series.extend(group.iter().zip(TONES).enumerate().map(|(place, (curve, tone))| Series {
+        name: curve.method.into(),
+        tone,
+        shape: Shape::Line(curve.staircase(lift * place as f64)),
+    }));
+    let methods: Vec<&str> = group.iter().map(|curve| curve.method).collect();
     Chart {
         id,
-        title: title.into(),
-        caption: format!(
-            "prog_1, the last coordinate of the chain that has come beyond lambda, of {} in all: the median over {} \
-             of the samples after which it first comes so far. The grey line gains 2p coordinates a sample. It is how the \
-             bound is proved: after any number of samples, with probability 95 %, a zero-respecting method is less \
-             than three coordinates above it.",
-            given(length),
-            if findings.seeds == 1 { "one run".to_owned() } else { format!("{} runs", findings.seeds) },
-        ),
+        title: format!("How far it comes: {}", methods.join(", ")),
+        caption: if id == "progress" { caption(findings, length) } else { "The same.".into() }
+            + if limit > from { "" } else { " The grey line would end left of this figure." },
         x: Axis { label: "samples".into(), scale, range: Some((from, to)) },
-        y: Axis { label: "prog_1".into(), scale: Scale::Linear, range: Some((0.0, 1.04 * length)) },
+        y: Axis { label: "prog_1".into(), scale: Scale::Linear, range: Some((0.0, 1.08 * length)) },
         series,
         references: Vec::new(),
     }
 }
 
-/// The line of slope 2p, up to the length of the chain.
-fn limit_line(from: f64, p: f64, length: f64) -> Vec<(f64, f64)> {
-    let last = length / (2.0 * p);
+fn caption(findings: &Findings, length: f64) -> String {
+    format!(
+        "prog_1, the last coordinate of the chain that has come beyond lambda, of {} in all: the median over {} of the \
+         samples after which it first comes so far. Curves that would hide each other are drawn a little higher. The \
+         grey line gains 2p coordinates a sample. It is how the bound is proved: after any number of samples, with \
+         probability 95 %, a zero-respecting method is less than three coordinates above it.",
+        given(length),
+        if findings.seeds == 1 { "one run".to_owned() } else { format!("{} runs", findings.seeds) },
+    )
+}
+
+/// The straight line to the length of the chain.
+fn limit_line(from: f64, last: f64, length: f64) -> Vec<(f64, f64)> {
     // Many points: on a logarithmic axis the line is bent.
     let points = (0..=400).map(|i| {
         let part = f64::from(i) / 400.0;
         let samples = if from > 0.0 { from * (last / from).powf(part) } else { last * part };
-        (samples, samples * 2.0 * p)
+        (samples, length * samples / last)
     });
     points.collect()
-}
-
-/// The median samples with which the runs first came to 1, 2, .., as far as more than half of them came.
-fn medians(outcome: &Outcome, chain: usize) -> Vec<f64> {
-    let runs = outcome.runs.len();
-    (0..chain)
-        .map_while(|k| {
-            let marks =
-                outcome.runs.iter().map(|run| run.marks.get(k).map_or(f64::INFINITY, |mark| *mark as f64));
-            let mut marks: Vec<f64> = marks.collect();
-            marks.sort_by(f64::total_cmp);
-            marks.get(runs / 2).copied().filter(|mark| mark.is_finite())
-        })
-        .collect()
-}
-
-/// A line that stays until it rises.
-fn staircase(marks: &[f64], from: f64, end: f64) -> Vec<(f64, f64)> {
-    let mut points = vec![(from, 0.0)];
-    for (below, &mark) in marks.iter().enumerate() {
-        points.extend([(mark, below as f64), (mark, below as f64 + 1.0)]);
-    }
-    points.push((end.max(marks.last().copied().unwrap_or(from)), marks.len() as f64));
-    points
 }

@@ -7,7 +7,7 @@ use super::fit::{Estimate, grid, slope};
 use super::rate::log_axis;
 use super::runs::{Kept, noisy, over_seeds, promise};
 use super::{Setting, effort};
-use pasta_report::{Align, Chart, Column, Series, Shape, Table, Tone, significant};
+use pasta_report::{Chart, Column, Series, Shape, Table, Tone, grouped, significant};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "curvature",
@@ -92,11 +92,13 @@ fn measure(setting: &Setting) -> Measured<Finding> {
     let mut series = Vec::new();
     let mut table = Table {
         caption: "K eps divided by the theorem's logarithm".into(),
-        columns: [("recipe", Align::Left), ("eps", Align::Right), ("K", Align::Right)]
-            .into_iter()
-            .chain([("K eps/log", Align::Right), ("mean f - f*, in units of eps", Align::Right)])
-            .map(|(name, align)| Column { name, align })
-            .collect(),
+        columns: vec![
+            Column::left("recipe"),
+            Column::right("eps"),
+            Column::right("K"),
+            Column::right("K eps/log"),
+            Column::right("mean f - f*, in units of eps"),
+        ],
         rows: Vec::new(),
     };
     for (case, tone) in cases.iter().zip([Tone::Blue, Tone::Red]) {
@@ -195,7 +197,7 @@ impl Case {
         vec![
             self.name.into(),
             row.target.to_string(),
-            pasta_report::grouped(row.steps as u128),
+            grouped(row.steps as u128),
             significant(row.steps * row.target / row.log, 6),
             significant(row.promise().value, 3),
         ]

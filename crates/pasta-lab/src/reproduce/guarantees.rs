@@ -6,9 +6,7 @@ use super::Setting;
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
 use super::fit::Estimate;
 use super::runs::{Kept, noisy, over_seeds, promise};
-use pasta_report::{
-    Align, Axis, Chart, Column, Reference, Scale, Series, Shape, Table, Tone, Where, significant,
-};
+use pasta_report::{Axis, Chart, Column, Reference, Scale, Series, Shape, Table, Tone, Where, significant};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "guarantees",
@@ -178,14 +176,12 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         ],
         tables: vec![Table {
             caption: "Samples drawn and planned".into(),
-            columns: [
-                ("recipe", Align::Left),
-                ("mean samples", Align::Right),
-                ("planned", Align::Right),
-                ("the plan is", Align::Left),
-            ]
-            .map(|(name, align)| Column { name, align })
-            .to_vec(),
+            columns: vec![
+                Column::left("recipe"),
+                Column::right("mean samples"),
+                Column::right("planned"),
+                Column::left("the plan is"),
+            ],
             rows: Vec::new(),
         }],
         ..Finding::default()

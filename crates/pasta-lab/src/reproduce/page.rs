@@ -6,7 +6,7 @@ use super::finding::{Check, Claim, Finding, Point, Predicted};
 use super::fit::CONFIDENCE;
 use super::rate::{LIMIT, SLACK};
 use super::{Setting, effort};
-use pasta_report::{Align, Column, Page, Part, Section, Table, given, significant};
+use pasta_report::{Column, Page, Part, Section, Table, given, significant};
 
 /// Claims with what came of them, in the order of the page.
 pub(super) type Findings = Vec<(&'static Claim, Finding)>;
@@ -38,16 +38,14 @@ pub(super) fn summary(findings: &Findings, label: fn(&Claim) -> &'static str) ->
     };
     Table {
         caption: "Claims, and the first number of each".into(),
-        columns: [
-            ("claim", Align::Left),
-            ("verdict", Align::Left),
-            ("checks", Align::Right),
-            ("measured", Align::Right),
-            ("theory", Align::Right),
-            ("what", Align::Left),
-        ]
-        .map(|(name, align)| Column { name, align })
-        .to_vec(),
+        columns: vec![
+            Column::left("claim"),
+            Column::left("verdict"),
+            Column::right("checks"),
+            Column::right("measured"),
+            Column::right("theory"),
+            Column::left("what"),
+        ],
         rows: findings.iter().map(row).collect(),
     }
 }
@@ -68,12 +66,12 @@ fn predicted(predicted: Predicted) -> String {
 fn checks_table(finding: &Finding) -> Table {
     let predicted_slopes = finding.checks.iter().filter(|check| check.on_this_grid.is_some()).count();
     let sharper = 2 * predicted_slopes >= finding.checks.len();
-    let mut columns = vec![("what", Align::Left), ("measured", Align::Right), ("interval", Align::Right)];
-    columns.push(("theory", Align::Right));
+    let mut columns = vec![Column::left("what"), Column::right("measured"), Column::right("interval")];
+    columns.push(Column::right("theory"));
     if sharper {
-        columns.push(("without noise", Align::Right));
+        columns.push(Column::right("without noise"));
     }
-    columns.push(("verdict", Align::Left));
+    columns.push(Column::left("verdict"));
     let row = |check: &Check| {
         let name = format!("{} ({})", check.name, check.setting);
         let mut row = vec![name, measured(check), interval(check), predicted(check.predicted)];
@@ -85,7 +83,7 @@ fn checks_table(finding: &Finding) -> Table {
     };
     Table {
         caption: format!("Checks, with intervals at {CONFIDENCE}"),
-        columns: columns.into_iter().map(|(name, align)| Column { name, align }).collect(),
+        columns,
         rows: finding.checks.iter().map(row).collect(),
     }
 }

@@ -7,7 +7,7 @@ use super::fit::{Estimate, grid, slope};
 use super::rate::{LIMIT, log_axis};
 use super::runs::{noisy, over_seeds, promise};
 use super::{Setting, effort};
-use pasta_report::{Align, Chart, Column, Series, Shape, Table, Tone, grouped, significant};
+use pasta_report::{Chart, Column, Series, Shape, Table, Tone, grouped, significant};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "weakly-convex",
@@ -96,9 +96,7 @@ fn measure(setting: &Setting) -> Measured<Finding> {
     }));
     finding.tables.push(Table {
         caption: "The runs".into(),
-        columns: ["eps", "epochs S", "steps K", "samples", "measure/eps^2"]
-            .map(|name| Column { name, align: Align::Right })
-            .to_vec(),
+        columns: ["eps", "epochs S", "steps K", "samples", "measure/eps^2"].map(Column::right).to_vec(),
         rows,
     });
     let guide = line.iter().map(|&(x, _)| (x, 2.5 * line[0].1 * (x / line[0].0).powi(-6))).collect();

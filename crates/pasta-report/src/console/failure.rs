@@ -79,7 +79,7 @@ impl Failure {
             message: safe(&self.message, LONGEST_MESSAGE),
             file: self.file.as_ref().map(|file| safe(file, LONGEST_PATH)),
             line: self.line,
-            hint: self.hint.as_ref().map(|hint| safe(hint, LONGEST_MESSAGE)),
+            hint: self.hint.as_ref().map(|hint| safe(hint, LONGEST_HINT)),
         };
         serde_json::to_string(&Document { format: 1, error }).unwrap_or_default()
     }
@@ -110,7 +110,7 @@ impl fmt::Display for Failure {
         }
         write!(f, "{}", safe(&self.message, LONGEST_MESSAGE))?;
         match &self.hint {
-            Some(hint) => write!(f, "\n\nhint: {}", safe(hint, LONGEST_MESSAGE)),
+            Some(hint) => write!(f, "\n\nhint: {}", safe(hint, LONGEST_HINT)),
             None => Ok(()),
         }
     }
@@ -120,6 +120,8 @@ impl fmt::Display for Failure {
 const LONGEST_WORD: usize = 120;
 const LONGEST_PATH: usize = 200;
 const LONGEST_MESSAGE: usize = 600;
+/// Some list all there is to choose from.
+const LONGEST_HINT: usize = 2000;
 
 /// Text that may echo what a user gave, made safe to show: control characters but line ends escaped, long words cut in
 /// their middle, and at most `longest` characters in all.
@@ -180,8 +182,8 @@ mod tests {
         let megabytes = ["name ".repeat(1 << 20), "x".repeat(10 << 20), "é".repeat(1 << 20)];
         for text in megabytes {
             let failure = Failure::input(&text).in_file(&text).hint(&text);
-            assert!(failure.to_string().chars().count() < 1500);
-            assert!(failure.json().chars().count() < 1500);
+            assert!(failure.to_string().chars().count() < 3000);
+            assert!(failure.json().chars().count() < 3000);
         }
         let message = Failure::input("got \"\u{1b}[2J\u{7}\r\"\nsecond line").to_string();
         assert_eq!(message, "error: got \"\\u{1b}[2J\\u{7}\\r\"\nsecond line");

@@ -1,6 +1,8 @@
 //! Parsers of flags.
 
 use clap::builder::TypedValueParser;
+use clap::{Arg, ArgMatches};
+use pasta_opt::recipe::{Constant, Constants};
 
 /// The largest whole number that a problem file can hold.
 pub const LARGEST: u64 = i64::MAX as u64;
@@ -41,6 +43,30 @@ pub fn thread_count() -> impl TypedValueParser<Value = u16> {
 /// A seed that a problem file can hold.
 pub fn seed() -> impl TypedValueParser<Value = u64> {
     clap::value_parser!(u64).range(..=LARGEST)
+}
+
+/// The flag of a constant, with what its help says besides its meaning.
+pub fn constant(constant: Constant, heading: &'static str, besides: &str) -> Arg {
+    let meaning = constant.meaning();
+    let (first, rest) = meaning.split_at(meaning.chars().next().map_or(0, char::len_utf8));
+    Arg::new(constant.name())
+        .long(constant.name())
+        .value_name(constant.symbol())
+        .help(format!("{}{rest}{besides}", first.to_uppercase()))
+        .help_heading(heading)
+        // So that -1, -1e-3 and -inf reach the message that says what is wrong with them.
+        .allow_hyphen_values(true)
+        .value_parser(number)
+}
+
+/// Takes up the constants whose flags were given.
+pub fn take_constants(matches: &ArgMatches, constants: &mut Constants) {
+    for &constant in Constant::ALL {
+        // A command need not have a flag for each.
+        if let Ok(Some(&value)) = matches.try_get_one::<f64>(constant.name()) {
+            constants.set(constant, value);
+        }
+    }
 }
 
 #[cfg(test)]
