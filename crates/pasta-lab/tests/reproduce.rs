@@ -253,11 +253,11 @@ fn a_browser_shows_every_figure_and_complains_about_nothing() {
     let probe = "<script>addEventListener('load', () => { const sizes = [...document.querySelectorAll('svg')].map(s => \
                  s.getBoundingClientRect()); document.title = JSON.stringify({ figures: sizes.length, flat: \
                  sizes.filter(r => !(r.width > 0 && r.height > 0)).length, requests: \
-                 performance.getEntriesByType('resource').length, wide: document.documentElement.scrollWidth > innerWidth \
-                 }); });</script></body>";
+                 performance.getEntriesByType('resource').length, wide: document.documentElement.scrollWidth > innerWidth, \
+                 cut: [...document.querySelectorAll('.table')].filter(t => t.scrollWidth > t.clientWidth).length }); });</script></body>";
     let page = scratch.path().join("page.html");
     fs::write(&page, whole().text("index.html").replace("</body>", probe)).unwrap();
-    for width in [1200, 500] {
+    for width in [1100, 500] {
         let output = Program::new(browser)
             .args(QUIET)
             .arg(format!("--user-data-dir={}", scratch.path().join("profile").display()))
@@ -272,6 +272,7 @@ fn a_browser_shows_every_figure_and_complains_about_nothing() {
         let title = dom.split("<title>").nth(1).unwrap().split("</title>").next().unwrap();
         let seen: Value = serde_json::from_str(title).unwrap();
         assert!(seen["figures"].as_u64().unwrap() >= 9, "{seen}");
+        assert!(width < 1100 || seen["cut"] == 0, "{seen}");
         assert_eq!((&seen["flat"], &seen["requests"], &seen["wide"]), (&0.into(), &0.into(), &false.into()));
     }
 }

@@ -112,9 +112,11 @@ impl Table {
         loop {
             let open: Vec<usize> = (0..count).filter(|&i| widths[i].is_none()).collect();
             let Some(share) = room.checked_div(open.len()) else { return widths.into_iter().collect() };
-            let narrow = open.iter().find(|&&i| full[i] <= share).map(|&i| (i, full[i]));
+            let needed: usize = open.iter().map(|&i| words[i]).sum();
+            let fits = |i: usize| full[i] <= share && needed - words[i] + full[i] <= room;
+            let narrow = open.iter().find(|&&i| fits(i)).map(|&i| (i, full[i]));
             let wordy = || open.iter().find(|&&i| words[i] > share).map(|&i| (i, words[i]));
-            let (i, settled) = wordy().or(narrow).unwrap_or((open[0], share));
+            let (i, settled) = narrow.or_else(wordy).unwrap_or((open[0], share));
             if settled < full[i].min(LEAST) {
                 return None;
             }
