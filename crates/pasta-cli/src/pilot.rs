@@ -2,10 +2,8 @@
 
 use pasta_opt::forecast::{Pilot, PilotError};
 
-use crate::error::{Exit, Failure};
-use crate::signals::Signals;
 use crate::spec::{Certification, Flown, Spec};
-use crate::talk::say;
+use pasta_report::console::{Exit, Failure, Signals, say};
 
 /// Of a budget, at most this part goes into the pilot.
 const BUDGET_PART: u128 = 10;

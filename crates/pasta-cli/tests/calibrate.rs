@@ -46,12 +46,19 @@ fn figure<'a>(answer: &'a Value, constant: &str) -> &'a Value {
 
 #[test]
 fn people_see_figures_with_their_origin_rays_in_words_and_the_ledger() {
-    let text = Place::holding(PROBLEM).text("calibrate p.toml");
-    for word in [
-        "L (smoothness)",
+    let place = Place::holding(PROBLEM);
+    let text = place.text("calibrate p.toml --output out");
+    // On the page no cell is broken into lines.
+    let page = place.read("out/index.html");
+    for cell in [
         "estimated at the start; proved by the problem: 4",
         "cannot be measured; proved by the problem: 2.5",
         "BG-0 plausible: exponent 2.0",
+    ] {
+        assert!(page.contains(cell), "{cell:?} is not on\n{page}");
+    }
+    for word in [
+        "L (smoothness)",
         "against the gradient",
         "random 3",
         "of 25,000 allowed",
@@ -95,20 +102,20 @@ fn machines_see_the_same_with_all_digits() {
 #[test]
 fn noise_that_breaks_bg_0_is_called_so_with_what_it_means() {
     let place = Place::holding(&with(PROBLEM, "growth = 0.5", "growth = 0.5\nexponent = 6"));
-    let text = place.text("calibrate p.toml");
-    for word in [
-        "BG-0 fails along this direction: exponent 6.0",
-        "Every recipe rests on BG-0, so none promises anything",
-        "# BG-0 fails along some ray",
-        "no B is large enough",
-    ] {
+    let text = place.text("calibrate p.toml --output out");
+    let page = place.read("out/index.html");
+    for cell in ["BG-0 fails along this direction: exponent 6.0", "no B is large enough"] {
+        assert!(page.contains(cell), "{cell:?} is not on\n{page}");
+    }
+    for word in ["Every recipe rests on BG-0, so none promises anything", "# BG-0 fails along some ray"] {
         assert!(text.contains(word), "{word:?} is not in\n{text}");
     }
     assert_eq!(place.json("calibrate p.toml", 0)["bg0_fails"], true);
 
     let place = Place::holding(&with(PROBLEM, "growth = 0.5", "growth = 0.0"));
-    let text = place.text("calibrate p.toml");
-    assert!(text.contains("bounded: exponent 0.0") && text.contains("growth = 0.0"), "{text}");
+    let text = place.text("calibrate p.toml --output out");
+    assert!(place.read("out/index.html").contains("bounded: exponent 0.0"));
+    assert!(text.contains("growth = 0.0"), "{text}");
 }
 
 #[test]

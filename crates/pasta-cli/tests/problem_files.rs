@@ -256,3 +256,30 @@ fn bad_flags_are_refused_by_name() {
     place.write("p.toml", SGD);
     place.pasta("solve p.toml --target 0.1").assert().code(2).stderr(contains("--target: sgd has no target"));
 }
+
+#[test]
+fn with_json_a_failure_is_an_object_on_stdout_too() {
+    let place = Place::holding(&with(BOWL, "growth = 9.0", "growth = true"));
+    let failed = |words: &str| {
+        let output = place.pasta(words).assert().code(2).get_output().clone();
+        assert!(output.stderr.starts_with(b"error: "), "{words}");
+        output.stdout
+    };
+    let error = |words: &str| -> serde_json::Value { serde_json::from_slice(&failed(words)).unwrap() };
+    let wrong = error("solve p.toml --json");
+    assert_eq!((&wrong["format"], &wrong["error"]["file"]), (&1.into(), &"p.toml".into()));
+    assert_eq!((&wrong["error"]["line"], &wrong["error"]["hint"]), (&9.into(), &serde_json::Value::Null));
+    assert!(wrong["error"]["message"].as_str().unwrap().starts_with("[noise] growth: expected a number"));
+    let refused = error("solve p.toml --json --no-such-flag");
+    assert_eq!(refused["error"]["file"], serde_json::Value::Null);
+    assert!(refused["error"]["message"].as_str().unwrap().contains("--no-such-flag"));
+    assert_eq!(failed("solve p.toml"), b"");
+    place.pasta("solve --json --help").assert().code(0).stdout(contains("Usage"));
+}
+
+#[test]
+fn a_huge_name_is_not_echoed_whole() {
+    let place = Place::holding(&with(BOWL, "\"smooth\"", &format!("\"{}\"", "x".repeat(10 << 20))));
+    let stderr = place.pasta("solve p.toml").assert().code(2).get_output().stderr.clone();
+    assert!(stderr.len() < 2000, "{}", stderr.len());
+}

@@ -6,8 +6,9 @@ use pasta_opt::recipe::Constant;
 use serde_json::{Value, json};
 
 use super::block;
-use crate::report::{Align, Column, Table, given, grouped, significant};
 use crate::spec::{Problem, proved_by};
+use pasta_report::calibration::verdict;
+use pasta_report::{Column, Table, fitted, given, grouped, significant};
 
 /// Everything there is to say.
 pub(super) struct Findings<'f> {
@@ -71,11 +72,11 @@ impl<'f> Findings<'f> {
 
     pub(super) fn text(&self) -> String {
         let parts = [
-            self.setting(),
+            fitted(&self.setting()),
             self.figure_table().text(),
             self.ray_table().text(),
-            self.meanings().join("\n"),
-            self.ledger(),
+            fitted(&self.meanings().join("\n")),
+            fitted(&self.ledger()),
             format!(
                 "For `pasta solve`; with estimates nothing is promised:\n\n{}",
                 self.constants.trim_end()
@@ -99,30 +100,28 @@ impl<'f> Findings<'f> {
     }
 
     pub(super) fn figure_table(&self) -> Table {
-        let column = |name, align| Column { name, align };
         Table {
             caption: "Figures, with intervals of about 95 % (sampling error only)".into(),
             columns: vec![
-                column("figure", Align::Left),
-                column("value", Align::Right),
-                column("interval", Align::Left),
-                column("where from", Align::Left),
-                column("use it for", Align::Left),
+                Column::left("figure"),
+                Column::right("value"),
+                Column::left("interval"),
+                Column::left("where from"),
+                Column::left("use it for"),
             ],
             rows: self.figures.iter().map(Figure::row).collect(),
         }
     }
 
     pub(super) fn ray_table(&self) -> Table {
-        let column = |name, align| Column { name, align };
         Table {
             caption: "Rays from the start, the same samples at all points of a ray".into(),
             columns: vec![
-                column("ray", Align::Left),
-                column("to distance", Align::Right),
-                column("variance there", Align::Right),
-                column("at the start", Align::Right),
-                column("diagnosis", Align::Left),
+                Column::left("ray"),
+                Column::right("to distance"),
+                Column::right("variance there"),
+                Column::right("at the start"),
+                Column::left("diagnosis"),
             ],
             rows: self.calibration.rays.iter().map(ray_row).collect(),
         }
@@ -308,27 +307,6 @@ fn ray_row(ray: &Ray) -> Vec<String> {
         significant(start, 3),
         format!("{}{end}", verdict(ray)),
     ]
-}
-
-/// The diagnosis in plain words.
-pub(crate) fn verdict(ray: &Ray) -> String {
-    // Below a thousandth an exponent is a zero with a tail.
-    let rounded = |e: f64| format!("{e:.1}").replace("-0.0", "0.0");
-    let exponent = ray.exponent.map(|e| rounded(e.value));
-    let range =
-        ray.exponent.map(|e| format!(" ({} to {})", rounded(e.low), rounded(e.high))).unwrap_or_default();
-    match (ray.diagnosis, exponent) {
-        (Diagnosis::WorseThanQuadratic, Some(e)) => {
-            format!("BG-0 fails along this direction: exponent {e}{range}")
-        }
-        (Diagnosis::WorseThanQuadratic, None) => "BG-0 fails along this direction".into(),
-        (Diagnosis::Plausible, Some(e)) => format!("BG-0 plausible: exponent {e}{range}"),
-        (Diagnosis::Plausible, None) => "BG-0 plausible".into(),
-        (Diagnosis::Bounded, Some(e)) => format!("bounded: exponent {e}{range}"),
-        (Diagnosis::Bounded, None) => "bounded: no noise at the far end".into(),
-        (Diagnosis::CannotTell, Some(e)) => format!("cannot tell: exponent {e}{range}"),
-        (Diagnosis::CannotTell, None) => "cannot tell: too few points with noise".into(),
-    }
 }
 
 const MEANINGS: &[(Diagnosis, &str)] = &[

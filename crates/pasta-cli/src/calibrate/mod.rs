@@ -9,17 +9,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use findings::Findings;
-pub(crate) use findings::verdict;
 use indicatif::{ProgressBar, ProgressStyle};
-pub(crate) use page::chart;
 use pasta_opt::calibrate::{Calibration, CalibrationError, Settings};
 
-use crate::error::{Exit, Failure};
-use crate::report;
-use crate::signals::Signals;
 use crate::spec::{self, Overrides, Problem};
-use crate::talk::{answer, say};
-use crate::threads::with_threads;
+use pasta_report as report;
+use pasta_report::console::{Exit, Failure, Signals, answer, flags, say, with_threads};
 
 /// The long help.
 const HELP: &str = r#"Measure the constants of a problem, and whether its noise is of the kind that theorems are about.
@@ -47,14 +42,14 @@ pub(crate) struct Arguments {
     /// The problem file.
     file: PathBuf,
     /// The most samples to draw; more of them sharpen every figure.
-    #[arg(long, allow_negative_numbers = true, value_name = "SAMPLES", value_parser = spec::sample_count)]
+    #[arg(long, allow_negative_numbers = true, value_name = "SAMPLES", value_parser = flags::sample_count)]
     #[arg(default_value = "25000")]
     budget: u128,
     /// Seed of all randomness (overrides the file; default 1).
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = spec::seed())]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::seed())]
     seed: Option<u64>,
     /// Threads; does not change a bit of the result.
-    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = spec::thread_count())]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = flags::thread_count())]
     threads: Option<u16>,
     /// Folder for index.html, calibration.json and constants.toml; nothing is written without it.
     #[arg(long, value_name = "DIR")]

@@ -1,15 +1,13 @@
 //! `pasta certify`: how small the gradient at a point is, how sure that is, and on what it rests.
 
 mod point;
-mod self_test;
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::error::{Exit, Failure};
-use crate::plan::flags::{count, number};
-use crate::spec;
+use pasta_report::console::flags::{self, count, number};
+use pasta_report::console::{Exit, Failure};
 
 /// Say about a point, with a stated confidence and a stated assumption, how small its gradient is.
 ///
@@ -21,8 +19,8 @@ use crate::spec;
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Arguments {
     /// A problem file, or the output folder of a run, whose point is certified
-    #[arg(value_name = "FILE or DIR", required_unless_present = "self_test")]
-    path: Option<PathBuf>,
+    #[arg(value_name = "FILE or DIR")]
+    path: PathBuf,
     /// The point: numbers with commas between, or @FILE with a JSON list of numbers [default: the point of DIR]
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     at: Option<String>,
@@ -39,41 +37,17 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     moreau: MoreauFlags,
     /// Draw at most so many samples
-    #[arg(long, value_name = "SAMPLES", allow_negative_numbers = true, value_parser = spec::sample_count)]
+    #[arg(long, value_name = "SAMPLES", allow_negative_numbers = true, value_parser = flags::sample_count)]
     budget: Option<u128>,
     /// Seed of the samples; a second certificate of the same run needs another [default: the file's]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = spec::seed())]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::seed())]
     seed: Option<u64>,
     /// Threads; does not change a bit of the result
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = spec::thread_count())]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::thread_count())]
     threads: Option<u16>,
     /// Print one JSON object, in full precision, instead of a table
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    self_test: SelfTestFlags,
-}
-
-/// The evidence.
-#[derive(Args)]
-struct SelfTestFlags {
-    /// Measure how often certificates are false and what they cost: every grade on every noise, over many seeds
-    #[arg(long, help_heading = SELF_TEST, conflicts_with_all = [
-        "path", "at", "target", "delta", "budget", "variance", "growth", "floor", "kurtosis", "exact",
-        "approximate", "radius", "mu", "moreau",
-    ])]
-    self_test: bool,
-    /// Runs of each row; in the highest dimension a tenth [default: 10000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    #[arg(help_heading = SELF_TEST, requires = "self_test")]
-    seeds: Option<u64>,
-    /// Only this dimension; may be repeated
-    #[arg(long, value_name = "D", value_parser = self_test::dimension)]
-    #[arg(help_heading = SELF_TEST, requires = "self_test")]
-    dimension: Vec<usize>,
-    /// Folder for self-test.json and self-test.csv; made if it is not there
-    #[arg(long, short, value_name = "DIR", help_heading = SELF_TEST, requires = "self_test")]
-    output: Option<PathBuf>,
 }
 
 /// On what the certificate may rest; without any, on the growth and floor of the table `noise`, as declared by the file.
@@ -133,7 +107,6 @@ struct MoreauFlags {
 }
 
 const GRADES: &str = "On what it may rest (default: what [noise] says of the variance)";
-const SELF_TEST: &str = "The evidence";
 const DECLARED: &str = "What is declared about f, and what follows";
 
 const AFTER_HELP: &str = "\
@@ -151,24 +124,12 @@ Examples:
   # At a kink the gradient says nothing; that of the Moreau envelope does.
   pasta certify examples/kinked-well.toml --at 0.5 --target 0.5 --moreau 3 --rho 1
 
-  # The evidence: how often certificates are wrong, for every grade and noise.
-  pasta certify --self-test --seeds 1000
+The evidence, how often certificates are wrong for every grade and noise, is
+measured by: pasta-lab self-test
 
 docs/certificate.md has the method and its proof.";
 
 /// Runs `pasta certify`.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    match &arguments.path {
-        _ if arguments.self_test.self_test => {
-            let SelfTestFlags { seeds, dimension, output, .. } = &arguments.self_test;
-            let setting = self_test::Setting {
-                seeds: seeds.unwrap_or(self_test::SEEDS),
-                seed: arguments.seed.unwrap_or(1),
-                dimensions: dimension.clone(),
-            };
-            self_test::run(&setting, arguments.json, output.as_deref())
-        }
-        Some(path) => point::run(path, arguments),
-        None => Err(Failure::input("name a problem file or the output folder of a run")),
-    }
+    point::run(&arguments.path, arguments)
 }

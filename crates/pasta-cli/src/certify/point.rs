@@ -10,13 +10,11 @@ use pasta_opt::prelude::*;
 use serde::Serialize;
 
 use super::Arguments;
-use crate::error::{Exit, Failure};
-use crate::signals::Signals;
 use crate::solve::{point_of, spec_file};
 use crate::spec::{self, Overrides, Problem};
-use crate::talk::say;
-use crate::text::{self, Report, labelled, real, whole};
-use crate::threads::with_threads;
+use pasta_report::Table;
+use pasta_report::console::{self, Exit, Failure, Report, Signals, say, with_threads};
+use pasta_report::number::{real, whole};
 
 /// Where a Moreau certificate is asked for and nothing is said about its points.
 const POINTS: u64 = 256;
@@ -107,7 +105,7 @@ fn answer(problem: &Problem, x: &[f64], question: &Question, arguments: &Argumen
         Found::Gradient { certificate, gaps: arguments.consequences.gaps(&certificate)? }
     };
     let report = Answer::new(problem, x, far, found);
-    text::print(&report, arguments.json)?;
+    console::print(&report, arguments.json)?;
     if let Some(exit) = signals.received() {
         say("interrupted: this is how far it had come");
         return Ok(exit);
@@ -304,6 +302,6 @@ impl Report for Answer {
                 format!("{what} = {} by the problem's own formula, which was not used", real(truth)),
             ));
         }
-        labelled(&rows)
+        Table::labelled(rows).text()
     }
 }

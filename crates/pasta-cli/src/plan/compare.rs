@@ -7,8 +7,10 @@ use super::Arguments;
 use super::limit::{self, Limit};
 use super::regime::{described, missing};
 use super::single::{Planned, is_as_printed, try_plan};
-use crate::error::{Exit, Failure};
-use crate::text::{self, Cells, Echo, Report, at_most, columns, given, labelled};
+use pasta_report::console::{self, Exit, Failure, Report};
+use pasta_report::constants::{Echo, equations};
+use pasta_report::number::at_most;
+use pasta_report::{Column, Table};
 
 /// Every regime: planned, or why not.
 #[derive(Serialize)]
@@ -52,7 +54,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         return Err(Failure::input(format!("--all: needs {name} ({described}), or a budget")));
     }
     let comparison = Comparison::of(arguments);
-    let exit = text::print(&comparison, arguments.json)?;
+    let exit = console::print(&comparison, arguments.json)?;
     if comparison.plans.is_empty() {
         return Err(Failure::input("no regime can be planned from these constants"));
     }
@@ -92,24 +94,24 @@ impl Comparison {
 
     fn plans(&self) -> String {
         let header = [
-            ("regime", Cells::Name),
-            ("eps", Cells::Number),
-            ("K", Cells::Number),
-            ("S", Cells::Number),
-            ("samples", Cells::Number),
-            ("evals", Cells::Number),
-            ("promise", Cells::Sentence),
+            Column::left("regime"),
+            Column::right("eps"),
+            Column::right("K"),
+            Column::right("S"),
+            Column::right("samples"),
+            Column::right("evals"),
+            Column::left("promise"),
         ];
         let rows = self.plans.iter().map(|planned| self.shown(planned.cells())).collect();
-        columns(&self.shown(header), rows)
+        Table { caption: String::new(), columns: self.shown(header), rows }.text()
     }
 
     fn legend(&self) -> String {
-        let mut legend = " K steps an epoch, S epochs; samples and evaluations (evals) at most, expected.\n \
+        let mut legend = "K steps an epoch, S epochs; samples and evaluations (evals) at most, expected.\n\
              A target bounds f - inf f itself, but |grad f|^2 by its square."
             .to_owned();
         if self.plans.iter().any(Planned::is_about_the_envelope) {
-            legend += "\n phi is the Moreau envelope of f with parameter 1/lambda.";
+            legend += "\nphi is the Moreau envelope of f with parameter 1/lambda.";
         }
         legend
     }
@@ -133,25 +135,25 @@ impl Comparison {
 
 impl Report for Comparison {
     fn text(&self) -> String {
-        let mut rows = vec![("given", given(&self.constants.0))];
+        let mut rows = vec![("given", equations(&self.constants.0))];
         if let Some(budget) = self.budget {
             rows.push((
                 "budget",
                 format!("{} samples; eps is the best target that they buy", at_most(budget)),
             ));
         }
-        let mut sections = vec![labelled(&rows)];
+        let mut sections = vec![Table::labelled(rows).text()];
         if !self.plans.is_empty() {
             sections.push(self.plans());
             sections.push(self.legend());
         }
         let bounds: Vec<_> = self.lower_bounds.iter().map(|limit| (limit.name(), limit.sentence())).collect();
         if !bounds.is_empty() {
-            sections.push(format!(" Lower bounds\n{}", labelled(&bounds)));
+            sections.push(format!("Lower bounds\n{}", Table::labelled(bounds).text()));
         }
         let others = self.others();
         if !others.is_empty() {
-            sections.push(format!(" Not planned\n{}", labelled(&others)));
+            sections.push(format!("Not planned\n{}", Table::labelled(others).text()));
         }
         sections.join("\n\n")
     }

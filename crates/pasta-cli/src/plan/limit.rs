@@ -5,8 +5,10 @@ use pasta_opt::objective::Measure;
 use pasta_opt::recipe::{Constant, Constants, Plan, RecipeError, Row};
 use serde::Serialize;
 
-use crate::error::Failure;
-use crate::text::{Echo, Report, at_least, ceiling, given, labelled, real, whole};
+use pasta_report::Table;
+use pasta_report::console::{Failure, Report};
+use pasta_report::constants::{Echo, equations};
+use pasta_report::number::{at_least, ceiling, real, whole};
 
 /// The theorems that say what zero-respecting methods cannot beat.
 #[derive(Clone, Copy)]
@@ -171,7 +173,7 @@ impl Report for Alone {
         let mut rows = vec![
             ("lower bound", format!("{regime}: what {BINDS} cannot beat")),
             ("reference", (*reference).to_owned()),
-            ("given", given(&self.constants.0)),
+            ("given", equations(&self.constants.0)),
         ];
         match (bound.bound, bound.sharp_bound) {
             (Some(closed), Some(sharp)) => rows.extend([
@@ -213,7 +215,7 @@ impl Report for Alone {
                  zero"
             ),
         ));
-        labelled(&rows)
+        Table::labelled(rows).text()
     }
 }
 

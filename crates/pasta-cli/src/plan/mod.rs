@@ -11,14 +11,13 @@ mod single;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use flags::{ConstantFlags, count, number};
+use flags::ConstantFlags;
 use pasta_opt::recipe::Constant;
 use principle::Question;
 use regime::{Kind, Regime};
 
-use crate::error::{Exit, Failure};
-use crate::spec::sample_count;
-use crate::text;
+use pasta_report::console::flags::{count, number, sample_count};
+use pasta_report::console::{self, Exit, Failure};
 
 /// Say what a run would do, promise and cost, before it draws a sample.
 ///
@@ -154,8 +153,8 @@ impl Arguments {
         regime.refuse_missing(self)?;
         let constants = &self.constants.0;
         match regime.kind {
-            Kind::Recipe(row) => text::print(&single::plan(row, constants, self.budget)?, self.json),
-            Kind::Lower(theorem) => text::print(&limit::Alone::new(theorem, constants)?, self.json),
+            Kind::Recipe(row) => console::print(&single::plan(row, constants, self.budget)?, self.json),
+            Kind::Lower(theorem) => console::print(&limit::Alone::new(theorem, constants)?, self.json),
             Kind::Uncertainty => {
                 let question = Question { eta: self.eta, beta: self.beta, batch: self.batch };
                 principle::answer(question, constants, self.json)

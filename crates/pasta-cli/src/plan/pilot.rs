@@ -7,12 +7,11 @@ use pasta_opt::recipe::{self, Constant, Constants, Plan};
 use serde::Serialize;
 
 use super::limit::{self, Limit};
-use crate::error::{Exit, Failure};
 use crate::pilot::fly;
-use crate::signals::Signals;
 use crate::spec::{self, Method, Overrides, Spec};
-use crate::text::{self, Report, at_most, labelled, real, whole};
-use crate::threads::with_threads;
+use pasta_report::Table;
+use pasta_report::console::{self, Exit, Failure, Report, Signals, with_threads};
+use pasta_report::number::{at_most, real, rough, whole};
 
 /// Forecasts the samples that the method of a problem file takes to a certified target.
 pub(super) fn run(
@@ -31,7 +30,7 @@ pub(super) fn run(
         match fly(&spec, &certification, samples, &signals)? {
             Err(exit) => Ok(exit),
             Ok(pilot) => {
-                text::print(&Outlook::new(&spec, certification.rule.target, samples, pilot)?, as_json)
+                console::print(&Outlook::new(&spec, certification.rule.target, samples, pilot)?, as_json)
             }
         }
     })
@@ -127,11 +126,6 @@ impl Outlook {
     }
 }
 
-/// Two digits are more than a forecast has.
-fn rough(samples: f64) -> String {
-    format!("{samples:.1e}")
-}
-
 fn promise(plan: &Plan) -> String {
     format!("E {} <= {}", plan.guarantee.measure.formula(), real(plan.guarantee.bound))
 }
@@ -162,6 +156,6 @@ impl Report for Outlook {
         if let Some(limit) = &self.lower_bound {
             rows.push(("lower bound", limit.sentence()));
         }
-        labelled(&rows)
+        Table::labelled(rows).text()
     }
 }

@@ -3,8 +3,10 @@
 use pasta_opt::recipe::{AnchorRange, Constant, Constants, RecipeError, Uncertainty, UncertaintyCheck};
 use serde::Serialize;
 
-use crate::error::{Exit, Failure};
-use crate::text::{self, Cells, Echo, Report, columns, exactly, given, labelled, real, unbroken, whole};
+use pasta_report::console::{self, Exit, Failure, Report};
+use pasta_report::constants::{Echo, equations};
+use pasta_report::number::{exactly, real, whole};
+use pasta_report::{Column, Table, unbroken};
 
 /// What is asked: about one anchoring and batch, or, without `beta`, about all.
 pub(super) struct Question {
@@ -34,11 +36,11 @@ pub(super) fn answer(question: Question, constants: &Constants, as_json: bool) -
             let check = principle.check(beta, n).map_err(Failure::input)?;
             let constants = Echo(*constants);
             let checked = Checked { regime: REGIME, reference: REFERENCE, constants, eta, beta, n, check };
-            text::print(&checked, as_json)
+            console::print(&checked, as_json)
         }
         (None, Some(_)) => Err(Failure::input("uncertainty: uses batch only together with beta")
             .hint("without beta it says which batches each beta needs")),
-        (None, None) => text::print(&Allowed::new(principle, constants).map_err(Failure::input)?, as_json),
+        (None, None) => console::print(&Allowed::new(principle, constants).map_err(Failure::input)?, as_json),
     }
 }
 
@@ -70,14 +72,14 @@ impl Report for Checked {
         } else {
             "nothing; the two conditions above are sufficient, not necessary".to_owned()
         };
-        labelled(&[
+        let rows = [
             ("principle", format!("{REGIME}: anchoring and sampling that bound the drift")),
             ("reference", REFERENCE.to_owned()),
             (
                 "given",
                 format!(
                     "{}, eta = {}, beta = {}, N = {}",
-                    given(&self.constants.0),
+                    equations(&self.constants.0),
                     exactly(*eta),
                     exactly(*beta),
                     whole(u128::from(*n))
@@ -97,7 +99,8 @@ impl Report for Checked {
                 let compared = compared(check.exact_noise_lhs, ">=", check.rhs, check.exact_noise_ok);
                 format!("beta (1 - beta) N >= eta^2 B^2: {compared}")
             }),
-        ])
+        ];
+        Table::labelled(rows).text()
     }
 }
 
@@ -197,18 +200,23 @@ impl Report for Allowed {
             0.0 => format!("0 < beta < {}", real(below)),
             smallest => format!("{} <= beta < {}", real(smallest), real(below)),
         };
-        let summary = labelled(&[
+        let summary = Table::labelled([
             ("principle", format!("{REGIME}: anchoring and sampling that bound the drift")),
             ("reference", REFERENCE.to_owned()),
-            ("given", format!("{}, eta = {}", given(&self.constants.0), exactly(self.eta))),
+            ("given", format!("{}, eta = {}", equations(&self.constants.0), exactly(self.eta))),
             ("conditions", "beta (1 - 2 beta) N >= eta^2 B^2 and eta <= sqrt(beta)/(2L)".to_owned()),
             ("anchoring", anchoring),
             ("smallest batch", format!("N = {} over all these beta", whole(u128::from(least_batch)))),
             ("one sample", single),
-        ]);
+        ])
+        .text();
         let header = ["beta", "smallest N of the theorem", "smallest N if f = 0 (exact)"];
-        let lines = self.table.iter().map(Line::cells).collect();
-        let lines = columns(&header.map(|name| (name, Cells::Number)), lines);
+        let lines = Table {
+            caption: String::new(),
+            columns: header.map(Column::right).to_vec(),
+            rows: self.table.iter().map(Line::cells).collect(),
+        }
+        .text();
         format!("{summary}\n\n{lines}")
     }
 }

@@ -5,7 +5,7 @@ use pasta_opt::recipe::{Constant, Row, TABLE};
 
 use super::Arguments;
 use super::limit::Theorem;
-use crate::error::Failure;
+use pasta_report::console::Failure;
 
 /// What can be planned or evaluated, and what it asks for.
 pub(super) struct Regime {

@@ -7,8 +7,10 @@ use pasta_opt::schedule::{BatchRule, Output, Schedule, Sequence};
 use serde::{Serialize, Serializer};
 
 use super::limit::{self, Limit};
-use crate::error::Failure;
-use crate::text::{Echo, Report, at_most, exactly, given, labelled, real, rough, short, unbroken, whole};
+use pasta_report::console::{Failure, Report};
+use pasta_report::constants::{Echo, equations};
+use pasta_report::number::{at_most, digits, exactly, real, short, whole};
+use pasta_report::{Table, unbroken};
 
 /// A plan, with the keys that programs read.
 #[derive(Serialize)]
@@ -147,12 +149,12 @@ impl Planned {
         let measure = unbroken(&measure.replace("_{1/lambda}", ""));
         [
             self.recipe.to_owned(),
-            self.constants.0.get(Constant::Target).map_or_else(String::new, rough),
+            self.constants.0.get(Constant::Target).map_or_else(String::new, |eps| digits(eps, 3)),
             short(self.settings.steps as f64),
             short(self.settings.epochs as f64),
             short(self.samples.value()),
             short(self.evaluations.value()),
-            format!("E\u{a0}{measure} {}", unbroken(&format!("<= {}", rough(bound)))),
+            format!("E\u{a0}{measure} {}", unbroken(&format!("<= {}", digits(bound, 3)))),
         ]
     }
 }
@@ -317,7 +319,7 @@ impl Report for Planned {
         let mut rows = vec![
             ("recipe", format!("{}: {}", self.recipe, self.for_problems)),
             ("reference", self.reference.to_owned()),
-            ("given", given(&self.given())),
+            ("given", equations(&self.equations())),
         ];
         if let (Some(budget), Some(target)) = (self.budget, self.constants.0.get(Constant::Target)) {
             let budget = at_most(budget);
@@ -353,13 +355,13 @@ impl Report for Planned {
             (None, Some(reason)) => rows.push(("lower bound", format!("none; {reason}"))),
             (None, None) => {}
         }
-        labelled(&rows)
+        Table::labelled(rows).text()
     }
 }
 
 impl Planned {
     /// The constants that were given: all, except a target that a budget decided.
-    fn given(&self) -> Constants {
+    fn equations(&self) -> Constants {
         let mut given = Constants::default();
         let decided = |constant| constant == Constant::Target && self.budget.is_some();
         self.constants.0.known().filter(|(c, _)| !decided(*c)).for_each(|(c, value)| given.set(c, value));

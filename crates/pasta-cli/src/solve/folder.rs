@@ -9,9 +9,8 @@ use pasta_opt::trace::{Attempt, Line};
 use pasta_opt::walk::Walk;
 
 use super::summary::Summary;
-use crate::error::Failure;
-use crate::report;
-use crate::talk::say;
+use pasta_report as report;
+use pasta_report::console::{Failure, say};
 
 const SPEC: &str = "problem.toml";
 const TRACE: &str = "trace.jsonl";

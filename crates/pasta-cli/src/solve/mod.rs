@@ -15,12 +15,9 @@ use pasta_opt::walk::Progress as CertificateProgress;
 use progress::Progress;
 use summary::Summary;
 
-use crate::error::{Exit, Failure};
 use crate::pilot;
-use crate::signals::Signals;
 use crate::spec::{self, Method, Overrides, Spec};
-use crate::talk::say;
-use crate::threads::with_threads;
+use pasta_report::console::{Exit, Failure, Signals, flags, say, with_threads};
 
 /// The long help: a whole file, ready to copy.
 const HELP: &str = r#"Run what a problem file describes: a problem, its noise, and a recipe or another method.
@@ -86,10 +83,10 @@ pub(crate) struct ResumeArguments {
     /// The output folder of the run.
     folder: PathBuf,
     /// A new budget, in samples of the whole run.
-    #[arg(long, allow_negative_numbers = true, value_name = "SAMPLES", value_parser = spec::sample_count)]
+    #[arg(long, allow_negative_numbers = true, value_name = "SAMPLES", value_parser = flags::sample_count)]
     budget: Option<u128>,
     /// Threads; does not change a bit of the result.
-    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = spec::thread_count())]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = flags::thread_count())]
     threads: Option<u16>,
     #[command(flatten)]
     style: Style,

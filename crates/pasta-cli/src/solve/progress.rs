@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
 use pasta_opt::walk::Walk;
 
-use crate::talk::say;
+use pasta_report::console::say;
 
 /// How often a terminal is redrawn, and how often a log gets a line.
 const REDRAW: Duration = Duration::from_millis(100);

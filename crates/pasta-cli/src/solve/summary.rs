@@ -1,6 +1,5 @@
 //! What a run did, as a table for people and an object for machines.
 
-use comfy_table::{ContentArrangement, Table, presets};
 use pasta_opt::certificate::Certificate;
 use pasta_opt::forecast::Forecast;
 use pasta_opt::objective::Measure;
@@ -10,10 +9,10 @@ use pasta_opt::state::State;
 use pasta_opt::walk::{Progress, Stop, Walk};
 use serde_json::{Value, json};
 
-use crate::error::Failure;
-use crate::report::grouped;
 use crate::spec::{self, Method, Spec};
-use crate::talk::answer;
+use pasta_report::console::{Failure, answer};
+use pasta_report::number::{real, rough};
+use pasta_report::{Table, grouped};
 
 /// The end of a run.
 pub(super) struct Summary<'s> {
@@ -166,48 +165,38 @@ impl<'s> Summary<'s> {
     }
 
     pub(super) fn print(&self, as_json: bool) -> Result<(), Failure> {
-        let text = if as_json { self.json().to_string() } else { self.table().trim_fmt() };
+        let text = if as_json { self.json().to_string() } else { self.table().text() };
         answer(&text)
     }
 
     fn table(&self) -> Table {
         let state = self.state;
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING);
-        // A terminal that says it is narrower than the names of the rows does not know its width.
-        if table.width().is_some_and(|width| width >= 40) {
-            table.set_content_arrangement(ContentArrangement::Dynamic);
-        }
-        let mut row = |name: &str, value: String| {
-            table.add_row([name.to_owned(), value]);
-        };
-        row("method", self.spec.method.name().to_owned());
-        row("problem", self.spec.oracle.objective().identity());
-        row("noise", noise(&self.spec.oracle));
-        row("seed", self.spec.seed.to_string());
-        row("stopped", self.stop.meaning());
-        row("promise", self.promise());
-        row("certificate", self.certificate());
         let which = self.certification.and_then(Progress::handed_out);
         let which = which.map_or(String::new(), |which| format!(": {}", which.words()));
-        row("point", format!("{}{which}", point(self.point)));
-        for (measure, value) in self.measured() {
-            row(&format!("{} there", measure.formula()), real(value));
-        }
-        row("last distance from start", real(state.distance2.sqrt()));
-        row("samples", with_prediction(state.ledger.samples, self.plan().map(|(plan, _)| plan)));
+        let mut rows = vec![
+            ("method".to_owned(), self.spec.method.name().to_owned()),
+            ("problem".into(), self.spec.oracle.objective().identity()),
+            ("noise".into(), noise(&self.spec.oracle)),
+            ("seed".into(), self.spec.seed.to_string()),
+            ("stopped".into(), self.stop.meaning()),
+            ("promise".into(), self.promise()),
+            ("certificate".into(), self.certificate()),
+            ("point".into(), format!("{}{which}", point(self.point))),
+        ];
+        let there = |(measure, value): (Measure, f64)| (format!("{} there", measure.formula()), real(value));
+        rows.extend(self.measured().into_iter().map(there));
+        rows.push(("last distance from start".into(), real(state.distance2.sqrt())));
+        let samples = with_prediction(state.ledger.samples, self.plan().map(|(plan, _)| plan));
+        rows.push(("samples".into(), samples));
         if let (Some(progress), Some(certification)) = (self.certification, self.spec.certification) {
-            row("samples of certificates", grouped(progress.samples));
-            row("samples of the pilot", grouped(certification.pilot_samples()));
-            row("samples in all", grouped(self.total()));
-            row("forecast", forecast(self.forecast()));
+            rows.push(("samples of certificates".into(), grouped(progress.samples)));
+            rows.push(("samples of the pilot".into(), grouped(certification.pilot_samples())));
+            rows.push(("samples in all".into(), grouped(self.total())));
+            rows.push(("forecast".into(), forecast(self.forecast())));
         }
-        row("evaluations", grouped(state.ledger.evaluations));
-        row("steps", grouped(u128::from(state.step)));
-        table.column_iter_mut().for_each(|column| {
-            column.set_padding((0, 2));
-        });
-        table
+        rows.push(("evaluations".into(), grouped(state.ledger.evaluations)));
+        rows.push(("steps".into(), grouped(u128::from(state.step))));
+        Table::labelled(rows)
     }
 }
 
@@ -215,7 +204,8 @@ impl<'s> Summary<'s> {
 fn forecast(forecast: Option<Forecast>) -> String {
     match forecast {
         Some(Forecast { low, middle, high }) => {
-            format!("about {middle:.2e}, {low:.1e} to {high:.1e} in four of five runs (without the pilot)")
+            let [low, middle, high] = [low, middle, high].map(rough);
+            format!("about {middle}, {low} to {high} in four of five runs (without the pilot)")
         }
         None => "none".into(),
     }
@@ -257,15 +247,6 @@ fn measure_key(measure: Measure) -> &'static str {
 /// A count as a JSON number; as text if it does not fit 64 bits.
 fn count(n: u128) -> Value {
     u64::try_from(n).map_or_else(|_| json!(n.to_string()), |n| json!(n))
-}
-
-/// Six digits after the point, and a power of ten where that would hide the number.
-fn real(x: f64) -> String {
-    match x.abs() {
-        0.0 => "0".into(),
-        1e-3..1e6 => format!("{x:.6}"),
-        _ => format!("{x:.6e}"),
-    }
 }
 
 fn point(x: &[f64]) -> String {

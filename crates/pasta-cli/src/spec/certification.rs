@@ -7,8 +7,9 @@ use pasta_opt::walk::StopRule;
 
 use super::Overrides;
 use super::method::Method;
-use super::section::{SAMPLES, Section};
-use crate::error::Failure;
+use super::section::Section;
+use pasta_report::console::Failure;
+use pasta_report::console::flags::SAMPLES;
 
 /// The table `certificate`.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +41,7 @@ pub(crate) const PILOT: u128 = 100_000;
 /// How often a certificate may be wrong, unless the file says otherwise.
 pub(crate) const DELTA: f64 = 0.05;
 /// Which part of all samples certificates may take, likewise.
-pub(crate) const SHARE: f64 = 0.5;
+const SHARE: f64 = 0.5;
 
 pub(super) fn read_certification(
     section: Option<&Section<'_>>,

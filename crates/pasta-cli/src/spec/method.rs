@@ -8,7 +8,7 @@ use pasta_opt::schedule::{Schedule, ScheduleError, Sequence};
 use pasta_opt::walk::StartError;
 
 use super::section::{Section, WHOLE};
-use crate::error::Failure;
+use pasta_report::console::Failure;
 
 /// What to run.
 #[derive(Debug)]

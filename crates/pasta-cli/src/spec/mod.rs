@@ -7,7 +7,7 @@ mod section;
 use std::path::{Path, PathBuf};
 
 use certification::read_certification;
-pub(crate) use certification::{Certification, DELTA, Flown, PILOT, SHARE, declared_noise, false_assumption};
+pub(crate) use certification::{Certification, DELTA, Flown, PILOT, declared_noise, false_assumption};
 use method::{Aim, read_method};
 pub(crate) use method::{Method, proved_by};
 use pasta_opt::algorithm::Pasta;
@@ -17,10 +17,11 @@ use pasta_opt::forecast::Forecast;
 use pasta_opt::oracle::{Noise, NoiseError, Noisy, Tail};
 use pasta_opt::problems::{self, Parameters};
 use pasta_opt::walk::Walk;
-use section::{LARGEST, SAMPLES, Section, Source, line_at, whole_float};
+use section::{Section, Source, line_at};
 use toml_edit::{Document, DocumentMut, Item};
 
-use crate::error::Failure;
+use pasta_report::console::Failure;
+use pasta_report::console::flags::{MOST_THREADS, sample_count, seed, thread_count};
 
 /// What a problem file says, with the flags that override it.
 #[derive(Debug)]
@@ -107,22 +108,6 @@ pub(crate) struct Problem {
     pub(crate) oracle: Noisy,
     /// Whether there is a table `certificate`.
     pub(crate) asks_for_certificate: bool,
-}
-
-pub(crate) fn sample_count(text: &str) -> Result<u128, String> {
-    let whole = text.parse::<u64>().ok().filter(|n| *n <= LARGEST).map(u128::from);
-    whole.or_else(|| text.parse().ok().and_then(whole_float)).ok_or_else(|| format!("expected {SAMPLES}"))
-}
-
-/// More threads than this are a mistake.
-const MOST_THREADS: u16 = 1024;
-
-pub(crate) fn thread_count() -> impl clap::builder::TypedValueParser<Value = u16> {
-    clap::value_parser!(u16).range(1..=i64::from(MOST_THREADS))
-}
-
-pub(crate) fn seed() -> impl clap::builder::TypedValueParser<Value = u64> {
-    clap::value_parser!(u64).range(..=LARGEST)
 }
 
 /// Flags that override a file.

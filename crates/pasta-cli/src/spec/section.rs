@@ -3,18 +3,10 @@
 use pasta_opt::problems;
 use toml_edit::{Item, TableLike};
 
-use crate::error::Failure;
+use pasta_report::console::Failure;
+use pasta_report::console::flags::{LARGEST, SAMPLES, whole_float};
 
-/// The largest whole number that a TOML file can hold.
-pub(super) const LARGEST: u64 = i64::MAX as u64;
 pub(super) const WHOLE: &str = "a whole number from 0 to 2^63 - 1";
-
-/// A number of samples, which may be beyond the whole numbers of TOML: then it is written 1e20.
-pub(super) const SAMPLES: &str = "a whole number of samples, such as 1000 or 1e20";
-
-pub(super) fn whole_float(x: f64) -> Option<u128> {
-    (x.fract() == 0.0 && (0.0..1e38).contains(&x)).then_some(x as u128)
-}
 
 /// The file at hand.
 #[derive(Clone, Copy)]
@@ -167,7 +159,7 @@ impl<'d> Section<'d> {
         let line = if key.is_empty() { self.line } else { self.line_of(key) };
         let section = if self.name.is_empty() { String::new() } else { format!("[{}] ", self.name) };
         let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
-        Failure::input(format!("{}:{line}: {section}{key}{message}", self.source.file))
+        Failure::input(format!("{section}{key}{message}")).in_file(self.source.file).at_line(line)
     }
 
     pub(super) fn line_of(&self, key: &str) -> usize {

@@ -75,6 +75,11 @@ pub(crate) fn with(text: &str, old: &str, new: &str) -> String {
     text.replacen(old, new, 1)
 }
 
+/// What was printed, its lines joined again where a table broke them.
+pub(crate) fn unwrapped(printed: &[u8]) -> String {
+    String::from_utf8_lossy(printed).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 pub(crate) struct Place(pub(crate) TempDir);
 
 impl Place {

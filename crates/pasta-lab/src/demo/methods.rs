@@ -1,0 +1,178 @@
+//! The methods, and what their runs came to.
+
+use pasta_opt::prelude::*;
+use serde::Serialize;
+
+use super::runs::{Round, Run};
+use super::{RUNS, Setting};
+use pasta_report::{Spread, grouped, significant};
+
+/// A method, as it is named and what it says of itself.
+#[derive(Serialize)]
+struct Method {
+    id: &'static str,
+    /// In a table.
+    name: &'static str,
+    /// In a sentence of its own, if it gets one.
+    #[serde(skip)]
+    subject: Option<&'static str>,
+    step_size: f64,
+    /// In a table, in units of eps^2.
+    #[serde(skip)]
+    promise: &'static str,
+}
+
+/// What a method came to.
+#[derive(Serialize)]
+pub(super) struct Outcome {
+    #[serde(flatten)]
+    method: Method,
+    /// Of one run. A bound where there was none.
+    samples: f64,
+    /// The mean of |grad f|^2 over the iterates of a run; none if a run diverged or there was none.
+    measure: Option<Spread>,
+    diverged_runs: usize,
+    /// Over the runs that diverged.
+    diverged_at_step: Option<Spread>,
+    verdict: Verdict,
+}
+
+/// What the runs of a method say about the goal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Verdict {
+    /// The mean is at most eps^2, with 95 % confidence.
+    Met,
+    /// It is more.
+    Missed,
+    /// The runs do not say.
+    Open,
+    /// Some runs left every bound behind.
+    Diverged,
+    NotRun,
+}
+
+pub(super) const PASTA: &str = "PASTA";
+pub(super) const CLASSICAL: &str = "SGD, eta = 1/L";
+pub(super) const BOUNDED: &str = "SGD, eta = eps^2/(2 L b^2)";
+
+/// In the order of the story.
+pub(super) fn outcomes(setting: &Setting, rounds: &[Round]) -> Vec<Outcome> {
+    let eta = |plan: &Plan| plan.schedule.eta.at(0);
+    let all = |run: fn(&Round) -> &Run| -> Vec<&Run> { rounds.iter().map(run).collect() };
+    let outcome = |method, runs: &[&Run]| Outcome::new(method, runs, setting.goal());
+    let classical = Method {
+        id: "sgd-classical",
+        name: CLASSICAL,
+        subject: Some("SGD with eta = 1/L"),
+        step_size: 1.0 / setting.recipe.smoothness,
+        promise: "none",
+    };
+    let bounded = Method {
+        id: "sgd-bounded",
+        name: BOUNDED,
+        subject: Some("SGD with eta = eps^2/(2 L b^2)"),
+        step_size: eta(&setting.bounded),
+        promise: "<= 1 (*)",
+    };
+    let patient = Method {
+        id: "sgd-bounded-same-samples",
+        name: "same, with PASTA's samples",
+        subject: None,
+        ..bounded
+    };
+    let horizon = Method {
+        id: "sgd-horizon",
+        name: "SGD, tuned to its horizon",
+        subject: None,
+        step_size: eta(&setting.horizon),
+        promise: "<= 1",
+    };
+    let pasta = Method {
+        id: "pasta",
+        name: PASTA,
+        subject: Some(PASTA),
+        step_size: eta(&setting.pasta),
+        promise: "<= 1",
+    };
+    vec![
+        outcome(classical, &all(|round| &round.classical)),
+        outcome(bounded, &all(|round| &round.bounded)),
+        outcome(patient, &all(|round| &round.patient)),
+        Outcome { samples: setting.horizon.cost.samples, ..outcome(horizon, &[]) },
+        outcome(pasta, &all(|round| &round.pasta)),
+    ]
+}
+
+impl Verdict {
+    fn new(measure: Option<Spread>, diverged: usize, goal: f64) -> Self {
+        match measure.map(|spread| spread.interval()) {
+            _ if diverged > 0 => Self::Diverged,
+            Some((_, high)) if high <= goal => Self::Met,
+            Some((low, _)) if low > goal => Self::Missed,
+            Some(_) => Self::Open,
+            None => Self::NotRun,
+        }
+    }
+}
+
+impl Outcome {
+    fn new(method: Method, runs: &[&Run], goal: f64) -> Self {
+        let diverged: Vec<f64> = runs.iter().filter_map(|run| run.diverged).map(|step| step as f64).collect();
+        let measure = Spread::of(runs.iter().map(|run| run.measure)).filter(|_| diverged.is_empty());
+        Self {
+            method,
+            samples: Spread::of(runs.iter().map(|run| run.samples as f64)).map_or(0.0, |spread| spread.mean),
+            measure,
+            diverged_runs: diverged.len(),
+            verdict: Verdict::new(measure, diverged.len(), goal),
+            diverged_at_step: Spread::of(diverged),
+        }
+    }
+
+    pub(super) fn row(&self, goal: f64) -> Vec<String> {
+        let ratio = |value: f64| significant(value / goal, 3);
+        let samples = if self.samples < 1e9 {
+            grouped(self.samples.round() as u128)
+        } else {
+            significant(self.samples, 3)
+        };
+        let (mean, range) = match self.measure {
+            Some(spread) => {
+                (ratio(spread.mean), format!("{} to {}", ratio(spread.least), ratio(spread.greatest)))
+            }
+            None => ("-".into(), "-".into()),
+        };
+        vec![self.method.name.into(), samples, mean, range, self.method.promise.into(), self.verdict()]
+    }
+
+    fn verdict(&self) -> String {
+        match (self.verdict, self.diverged_at_step) {
+            (Verdict::Met, _) => "target met".into(),
+            (Verdict::Missed, _) => "target missed".into(),
+            (Verdict::Open, _) => "too close to call".into(),
+            (Verdict::NotRun, _) => "worst case, not run".into(),
+            (Verdict::Diverged, Some(at)) => {
+                format!("diverged in {} of {RUNS} (step {} to {})", self.diverged_runs, at.least, at.greatest)
+            }
+            (Verdict::Diverged, None) => "diverged".into(),
+        }
+    }
+
+    /// What came out, for a method that is told about.
+    pub(super) fn sentence(&self, goal: f64) -> Option<String> {
+        let subject = self.method.subject?;
+        let ratio = significant(self.measure.map_or(f64::NAN, |spread| spread.mean / goal), 2);
+        match self.verdict {
+            Verdict::Met => Some(format!("{subject} met the target, at {ratio} eps^2.")),
+            Verdict::Missed => Some(format!("{subject} missed the target, at {ratio} eps^2.")),
+            Verdict::Open => {
+                Some(format!("{subject} came too close to the target to call, at {ratio} eps^2."))
+            }
+            Verdict::Diverged => {
+                Some(format!("{subject} diverged in {} of {RUNS} runs.", self.diverged_runs))
+            }
+            Verdict::NotRun => None,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The runs of all methods.
+
+use indicatif::ProgressBar;
+use pasta_opt::prelude::*;
+use rayon::prelude::*;
+
+use super::{RUNS, START, Setting, broken};
+use pasta_report::console::Failure;
+
+/// One run of every method, all with the same seed.
+pub(super) struct Round {
+    pub(super) pasta: Run,
+    /// N_t.
+    pub(super) batches: Vec<u64>,
+    /// eta = 1/L.
+    pub(super) classical: Run,
+    /// eta = eps^2/(2 L b^2), for as long as its theory says.
+    pub(super) bounded: Run,
+    /// The same for as many samples as PASTA had.
+    pub(super) patient: Run,
+    /// PASTA again, but it may stop on a certificate.
+    pub(super) certified: Ending,
+}
+
+pub(super) struct Run {
+    pub(super) steps: u64,
+    pub(super) samples: u128,
+    /// The mean of |grad f|^2 over the iterates.
+    pub(super) measure: f64,
+    /// The step at which it diverged, if it did.
+    pub(super) diverged: Option<u64>,
+    /// Samples so far and the measure so far.
+    pub(super) trail: Vec<(f64, f64)>,
+}
+
+/// The end of a run that may stop on a certificate.
+pub(super) struct Ending {
+    /// Of the run, and of its certificates and the looks before them.
+    pub(super) samples: u128,
+    /// If it succeeded.
+    pub(super) certificate: Option<Certificate>,
+    /// |grad f| at the point that was handed out, by formula.
+    pub(super) gradient: f64,
+}
+
+/// All runs. Each has a seed of its own, so the threads that share them out leave no trace.
+pub(super) fn play(setting: &Setting, first_seed: u64) -> Result<Vec<Round>, Failure> {
+    // Draws nothing where stderr is not a terminal.
+    let progress = ProgressBar::new(RUNS);
+    let rounds: Result<Vec<Round>, _> = (0..RUNS)
+        .into_par_iter()
+        .map(|run| {
+            let round = round(setting, first_seed.wrapping_add(run));
+            progress.inc(1);
+            round.map_err(|cause| cause.to_string())
+        })
+        .collect();
+    progress.finish_and_clear();
+    rounds.map_err(broken)
+}
+
+fn round(setting: &Setting, seed: u64) -> Result<Round, Box<dyn std::error::Error>> {
+    let oracle = &setting.oracle;
+    let start = || Pasta::start(oracle, setting.pasta.schedule.clone(), &[START], seed);
+    let sgd = |eta, steps: u128| {
+        let rule = Rule::Sgd { eta };
+        Baseline::start(oracle, rule, u64::try_from(steps)?, 1, &[START], seed)
+            .map_err(Box::<dyn std::error::Error>::from)
+            .and_then(|walk| Ok(follow(setting, walk)?))
+    };
+    let mut batches = Vec::new();
+    let pasta = follow(setting, start()?.tee(|record, _| batches.push(record.n)))?;
+    let eta = setting.bounded.schedule.eta;
+    let end = start()?.certified(oracle, Setting::stop_rule(), seed, None)?.finish()?;
+    Ok(Round {
+        classical: sgd(Sequence::Constant(1.0 / setting.recipe.smoothness), pasta.samples)?,
+        bounded: sgd(eta, setting.bounded.schedule.total_steps())?,
+        patient: sgd(eta, pasta.samples)?,
+        pasta,
+        batches,
+        certified: Ending::new(setting, &end),
+    })
+}
+
+impl Ending {
+    fn new(setting: &Setting, end: &Finished) -> Self {
+        let certification = end.certification.as_ref();
+        Self {
+            samples: end.ledger.samples + certification.map_or(0, |progress| progress.samples),
+            certificate: certification
+                .and_then(|progress| progress.last)
+                .filter(|certificate| certificate.verdict == Verdict::Certified),
+            gradient: setting.squared_gradient(&end.point).sqrt(),
+        }
+    }
+}
+
+/// Walks to the end and keeps the mean of |grad f|^2 over x_0 .. x_{K-1}, which is what Theorem 3 bounds.
+fn follow(setting: &Setting, mut walk: impl Walk) -> Result<Run, OracleError> {
+    let (mut sum, mut mark) = (0.0, 1);
+    let mut trail = Vec::new();
+    loop {
+        let here = setting.squared_gradient(&walk.state().x);
+        let advance = walk.advance()?;
+        let (steps, samples) = (walk.state().step, walk.state().ledger.samples);
+        match advance {
+            Advance::Step(_) => {
+                sum += here;
+                if steps == mark {
+                    trail.push((samples as f64, sum / steps as f64));
+                    // Even on a logarithmic axis.
+                    mark = (mark + 1).max((mark as f64 * 1.02) as u64);
+                }
+            }
+            Advance::Check => {}
+            Advance::Stop(stop) => {
+                let measure = sum / steps as f64;
+                trail.push((samples as f64, measure));
+                let diverged = match stop {
+                    Stop::Diverged(divergence) => Some(divergence.step()),
+                    _ => None,
+                };
+                return Ok(Run { steps, samples, measure, diverged, trail });
+            }
+        }
+    }
+}

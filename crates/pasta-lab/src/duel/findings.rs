@@ -1,0 +1,577 @@
+//! What came out: all that is said anywhere is said from here.
+
+use std::path::PathBuf;
+
+use pasta_opt::bounds::LowerBound;
+use serde::{Serialize, Serializer};
+
+use super::bout::{End, Limits, Run};
+use super::contender::{Contender, Setting};
+use super::instance::{Instance, Kind};
+use pasta_report::console::Failure;
+use pasta_report::constants::Echo;
+use pasta_report::number::{digits, given, grouped, real, rough, significant};
+use pasta_report::{Column, Table, fitted};
+
+/// Everything about a duel.
+#[derive(Debug, Serialize)]
+pub(super) struct Findings {
+    pub(super) instance: Described,
+    pub(super) seed: u64,
+    pub(super) seeds: usize,
+    pub(super) limits: Limits,
+    pub(super) methods: Vec<Outcome>,
+    /// Where the page is, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) page: Option<PathBuf>,
+}
+
+/// The instance and the bounds that it proves.
+#[derive(Debug, Serialize)]
+pub(super) struct Described {
+    pub(super) kind: Kind,
+    pub(super) theorem: &'static str,
+    constants: Echo,
+    #[serde(flatten)]
+    pub(super) bound: LowerBound,
+    safe: Safe,
+    #[serde(skip)]
+    sharp: f64,
+    #[serde(skip)]
+    closed: f64,
+}
+
+/// (T - log(runs/delta))/(2p): with probability 1 - delta none of the runs of a zero-respecting method ends within so
+/// many samples. Zero where that says nothing.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Safe {
+    delta: f64,
+    runs: usize,
+    samples: f64,
+}
+
+impl Safe {
+    /// How often, at most, the check fails by chance though the method respects zeros.
+    const DELTA: f64 = 0.05;
+
+    pub(super) fn of(instance: &Instance, runs: usize) -> Self {
+        Self { delta: Self::DELTA, runs, samples: instance.safe_from(Self::DELTA, runs) }
+    }
+}
+
+/// What a method came to.
+#[derive(Debug, Serialize)]
+pub(super) struct Outcome {
+    pub(super) method: &'static str,
+    #[serde(serialize_with = "values")]
+    settings: Vec<Setting>,
+    /// The steps that its theorem plans, for a recipe.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    planned_steps: Option<u128>,
+    pub(super) verdict: Verdict,
+    /// Why it was not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    reached: usize,
+    diverged: usize,
+    /// How far a revealing sample throws a coordinate, in units of lambda, where that is known.
+    #[serde(skip)]
+    pub(super) leap: Option<f64>,
+    #[serde(flatten)]
+    pub(super) score: Option<Score>,
+    pub(super) runs: Vec<Run>,
+}
+
+/// The runs of a method in a few numbers. All runs count, with what they had spent where they ended.
+#[derive(Debug, Serialize)]
+pub(super) struct Score {
+    pub(super) samples: Quartiles,
+    evaluations: Quartiles,
+    pub(super) steps: Quartiles,
+    /// prog_1 of the last point.
+    progress: Quartiles,
+    /// Median samples over (T - 1)/(2p).
+    pub(super) ratio_to_sharp: f64,
+    /// Median samples over the closed form.
+    ratio_to_closed: f64,
+    zero_respecting: bool,
+    zero_respecting_verdict: &'static str,
+    /// The fewest samples with which a run reached the target; absent if none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fastest: Option<f64>,
+    /// Whether that is more than the safe number of samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit_kept: Option<bool>,
+}
+
+/// What the runs of a method say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Verdict {
+    /// Every run got to |grad F| <= eps.
+    Reached,
+    /// Some did.
+    ReachedInPart,
+    NotReached,
+    /// A run left every bound behind.
+    Diverged,
+    /// It could not have reached anything within the limits, or cannot be set up.
+    NotRun,
+}
+
+/// Where a sample of numbers lies.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct Quartiles {
+    least: f64,
+    lower: f64,
+    pub(super) median: f64,
+    upper: f64,
+    greatest: f64,
+}
+
+impl Quartiles {
+    fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+        let mut sorted: Vec<f64> = values.collect();
+        sorted.sort_by(f64::total_cmp);
+        Some(Self {
+            least: *sorted.first()?,
+            lower: quantile(&sorted, 0.25)?,
+            median: quantile(&sorted, 0.5)?,
+            upper: quantile(&sorted, 0.75)?,
+            greatest: *sorted.last()?,
+        })
+    }
+
+    /// "5.48e5 (quartiles 4.3e5 to 7.4e5, all from 3.0e5 to 1.1e6)".
+    fn words(&self) -> String {
+        let Self { least, lower, median, upper, greatest } = *self;
+        if least == greatest {
+            return count(median);
+        }
+        let [least, lower, upper, greatest] = [least, lower, upper, greatest].map(rough);
+        format!("{} (quartiles {lower} to {upper}, all within {least} to {greatest})", count(median))
+    }
+}
+
+/// The quantile of sorted numbers, linear between two of them.
+fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
+    let place = part * sorted.len().checked_sub(1)? as f64;
+    let (below, above) = (sorted.get(place.floor() as usize)?, sorted.get(place.ceil() as usize)?);
+    Some(below + (above - below) * place.fract())
+}
+
+impl Findings {
+    pub(super) fn new(
+        instance: &Instance,
+        (seed, seeds): (u64, usize),
+        limits: Limits,
+        methods: Vec<Outcome>,
+    ) -> Self {
+        let instance = Described {
+            kind: instance.kind,
+            theorem: instance.kind.theorem(),
+            constants: Echo(instance.constants),
+            bound: *instance.bound(),
+            safe: Safe::of(instance, seeds),
+            sharp: instance.sharp,
+            closed: instance.closed,
+        };
+        Self { instance, seed, seeds, limits, methods, page: None }
+    }
+
+    /// One object. (Not by way of a `Value`, which has no place for counts beyond 2^64.)
+    pub(super) fn json(&self) -> Result<String, Failure> {
+        serde_json::to_string(self).map_err(Failure::system)
+    }
+
+    /// For people.
+    pub(super) fn text(&self) -> String {
+        let mut parts = vec![self.instance.sentences().join("\n")];
+        match &self.methods[..] {
+            [only] => parts.push(only.lines(&self.instance)),
+            _ => parts.extend(self.tables()),
+        }
+        let remarks = self.remarks();
+        if !remarks.is_empty() {
+            parts.push(remarks.join("\n"));
+        }
+        parts.extend(self.surprise());
+        parts.extend(self.page.as_ref().map(|page| format!("Page with the curves: {}", page.display())));
+        fitted(&parts.join("\n\n"))
+    }
+
+    /// What a reader who knows the recipe's promise will wonder about.
+    fn surprise(&self) -> Option<String> {
+        let ((sgd, single), (_, batched)) = self.one_sample_and_batches()?;
+        let enough = match sgd.leap {
+            Some(leap) if leap > 1.0 => "one lucky sample a coordinate is enough",
+            _ => "one sample a step is good enough to go by",
+        };
+        let more = if self.page.is_some() {
+            "the page says more"
+        } else {
+            "--output DIR writes a page that says more"
+        };
+        Some(format!(
+            "smooth took {} times the samples of sgd: on this instance {enough}.\n\
+             That is not what the recipe's batches are for; {more}.",
+            count(batched.samples.median / single.samples.median)
+        ))
+    }
+
+    fn tables(&self) -> [String; 3] {
+        [
+            format!("{}\n{}", self.comparison().text(), LEGEND),
+            format!("{}\n{PROGRESS}\n{}", self.checks().text(), self.instance.limit()),
+            self.settings().text(),
+        ]
+    }
+
+    /// The samples that the methods took.
+    pub(super) fn comparison(&self) -> Table {
+        let over = match self.seeds {
+            1 => format!("seed {}", self.seed),
+            seeds => format!("median over {seeds} seeds"),
+        };
+        Table {
+            caption: format!("Samples until |grad F| <= eps, {over}"),
+            columns: vec![
+                Column::left("method"),
+                Column::right("samples"),
+                Column::right("quartiles"),
+                Column::right("/ sharp"),
+                Column::right("/ closed"),
+                Column::left("reached"),
+            ],
+            rows: self.methods.iter().map(Outcome::cells).collect(),
+        }
+    }
+
+    /// What else they took, and what was checked.
+    pub(super) fn checks(&self) -> Table {
+        Table {
+            caption: "What it took besides, and what was checked".into(),
+            columns: vec![
+                Column::left("method"),
+                Column::right("prog_1"),
+                Column::right("steps"),
+                Column::right("evals"),
+                Column::right("fastest"),
+                Column::left("limit"),
+                Column::left("verdict"),
+            ],
+            rows: self.methods.iter().filter_map(|outcome| outcome.checked(&self.instance)).collect(),
+        }
+    }
+
+    pub(super) fn settings(&self) -> Table {
+        let set = self.methods.iter().filter(|outcome| !outcome.settings.is_empty());
+        Table {
+            caption: "Settings".into(),
+            columns: vec![Column::left("method"), Column::left("settings")],
+            rows: set.map(|outcome| vec![outcome.method.into(), outcome.spelled()]).collect(),
+        }
+    }
+
+    /// What a table cannot say.
+    pub(super) fn remarks(&self) -> Vec<String> {
+        self.methods.iter().filter_map(|outcome| outcome.remark(self.limits)).collect()
+    }
+
+    /// sgd and smooth, if both got there in all their runs and the former with fewer samples.
+    pub(super) fn one_sample_and_batches(&self) -> Option<(Scored<'_>, Scored<'_>)> {
+        let done = |method| {
+            let outcome = self.methods.iter().find(|outcome| outcome.method == method)?;
+            let score = outcome.score.as_ref()?;
+            (outcome.verdict == Verdict::Reached).then_some((outcome, score))
+        };
+        let (sgd, smooth) = (done("sgd")?, done("smooth")?);
+        (sgd.1.samples.median < smooth.1.samples.median).then_some((sgd, smooth))
+    }
+}
+
+/// A method that was run, with its score.
+type Scored<'f> = (&'f Outcome, &'f Score);
+
+/// The columns of the comparison that do not explain themselves.
+pub(super) const LEGEND: &str = "/ sharp, / closed: samples in units of the two forms of the bound. The recipes would \
+                                 go on: what they promise is about all the steps that they plan.";
+
+/// The same of the checks.
+pub(super) const PROGRESS: &str = "prog_1: the last coordinate of the chain beyond lambda, at the end.";
+
+impl Described {
+    /// What the instance is, and what it proves.
+    pub(super) fn sentences(&self) -> [String; 3] {
+        let constants = self.constants.0.known();
+        let constants: Vec<_> =
+            constants.map(|(constant, value)| format!("{} = {}", constant.symbol(), real(value))).collect();
+        let LowerBound { chain, p, reach, .. } = self.bound;
+        [
+            format!("The hard instance of {}: {}.", self.theorem, constants.join(", ")),
+            format!(
+                "A chain of T = {} coordinates, D = {} away; a sample reveals the next one with probability p = {}.",
+                grouped(chain.into()),
+                significant(reach, 3),
+                significant(p, 3)
+            ),
+            format!(
+                "A zero-respecting method needs (T - 1)/(2p) = {} samples in expectation (closed form: {}).",
+                count(self.sharp),
+                count(self.closed)
+            ),
+        ]
+    }
+
+    /// What the check of the fastest run means.
+    pub(super) fn limit(&self) -> String {
+        let Safe { delta, runs, samples } = self.safe;
+        let level = (1.0 - delta) * 100.0;
+        let formula = format!("(T - log({}))/(2p)", given(runs as f64 / delta));
+        let whose = if runs == 1 { "a run".to_owned() } else { format!("each of {runs} runs") };
+        let first =
+            format!("limit: with probability {level} % {whose} of a zero-respecting method needs more than");
+        let second = if samples > 0.0 {
+            format!("{formula} = {} samples; kept if the fastest did.", count(samples))
+        } else {
+            format!("{formula} samples, which says nothing here: the chain is too short for so many runs.")
+        };
+        format!("{first} {second}")
+    }
+}
+
+impl Outcome {
+    /// A method that was run.
+    pub(super) fn of(contender: &Contender, runs: Vec<Run>, instance: &Instance) -> Self {
+        let number = |kind: fn(&End) -> bool| runs.iter().filter(|run| kind(&run.end)).count();
+        let reached = number(|end| *end == End::Reached);
+        let diverged = number(|end| matches!(end, End::Diverged { .. }));
+        let verdict = match reached {
+            _ if diverged > 0 => Verdict::Diverged,
+            0 => Verdict::NotReached,
+            _ if reached < runs.len() => Verdict::ReachedInPart,
+            _ => Verdict::Reached,
+        };
+        Self {
+            method: contender.name,
+            settings: contender.settings.clone(),
+            planned_steps: contender.planned,
+            verdict,
+            reason: None,
+            reached,
+            diverged,
+            leap: contender.leap(instance),
+            score: Score::of(&runs, instance),
+            runs,
+        }
+    }
+
+    /// A method that was not run, and why.
+    pub(super) fn not_run(method: &'static str, contender: Option<&Contender>, reason: String) -> Self {
+        Self {
+            method,
+            settings: contender.map_or_else(Vec::new, |contender| contender.settings.clone()),
+            planned_steps: contender.and_then(|contender| contender.planned),
+            verdict: Verdict::NotRun,
+            reason: Some(reason),
+            reached: 0,
+            diverged: 0,
+            leap: None,
+            score: None,
+            runs: Vec::new(),
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let numbers = match &self.score {
+            None => ["-"; 4].map(str::to_owned),
+            Some(Score {
+                samples: Quartiles { lower, median, upper, .. },
+                ratio_to_sharp,
+                ratio_to_closed,
+                ..
+            }) => [
+                count(*median),
+                format!("{} to {}", rough(*lower), rough(*upper)),
+                self.ratio(*ratio_to_sharp),
+                self.ratio(*ratio_to_closed),
+            ],
+        };
+        [self.method.to_owned()].into_iter().chain(numbers).chain([self.reached()]).collect()
+    }
+
+    /// In how many runs it reached the target.
+    fn reached(&self) -> String {
+        let (reached, runs) = (self.reached, self.runs.len());
+        match self.verdict {
+            Verdict::NotRun => "not run".into(),
+            Verdict::Diverged => format!("{reached} of {runs}, {} diverged", self.diverged),
+            _ => format!("{reached} of {runs}"),
+        }
+    }
+
+    /// A run that was stopped would have needed more; one that diverged says nothing.
+    fn ratio(&self, ratio: f64) -> String {
+        match self.verdict {
+            Verdict::Diverged | Verdict::NotRun => "-".into(),
+            Verdict::Reached => count(ratio),
+            Verdict::ReachedInPart | Verdict::NotReached => format!(">{}", count(ratio)),
+        }
+    }
+
+    fn checked(&self, instance: &Described) -> Option<Vec<String>> {
+        let score = self.score.as_ref()?;
+        Some(vec![
+            self.method.into(),
+            format!("{}/{}", count(score.progress.median), instance.bound.chain),
+            count(score.steps.median),
+            count(score.evaluations.median),
+            score.fastest.map_or_else(|| "-".into(), count),
+            score.limit(instance).into(),
+            score.zero_respecting_verdict.into(),
+        ])
+    }
+
+    /// Everything about one method, a line each.
+    fn lines(&self, instance: &Described) -> String {
+        let mut lines = vec![("method", self.method.to_owned()), ("settings", self.spelled())];
+        if let Some(score) = &self.score {
+            let [sharp, closed] =
+                [score.ratio_to_sharp, score.ratio_to_closed].map(|ratio| self.ratio(ratio));
+            lines.extend([
+                ("reached", format!("|grad F| <= eps in {} runs", self.reached())),
+                ("samples", score.samples.words()),
+                ("evaluations", score.evaluations.words()),
+                ("steps", score.steps.words()),
+                ("prog_1", format!("{} of {}", score.progress.words(), instance.bound.chain)),
+                ("samples/bound", format!("{sharp} (sharp form), {closed} (closed form)")),
+                ("verdict", score.zero_respecting_verdict.to_owned()),
+            ]);
+            if let Some(fastest) = score.fastest {
+                lines.push((
+                    "fastest run",
+                    format!("{} samples: limit {}", count(fastest), score.limit(instance)),
+                ));
+                lines.push(("", instance.limit()));
+            }
+        }
+        Table::labelled(lines).text()
+    }
+
+    /// "eta = 1/L = 1, batch = 1".
+    fn spelled(&self) -> String {
+        let settings = self.settings.iter().map(|setting| {
+            let formula = setting.formula.map_or_else(String::new, |formula| format!("{formula} = "));
+            format!("{} = {formula}{}", setting.name, digits(setting.value, 3))
+        });
+        let planned = self.planned_steps.map(|steps| format!("{} steps planned", count(steps as f64)));
+        settings.chain(planned).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What is unusual about it.
+    fn remark(&self, limits: Limits) -> Option<String> {
+        let (method, runs) = (self.method, self.runs.len());
+        match self.verdict {
+            Verdict::Reached => None,
+            Verdict::NotRun => Some(format!("{method} was not run: {}.", self.reason.as_deref()?)),
+            Verdict::Diverged => Some(format!("{method} diverged in {} of {runs} runs.", self.diverged)),
+            Verdict::ReachedInPart | Verdict::NotReached => {
+                let mut stops: Vec<(String, usize)> = Vec::new();
+                for why in self.runs.iter().filter_map(|run| run.end.limit(limits)) {
+                    match stops.iter_mut().find(|(other, _)| *other == why) {
+                        Some((_, number)) => *number += 1,
+                        None => stops.push((why, 1)),
+                    }
+                }
+                let stops: Vec<_> = stops
+                    .iter()
+                    .map(|(why, number)| format!("{number} of {runs} runs stopped {why}"))
+                    .collect();
+                Some(format!("{method}: {}.", stops.join(", ")))
+            }
+        }
+    }
+}
+
+impl End {
+    /// What stopped a run that neither reached its target nor diverged.
+    fn limit(&self, limits: Limits) -> Option<String> {
+        match self {
+            Self::Reached | Self::Diverged { .. } => None,
+            Self::OutOfSteps => Some(format!("after {} steps (--steps)", real(limits.steps as f64))),
+            Self::OutOfBudget => {
+                let budget = limits.budget.map_or(f64::INFINITY, |budget| budget as f64);
+                Some(format!("before drawing more than {} samples (--budget)", real(budget)))
+            }
+            Self::PlanFinished => Some("at the end of their plan".into()),
+            Self::BatchTooLarge { .. } => Some("before a batch of more than 2^63 samples".into()),
+        }
+    }
+}
+
+impl Score {
+    fn of(runs: &[Run], instance: &Instance) -> Option<Self> {
+        let over = |number: fn(&Run) -> f64| Quartiles::of(runs.iter().map(number));
+        let samples = over(|run| run.samples as f64)?;
+        let reached = runs.iter().filter(|run| run.end == End::Reached).map(|run| run.samples as f64);
+        let fastest = reached.min_by(f64::total_cmp);
+        let zero_respecting = runs.iter().all(|run| run.zero_respecting);
+        let safe = Safe::of(instance, runs.len()).samples;
+        Some(Self {
+            samples,
+            evaluations: over(|run| run.evaluations as f64)?,
+            steps: over(|run| run.steps as f64)?,
+            progress: over(|run| run.progress as f64)?,
+            ratio_to_sharp: samples.median / instance.sharp,
+            ratio_to_closed: samples.median / instance.closed,
+            zero_respecting,
+            zero_respecting_verdict: if zero_respecting {
+                "zero-respecting (checked)"
+            } else {
+                "not zero-respecting"
+            },
+            fastest,
+            limit_kept: fastest.map(|fastest| fastest > safe),
+        })
+    }
+
+    fn limit(&self, instance: &Described) -> &'static str {
+        match self.limit_kept {
+            Some(true) if instance.safe.samples > 0.0 => "kept",
+            Some(false) => "BEATEN",
+            _ => "-",
+        }
+    }
+}
+
+/// A number of samples or steps, or a ratio of them: three digits where there are many or few.
+pub(super) fn count(number: f64) -> String {
+    match number {
+        whole if whole.fract() == 0.0 && whole < 1e5 => grouped(whole as u128),
+        few if few < 1e5 => significant(few, 3),
+        many => format!("{many:.2e}"),
+    }
+}
+
+fn values<S: Serializer>(settings: &[Setting], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(settings.iter().map(|setting| (setting.name, setting.value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Quartiles, count};
+
+    #[test]
+    fn the_quartiles_of_one_to_five_are_known() {
+        let quartiles = Quartiles::of([5.0, 1.0, 4.0, 2.0, 3.0].into_iter()).unwrap();
+        let expected = Quartiles { least: 1.0, lower: 2.0, median: 3.0, upper: 4.0, greatest: 5.0 };
+        assert_eq!(quartiles, expected);
+        assert_eq!(Quartiles::of([1.0, 2.0].into_iter()).unwrap().median, 1.5);
+        assert!(Quartiles::of(std::iter::empty()).is_none());
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!([99_999.0, 258_459.0, 21.4321, 7.0].map(count), ["99,999", "2.58e5", "21.4", "7"]);
+    }
+}

@@ -1,0 +1,40 @@
+//! `pasta-lab`: what serves those who check the paper.
+
+mod demo;
+mod duel;
+mod instance;
+mod reproduce;
+mod self_test;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use pasta_report::console;
+
+/// The laboratory of `pasta`: every claim of the paper, measured
+#[derive(Parser)]
+#[command(name = "pasta-lab", version, propagate_version = true)]
+#[command(after_help = format!("{}\nStart here: pasta-lab demo", console::EXIT_CODES))]
+struct Program {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(demo::Arguments),
+    Duel(duel::Arguments),
+    Instance(instance::Arguments),
+    Reproduce(reproduce::Arguments),
+    SelfTest(self_test::Arguments),
+}
+
+fn main() -> ExitCode {
+    console::program(|program: Program| match program.command {
+        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Duel(arguments) => duel::run(&arguments),
+        Command::Instance(arguments) => instance::run(&arguments),
+        Command::Reproduce(arguments) => reproduce::run(&arguments),
+        Command::SelfTest(arguments) => self_test::run(&arguments),
+    })
+}

@@ -1,0 +1,96 @@
+//! What a claim is, and what comes of it.
+
+use serde::Serialize;
+
+use super::Setting;
+use super::fit::Estimate;
+use pasta_report::{Chart, Table};
+
+/// Anything that keeps a claim from being measured at all.
+pub(super) type Measured<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// A statement of the paper, or about it, with the measurement that decides it.
+#[derive(Debug)]
+pub(super) struct Claim {
+    /// In commands and files.
+    pub(super) name: &'static str,
+    pub(super) title: &'static str,
+    /// The claim in one sentence.
+    pub(super) statement: &'static str,
+    pub(super) measure: fn(&Setting) -> Measured<Finding>,
+}
+
+/// What was measured.
+#[derive(Debug, Default)]
+pub(super) struct Finding {
+    /// What a reader needs to know besides the statement; one paragraph each.
+    pub(super) text: Vec<String>,
+    pub(super) checks: Vec<Check>,
+    pub(super) tables: Vec<Table>,
+    pub(super) figures: Vec<Chart>,
+    pub(super) points: Vec<Point>,
+}
+
+impl Finding {
+    pub(super) fn holds(&self) -> bool {
+        !self.checks.is_empty() && self.checks.iter().all(|check| check.holds)
+    }
+}
+
+/// One number against one prediction.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Check {
+    /// What is measured, on what.
+    pub(super) name: String,
+    /// The family, the targets, the seeds.
+    pub(super) setting: String,
+    pub(super) measured: f64,
+    /// Where the number is random: its interval over the seeds.
+    pub(super) interval: Option<(f64, f64)>,
+    /// What the theory says: a value, or a limit.
+    pub(super) predicted: Predicted,
+    /// For an exponent: the slope that the cost formula itself has on these targets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) on_this_grid: Option<f64>,
+    /// Why it holds or does not, in words.
+    pub(super) reason: String,
+    pub(super) holds: bool,
+}
+
+/// What the theory says of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Predicted {
+    Is(f64),
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Check {
+    /// The whole interval lies on the right side of a limit.
+    pub(super) fn within(name: String, setting: String, measured: Estimate, predicted: Predicted) -> Self {
+        let (holds, reason) = match predicted {
+            Predicted::AtMost(bound) => (measured.high() <= bound, "the interval lies below the limit"),
+            Predicted::AtLeast(bound) => (measured.low() >= bound, "the interval lies above the limit"),
+            Predicted::Is(value) => (measured.admits(value, 0.0), "the interval contains the value"),
+        };
+        let reason =
+            if measured.interval.is_some() { reason.into() } else { reason.replace("the interval", "it") };
+        let reason = if holds { reason } else { format!("it is not so that {reason}") };
+        let Estimate { value, interval } = measured;
+        Self { name, setting, measured: value, interval, predicted, on_this_grid: None, reason, holds }
+    }
+}
+
+/// One measured number.
+#[derive(Debug, Clone)]
+pub(super) struct Point {
+    pub(super) series: String,
+    /// What `at` is a value of.
+    pub(super) parameter: &'static str,
+    pub(super) at: f64,
+    /// None where no draw was involved.
+    pub(super) seed: Option<u64>,
+    pub(super) quantity: &'static str,
+    pub(super) value: f64,
+}

@@ -1,0 +1,181 @@
+//! `pasta-lab reproduce`: every rate of the paper, measured, on one page.
+
+mod convex;
+mod corrections;
+mod curvature;
+mod finding;
+mod fit;
+mod guarantees;
+mod lower;
+mod mss;
+mod page;
+mod rate;
+mod runs;
+mod smooth;
+mod uncertainty;
+mod weakly_convex;
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use indicatif::ProgressBar;
+
+use finding::{Claim, Finding};
+use page::Findings;
+use pasta_report as report;
+use pasta_report::console::{Exit, Failure, answer, say};
+
+/// Measure every rate of the paper and write a page of verdicts
+///
+/// Runs the recipes on problems with known constants over many seeds, counts every sample, fits the slopes
+/// and compares them with the theory. Writes index.html, the figures as SVG, all measured points as CSV
+/// and results.json. The same seed gives the same files, byte for byte. Exit code 1 if a claim fails.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Which claims; all if none is named
+    #[arg(value_name = "CLAIM", value_parser = PossibleValuesParser::new(CLAIMS.iter().map(|claim| claim.name)))]
+    claims: Vec<String>,
+
+    /// A few minutes on two cores; the default
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+
+    /// More seeds and smaller targets, in half an hour
+    #[arg(long)]
+    full: bool,
+
+    /// Which random numbers: another seed gives other runs, independent of these
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Folder for the page and its files; made if it is not there
+    #[arg(long, short, value_name = "DIR", default_value = "pasta-reproduce")]
+    output: PathBuf,
+
+    /// Print results.json instead of the table
+    #[arg(long)]
+    json: bool,
+
+    /// For tests: make the oracles of the claim "guarantees" this many times as noisy as the recipes are told, so
+    /// that the claim must fail.
+    #[arg(long, hide = true, value_name = "FACTOR", default_value_t = 1.0)]
+    sabotage: f64,
+}
+
+/// In the order of the page.
+const CLAIMS: &[Claim] = &[
+    smooth::CLAIM,
+    mss::CLAIM,
+    convex::CLAIM,
+    curvature::CLAIM,
+    weakly_convex::CLAIM,
+    guarantees::CLAIM,
+    uncertainty::CLAIM,
+    lower::CLAIM,
+    corrections::CLAIM,
+];
+
+/// How a measurement is made.
+#[derive(Debug, Clone, Copy)]
+struct Setting {
+    effort: Effort,
+    seed: u64,
+    /// How many times as noisy as the recipes are told the oracles of the claim on guarantees are; 1 is honest.
+    sabotage: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effort {
+    Quick,
+    Full,
+}
+
+impl Setting {
+    /// As many seeds as the effort allows. No two seeds of the program share one.
+    fn seeds(&self, quick: u64, full: u64) -> Vec<u64> {
+        (0..effort(self, quick, full)).map(|run| self.seed.wrapping_mul(1 << 24).wrapping_add(run)).collect()
+    }
+}
+
+/// What the effort allows.
+fn effort<T>(setting: &Setting, quick: T, full: T) -> T {
+    match setting.effort {
+        Effort::Quick => quick,
+        Effort::Full => full,
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let Arguments { seed, sabotage, .. } = *arguments;
+    if !(sabotage > 0.0 && sabotage.is_finite()) {
+        return Err(Failure::input(format!("sabotage needs a positive factor, but is {sabotage}")));
+    }
+    let effort = if arguments.full { Effort::Full } else { Effort::Quick };
+    let setting = Setting { effort, seed, sabotage };
+    report::folder_for_page(&arguments.output)?;
+    let mut findings = Findings::new();
+    for claim in CLAIMS.iter().filter(|claim| arguments.wants(claim)) {
+        findings.push((claim, measured(claim, &setting)?));
+    }
+    let path = write(&arguments.output, &findings, &setting)?;
+    answer(&if arguments.json {
+        page::results(&findings, &setting).to_string()
+    } else {
+        format!("{}\n\nThe page: {}", page::summary(&findings, |claim| claim.name).text(), path.display())
+    })?;
+    Ok(verdict(&findings, &path))
+}
+
+impl Arguments {
+    fn wants(&self, claim: &Claim) -> bool {
+        self.claims.is_empty() || self.claims.iter().any(|name| name == claim.name)
+    }
+}
+
+/// Measures one claim, and says on stderr which and how long it took.
+fn measured(claim: &Claim, setting: &Setting) -> Result<Finding, Failure> {
+    let started = Instant::now();
+    let spinner = io::stderr().is_terminal().then(|| {
+        let spinner = ProgressBar::new_spinner().with_message(format!("{}: measuring", claim.name));
+        spinner.enable_steady_tick(Duration::from_millis(100));
+        spinner
+    });
+    let finding = (claim.measure)(setting);
+    if let Some(spinner) = spinner {
+        spinner.finish_and_clear();
+    }
+    let finding = finding
+        .map_err(|cause| Failure::system(format!("the claim {} cannot be measured: {cause}", claim.name)))?;
+    let outcome = if finding.holds() { "holds" } else { "FAILS" };
+    say(&format!("{}: {outcome}, {:.1} s", claim.name, started.elapsed().as_secs_f64()));
+    Ok(finding)
+}
+
+/// Writes every file and gives the path of the page, which comes last: where it is, all are.
+fn write(folder: &Path, findings: &Findings, setting: &Setting) -> Result<PathBuf, Failure> {
+    for (claim, finding) in findings {
+        report::write(folder, &format!("{}.csv", claim.name), &page::csv(&finding.points))?;
+        for chart in &finding.figures {
+            report::write(folder, &format!("{}.svg", chart.id), &chart.svg()?)?;
+        }
+    }
+    let results = serde_json::to_string_pretty(&page::results(findings, setting))
+        .map_err(|cause| Failure::system(format!("cannot write the results as JSON: {cause}")))?;
+    report::write(folder, "results.json", &(results + "\n"))?;
+    report::write(folder, "index.html", &page::page(findings, setting).html()?)
+}
+
+/// The answer is printed already: what is wrong with it is said besides.
+fn verdict(findings: &Findings, page: &Path) -> Exit {
+    let failed: Vec<&str> =
+        findings.iter().filter(|(_, finding)| !finding.holds()).map(|(claim, _)| claim.name).collect();
+    if failed.is_empty() {
+        return Exit::Done;
+    }
+    let message = format!("{} of {} claims fail: {}", failed.len(), findings.len(), failed.join(", "));
+    say(&format!("error: {message}\n\nhint: the checks that fail are marked on {}", page.display()));
+    Exit::System
+}

@@ -1,0 +1,148 @@
+//! A rate: samples against the target eps, and the exponent that the theory gives them.
+
+use super::finding::{Check, Point, Predicted};
+use super::fit::{Estimate, slope, slope_over_seeds};
+use super::runs::Samples;
+use pasta_report::{Axis, Scale, Series, Shape, Tone, significant};
+
+/// How far a measured slope may be from that of the noiseless run on the same targets. The noise moves the
+/// iterates, and so the batch sizes, by an amount that the noiseless run does not know.
+pub(super) const SLACK: f64 = 0.05;
+
+/// How close to the theory's exponent the noiseless slope must come at smaller targets.
+pub(super) const LIMIT: f64 = 0.05;
+
+/// Samples over a grid of targets.
+#[derive(Debug)]
+pub(super) struct Rate {
+    pub(super) name: &'static str,
+    pub(super) setting: String,
+    /// What the theory says.
+    pub(super) exponent: f64,
+    pub(super) targets: Vec<f64>,
+    /// Targets above this are drawn, not fitted.
+    pub(super) fitted_from: f64,
+    pub(super) seeds: Vec<u64>,
+    /// Of each target and seed.
+    pub(super) samples: Vec<Vec<f64>>,
+    /// Of each target, without noise.
+    pub(super) noiseless: Vec<f64>,
+    /// Of smaller targets, without noise.
+    pub(super) beyond: Vec<(f64, f64)>,
+}
+
+impl Rate {
+    /// Where the targets begin that are fitted; they fall.
+    fn first(&self) -> usize {
+        self.targets.iter().position(|&target| target <= self.fitted_from).unwrap_or(0)
+    }
+
+    fn noiseless_line(&self) -> Vec<(f64, f64)> {
+        self.targets.iter().copied().zip(self.noiseless.iter().copied()).collect()
+    }
+
+    /// The mean over the seeds, of each target.
+    pub(super) fn means(&self) -> Vec<(f64, f64)> {
+        let mean = |row: &Vec<f64>| Estimate::of(row).value;
+        self.targets.iter().copied().zip(self.samples.iter().map(mean)).collect()
+    }
+
+    /// The slope between neighbouring targets, from the largest to the smallest.
+    pub(super) fn local_slopes(&self) -> Vec<f64> {
+        self.means().windows(2).map(slope).collect()
+    }
+
+    /// The exponent is in the interval; or the interval has the noiseless slope on this grid, and that tends to the
+    /// exponent.
+    pub(super) fn check(&self) -> Check {
+        let fitted = self.first()..;
+        let measured = slope_over_seeds(&self.targets[fitted.clone()], &self.samples[fitted.clone()]);
+        let on_this_grid = slope(&self.noiseless_line()[fitted]);
+        let beyond = slope(&self.beyond);
+        let exponent = self.exponent;
+        let close = measured.admits(on_this_grid, SLACK) && (beyond - exponent).abs() <= LIMIT;
+        let shown = |slope: f64| significant(slope, 4);
+        let (holds, reason) = if measured.admits(exponent, 0.0) {
+            let reason = "the interval contains the exponent; without noise the slope is";
+            (true, format!("{reason} {}", shown(on_this_grid)))
+        } else if close {
+            let reason = format!(
+                "finite eps: the noiseless run has slope {} on these targets and {} at smaller ones",
+                shown(on_this_grid),
+                shown(beyond)
+            );
+            (true, reason)
+        } else {
+            let reason = format!(
+                "neither {exponent} nor the noiseless slope {} (at smaller targets {}) agrees",
+                shown(on_this_grid),
+                shown(beyond)
+            );
+            (false, reason)
+        };
+        Check {
+            name: format!("{}: slope of samples", self.name),
+            setting: self.setting.clone(),
+            measured: measured.value,
+            interval: measured.interval,
+            predicted: Predicted::Is(exponent),
+            on_this_grid: Some(on_this_grid),
+            reason,
+            holds,
+        }
+    }
+
+    /// Local slopes in a sentence.
+    pub(super) fn sentence(&self) -> String {
+        let slopes: Vec<String> = self.local_slopes().iter().map(|s| format!("{s:.2}")).collect();
+        format!(
+            "{}: slopes between neighbours, from the largest target to the smallest: {}.",
+            self.name,
+            slopes.join(", ")
+        )
+    }
+
+    /// The measured means as points, the noiseless run as a line.
+    pub(super) fn series(&self, tone: Tone) -> Vec<Series> {
+        let line = Shape::Line(self.noiseless_line());
+        vec![
+            Series { name: format!("{}, without noise", self.name), tone, shape: line },
+            Series { name: self.name.into(), tone, shape: Shape::Points(self.means()) },
+        ]
+    }
+
+    /// A line of exactly this slope, a little above the points.
+    pub(super) fn guide(&self, exponent: f64) -> Series {
+        let anchor = self.means().last().copied().unwrap_or((1.0, 1.0));
+        let line = |&x: &f64| (x, 2.5 * anchor.1 * (x / anchor.0).powf(exponent));
+        Series {
+            name: format!("slope {exponent}"),
+            tone: Tone::Grey,
+            shape: Shape::Line(self.targets.iter().map(line).collect()),
+        }
+    }
+
+    pub(super) fn points(&self) -> Vec<Point> {
+        let mut points = Vec::new();
+        for ((&at, row), &noiseless) in self.targets.iter().zip(&self.samples).zip(&self.noiseless) {
+            let mut put = |seed, quantity, value| {
+                let series = self.name.into();
+                points.push(Point { series, parameter: "eps", at, seed, quantity, value });
+            };
+            self.seeds.iter().zip(row).for_each(|(&seed, &value)| put(Some(seed), "samples", value));
+            put(None, "samples without noise", noiseless);
+        }
+        points
+    }
+}
+
+/// The two counts of each run, sorted by count.
+pub(super) fn split(rows: &[Vec<Samples>]) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
+    let pick = |what: fn(&Samples) -> f64| rows.iter().map(|row| row.iter().map(what).collect()).collect();
+    (pick(|samples| samples.to_hit), pick(|samples| samples.in_all))
+}
+
+/// A logarithmic axis over all there is.
+pub(super) fn log_axis(label: &str) -> Axis {
+    Axis { label: label.into(), scale: Scale::Log, range: None }
+}

@@ -1,0 +1,217 @@
+//! Smooth: eps^-6, on a family that moves with eps, and why one function is not enough.
+
+use pasta_opt::bounds::{CHAIN_SMOOTHNESS, LowerSmooth};
+use pasta_opt::hard::HardInstance;
+use pasta_opt::prelude::*;
+
+use super::finding::{Claim, Finding, Measured};
+use super::fit::grid;
+use super::rate::{Rate, log_axis, split};
+use super::runs::{Noiseless, Samples, Until, noisy, over_seeds, samples};
+use super::{Setting, effort};
+use pasta_report::{Chart, Tone};
+
+pub(super) const CLAIM: Claim = Claim {
+    name: "smooth",
+    title: "Smooth functions cost eps^-6",
+    statement: "With batches that grow with the distance, a smooth function is brought to |grad f| <= eps with of the \
+                order of eps^-6 samples (Theorem 3), and the hard instance of Theorem 1 does cost that much.",
+    measure,
+};
+
+fn measure(setting: &Setting) -> Measured<Finding> {
+    let hard = hard_instance(setting)?;
+    let [to_hit, whole] = ramp(setting)?;
+    let fixed = one_function(setting)?;
+    let mut text = vec![
+        "The hard instance: L = Delta = B = 1, b = 0, sigma^2 = eps^2/2, targets at which the length T of its chain is \
+         a whole number before it is rounded down. Samples are counted until |grad F| <= eps for the first time."
+            .into(),
+        "The ramp: f falls with slope 2 eps over a distance Delta/(2 eps), then flattens out (L = 1, Delta = 1, B = 3, \
+         b = .1). A method must walk the whole way, and at its end a step needs of the order of eps^-4 samples. The targets \
+         above .1 are drawn but not fitted: there the walk is a few steps long, and lower powers of 1/eps weigh as \
+         much as the sixth."
+            .into(),
+        "One fixed function, x^2/2 + sin^2 x from 1.2 with B = 9 and b = 1, costs eps^-4 only: its minimiser \
+         stays where it is, so a step never needs more than of the order of eps^-2 samples, and there are of the \
+         order of eps^-2 steps. The exponent 6 is that of the worst function for each eps, so it takes a family that \
+         moves with eps to see it."
+            .into(),
+    ];
+    let rates = [&hard, &to_hit, &whole, &fixed];
+    text.extend(rates.map(Rate::sentence));
+    Ok(Finding {
+        text,
+        checks: rates.map(Rate::check).to_vec(),
+        figures: vec![
+            Chart {
+                id: "smooth-hard",
+                title: "The hard instance".into(),
+                caption: "Samples until |grad F| <= eps for the first time. Points: means over the seeds. Line: the same run with exact gradients."
+                    .into(),
+                x: log_axis("target eps"),
+                y: log_axis("samples"),
+                series: [vec![hard.guide(-6.0)], hard.series(Tone::Blue)].concat(),
+                references: Vec::new(),
+            },
+            Chart {
+                id: "smooth-ramp",
+                title: "A family that moves with eps, and one function that does not".into(),
+                caption: "Samples of the recipe of Theorem 3 on the ramp, whose length grows as eps falls, and on one \
+                          function that stays as it is. Points: means over the seeds. Lines: with exact gradients."
+                    .into(),
+                x: log_axis("target eps"),
+                y: log_axis("samples"),
+                series: [
+                    vec![whole.guide(-6.0)],
+                    to_hit.series(Tone::Blue),
+                    whole.series(Tone::Red),
+                    fixed.series(Tone::Green),
+                ]
+                .concat(),
+                references: Vec::new(),
+            },
+        ],
+        points: rates.into_iter().flat_map(Rate::points).collect(),
+        tables: Vec::new(),
+    })
+}
+
+/// Numbers in a sentence.
+pub(super) fn listed(numbers: &[u32]) -> String {
+    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The target at which L Delta/(768 l1 eps^2) is T, with L = Delta = 1, and a hair less so that it does not round to
+/// T - 1.
+pub(super) fn target_of_chain(length: u32) -> f64 {
+    (1.0 - 1e-9) / (768.0 * CHAIN_SMOOTHNESS as f64 * f64::from(length)).sqrt()
+}
+
+/// The instance with L = Delta = 1 and b = 0.
+pub(super) fn instance(growth: f64, target: f64) -> Measured<HardInstance> {
+    let limit = LowerSmooth { smoothness: 1.0, gap: 1.0, growth, floor: 0.0, target };
+    Ok(HardInstance::smooth(limit)?)
+}
+
+/// Theorem 3's plan for it, sigma^2 = eps^2/2.
+pub(super) fn recipe(growth: f64, target: f64) -> Measured<Plan> {
+    Ok(Smooth { smoothness: 1.0, gap: 1.0, growth, floor: 0.0, variance: None, target }.plan()?)
+}
+
+/// Samples of the recipe on the instance until |grad F| <= eps; without a seed also without noise.
+pub(super) fn recipe_on_instance(growth: f64, target: f64, seed: Option<u64>) -> Measured<f64> {
+    let (hard, plan) = (instance(growth, target)?, recipe(growth, target)?);
+    let exact = Noiseless { objective: &hard, oracle: &hard };
+    let oracle: &dyn Oracle = if seed.is_some() { &hard } else { &exact };
+    let start = vec![0.0; Objective::dim(&hard)];
+    let walk = Pasta::start(oracle, plan.schedule, &start, seed.unwrap_or(0))?;
+    Ok(samples(walk, &hard, target, Until::Hit)?.to_hit)
+}
+
+fn hard_instance(setting: &Setting) -> Measured<Rate> {
+    let chains: &[u32] = effort(setting, &[2, 4, 8, 16, 32], &[2, 4, 8, 16, 32, 64]);
+    let further: &[u32] = effort(setting, &[32, 64], &[64, 128]);
+    let targets: Vec<f64> = chains.iter().map(|&length| target_of_chain(length)).collect();
+    let seeds = setting.seeds(20, 32);
+    let noiseless = |target| recipe_on_instance(1.0, target, None);
+    Ok(Rate {
+        name: "Hard instance",
+        setting: format!("chains of {} coordinates, {} seeds", listed(chains), seeds.len()),
+        exponent: -6.0,
+        samples: targets
+            .iter()
+            .map(|&target| over_seeds(&seeds, |seed| recipe_on_instance(1.0, target, Some(seed))))
+            .collect::<Measured<_>>()?,
+        noiseless: targets.iter().map(|&target| noiseless(target)).collect::<Measured<_>>()?,
+        beyond: further
+            .iter()
+            .map(|&length| Ok((target_of_chain(length), noiseless(target_of_chain(length))?)))
+            .collect::<Measured<_>>()?,
+        targets,
+        fitted_from: f64::INFINITY,
+        seeds,
+    })
+}
+
+/// A smooth objective behind noise, for a target.
+struct Posed {
+    oracle: Noisy,
+    plan: Plan,
+    target: f64,
+}
+
+impl Posed {
+    fn new(
+        objective: impl Objective + 'static,
+        smoothness: f64,
+        [growth, floor]: [f64; 2],
+        start: f64,
+        target: f64,
+    ) -> Measured<Self> {
+        let gap = objective.gap(&[start]);
+        let plan = Smooth { smoothness, gap, growth, floor, variance: None, target }.plan()?;
+        Ok(Self { oracle: noisy(objective, growth, floor, &[start])?, plan, target })
+    }
+
+    /// Samples of a run; without a seed also without noise.
+    fn samples(&self, seed: Option<u64>) -> Measured<Samples> {
+        let objective = self.oracle.objective();
+        let exact = Noiseless { objective, oracle: &self.oracle };
+        let oracle: &dyn Oracle = if seed.is_some() { &self.oracle } else { &exact };
+        let schedule = self.plan.schedule.clone();
+        let walk = Pasta::start(oracle, schedule, self.oracle.start(), seed.unwrap_or(0))?;
+        samples(walk, objective, self.target, Until::End)
+    }
+}
+
+/// Above this target the walk along the ramp is of a few steps only, and lower powers of 1/eps weigh as much as the
+/// sixth.
+pub(super) const FITTED_FROM: f64 = 0.1;
+
+/// Both counts of a family: until the first hit, and in all.
+fn family(
+    setting: &Setting,
+    [names, settings]: [[&'static str; 2]; 2],
+    exponent: f64,
+    pose: impl Fn(f64) -> Measured<Posed> + Sync,
+) -> Measured<[Rate; 2]> {
+    let targets = effort(setting, grid(0.3, 0.00625, 12), grid(0.3, 0.003, 14));
+    let seeds = setting.seeds(24, 64);
+    let smallest = targets.iter().copied().fold(f64::INFINITY, f64::min);
+    let posed: Vec<Posed> = targets.iter().map(|&target| pose(target)).collect::<Measured<_>>()?;
+    let further = [smallest / 2.0, smallest / 4.0];
+    let rows: Vec<Vec<Samples>> =
+        posed.iter().map(|p| over_seeds(&seeds, |seed| p.samples(Some(seed)))).collect::<Measured<_>>()?;
+    let noiseless: Vec<Samples> = posed.iter().map(|p| p.samples(None)).collect::<Measured<_>>()?;
+    let beyond: Vec<Samples> =
+        further.iter().map(|&target| pose(target)?.samples(None)).collect::<Measured<_>>()?;
+    let (to_hit, in_all) = split(&rows);
+    let rate = |place: usize, samples: Vec<Vec<f64>>, what: fn(&Samples) -> f64| Rate {
+        name: names[place],
+        setting: format!("{}, eps {FITTED_FROM} to {smallest}, {} seeds", settings[place], seeds.len()),
+        exponent,
+        samples,
+        noiseless: noiseless.iter().map(what).collect(),
+        beyond: further.iter().copied().zip(beyond.iter().map(what)).collect(),
+        targets: targets.clone(),
+        fitted_from: FITTED_FROM,
+        seeds: seeds.clone(),
+    };
+    Ok([rate(0, to_hit, |s| s.to_hit), rate(1, in_all, |s| s.in_all)])
+}
+
+fn ramp(setting: &Setting) -> Measured<[Rate; 2]> {
+    let names = ["Ramp, to the first hit", "Ramp, whole recipe"];
+    family(setting, [names, ["L = 1, Delta = 1, B = 3, b = .1"; 2]], -6.0, |target| {
+        Posed::new(Ramp::family(1.0, 1.0, target), 1.0, [3.0, 0.1], 0.0, target)
+    })
+}
+
+fn one_function(setting: &Setting) -> Measured<Rate> {
+    let names = ["One function, to the first hit", "One function, whole recipe"];
+    let [_, whole] = family(setting, [names, ["L = 3, B = 9, b = 1"; 2]], -4.0, |target| {
+        Posed::new(SineBowl { dimension: 1 }, 3.0, [9.0, 1.0], 1.2, target)
+    })?;
+    Ok(whole)
+}

@@ -1,0 +1,203 @@
+//! The uncertainty principle: which (beta, N) bound the drift of one anchored step.
+
+use pasta_opt::draws::Role;
+use pasta_opt::oracle::Batch;
+use pasta_opt::prelude::*;
+use pasta_opt::recipe::Uncertainty;
+use rayon::prelude::*;
+
+use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
+use super::fit::Estimate;
+use super::rate::log_axis;
+use super::runs::noisy;
+use super::{Setting, effort};
+use pasta_report::{Axis, Chart, Scale, Series, Shape, Tone, significant};
+
+pub(super) const CLAIM: Claim = Claim {
+    name: "uncertainty",
+    title: "Anchoring and sampling trade against each other",
+    statement: "One anchored step has a bounded drift wherever beta (1 - 2 beta) N >= eta^2 B^2 and eta <= sqrt(beta)/(2L) \
+                (Theorem 6); on f = 0 the exact boundary is beta (1 - beta) N >= eta^2 B^2.",
+    measure,
+};
+
+const ETA: f64 = 0.09;
+const GROWTH: f64 = 30.0;
+
+/// What the draws say about the drift inequality at one (beta, N).
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    beta: f64,
+    n: u64,
+    /// The largest, over the points tried, of E|x_1 - x*|^2 over its bound.
+    drift: Estimate,
+}
+
+impl Cell {
+    fn holds(&self) -> bool {
+        self.drift.high() <= 1.0
+    }
+
+    fn fails(&self) -> bool {
+        self.drift.low() > 1.0
+    }
+}
+
+/// E|x_1 - y|^2 after one anchored step from x, over its bound (1 - beta/2)|x - y|^2 + beta |x0 - y|^2 + eta^2 b^2/N.
+fn drift(oracle: &Noisy, [x, y]: [f64; 2], beta: f64, n: u64, seeds: &[u64]) -> Measured<Estimate> {
+    let x0 = oracle.start()[0];
+    let floor = oracle.noise().floor;
+    let bound =
+        (1.0 - beta / 2.0) * (x - y).powi(2) + beta * (x0 - y).powi(2) + ETA * ETA * floor * floor / n as f64;
+    let mut gradient = [0.0];
+    let mut squares = Vec::with_capacity(seeds.len());
+    for &seed in seeds {
+        oracle.sum(&[x], &Batch { seed, role: Role::Large, step: 0, n }, &mut gradient)?;
+        squares.push((beta * x0 + (1.0 - beta) * x - ETA * gradient[0] / n as f64 - y).powi(2));
+    }
+    Ok(Estimate::of(&squares).over(bound))
+}
+
+/// The worst drift over the points, at each (beta, N).
+fn cells(setting: &Setting, oracle: &Noisy, points: &[[f64; 2]]) -> Measured<Vec<Cell>> {
+    let steps: u32 = effort(setting, 12, 24);
+    let draws = setting.seeds(4_000, 20_000);
+    let grid: Vec<(f64, u64)> = (1..2 * steps)
+        .step_by(2)
+        .flat_map(|i| {
+            let beta = f64::from(i) / f64::from(2 * steps);
+            (0..=steps)
+                .map(move |j| (beta, (8.0 * 125f64.powf(f64::from(j) / f64::from(steps))).round() as u64))
+        })
+        .collect();
+    grid.into_par_iter()
+        .map(|(beta, n)| {
+            let tried = points.iter().map(|&at| drift(oracle, at, beta, n, &draws));
+            let worst =
+                tried.collect::<Measured<Vec<_>>>()?.into_iter().max_by(|a, b| a.value.total_cmp(&b.value));
+            Ok(Cell { beta, n, drift: worst.ok_or("there are no points")? })
+        })
+        .collect()
+}
+
+fn measure(setting: &Setting) -> Measured<Finding> {
+    let flat = noisy(Flat { dimension: 1 }, GROWTH, 1.0, &[0.0])?;
+    let soft = noisy(SoftAbsolute { dimension: 1 }, GROWTH, 1.0, &[1.0])?;
+    // Every point minimises f = 0: the worst minimiser to measure from is the point itself, far from the start.
+    let on_flat = cells(setting, &flat, &[[1e3, 1e3]])?;
+    let on_soft = cells(setting, &soft, &[-40.0, -2.0, 0.5, 3.0, 100.0].map(|x| [x, 0.0]))?;
+    let (zero, convex) = (principle(0.0), principle(1.0));
+
+    let mut finding = Finding {
+        text: vec![format!(
+            "One step from x with step size eta = {ETA} and noise B = {GROWTH}, b = 1, anchored at x_0 with weight beta, N \
+             samples: E|x_1 - x*|^2 is measured against (1 - beta/2)|x - x*|^2 + beta |x_0 - x*|^2 + eta^2 b^2/N. On f = 0 \
+             the point x itself is the minimiser, at distance 1,000 from the start. On sqrt(1 + x^2) the worst of five \
+             points is taken. A cell is undecided if its interval contains the boundary."
+        )],
+        ..Finding::default()
+    };
+    finding.checks = vec![
+        exact_boundary(&on_flat, &zero)?,
+        sufficient("f = 0", &on_flat, &zero)?,
+        sufficient("sqrt(1 + x^2)", &on_soft, &convex)?,
+        not_necessary(&on_flat, &zero)?,
+    ];
+    finding.figures = vec![
+        chart("uncertainty-flat", "f = 0", &on_flat),
+        chart("uncertainty-soft", "f = sqrt(1 + x^2)", &on_soft),
+    ];
+    for (name, cells) in [("f = 0", on_flat), ("sqrt(1 + x^2)", on_soft)] {
+        finding.points.extend(cells.iter().map(|cell| Point {
+            series: format!("{name}, N = {}", cell.n),
+            parameter: "beta",
+            at: cell.beta,
+            seed: None,
+            quantity: "drift over its bound",
+            value: cell.drift.value,
+        }));
+    }
+    Ok(finding)
+}
+
+fn principle(smoothness: f64) -> Uncertainty {
+    Uncertainty { smoothness, growth: GROWTH, eta: ETA }
+}
+
+/// How many cells satisfy a condition.
+fn count(cells: &[Cell], condition: impl Fn(&Cell) -> Measured<bool>) -> Measured<usize> {
+    cells.iter().try_fold(0, |sum, cell| Ok(sum + usize::from(condition(cell)?)))
+}
+
+fn exact_boundary(cells: &[Cell], principle: &Uncertainty) -> Measured<Check> {
+    let decided = count(cells, |cell| Ok(cell.holds() || cell.fails()))?;
+    let wrong = count(cells, |cell| {
+        let inside = principle.check(cell.beta, cell.n)?.exact_noise_ok;
+        Ok((cell.holds() && !inside) || (cell.fails() && inside))
+    })?;
+    Ok(Check::within(
+        "f = 0: decided cells on the wrong side of the exact boundary".into(),
+        format!("{decided} of {} cells are decided", cells.len()),
+        Estimate::certain(wrong as f64),
+        Predicted::AtMost(0.0),
+    ))
+}
+
+fn sufficient(name: &str, cells: &[Cell], principle: &Uncertainty) -> Measured<Check> {
+    let inside = |cell: &Cell| -> Measured<bool> {
+        let check = principle.check(cell.beta, cell.n)?;
+        Ok(check.variance_ok && check.eta_ok)
+    };
+    let all = count(cells, inside)?;
+    let broken = count(cells, |cell| Ok(inside(cell)? && cell.fails()))?;
+    Ok(Check::within(
+        format!("{name}: cells that meet the theorem's conditions and break its inequality"),
+        format!("{all} of {} cells meet them", cells.len()),
+        Estimate::certain(broken as f64),
+        Predicted::AtMost(0.0),
+    ))
+}
+
+fn not_necessary(cells: &[Cell], principle: &Uncertainty) -> Measured<Check> {
+    let extra = count(cells, |cell| Ok(cell.holds() && !principle.check(cell.beta, cell.n)?.variance_ok))?;
+    Ok(Check::within(
+        "f = 0: cells that break the conditions and keep the inequality".into(),
+        "what \"must hold\" would exclude".into(),
+        Estimate::certain(extra as f64),
+        Predicted::AtLeast(1.0),
+    ))
+}
+
+fn chart(id: &'static str, function: &str, cells: &[Cell]) -> Chart {
+    let rhs = (ETA * GROWTH).powi(2);
+    let curve = |capacity: fn(f64) -> f64| {
+        (1..200)
+            .map(|i| f64::from(i) / 200.0)
+            .map(|beta| (beta, rhs / capacity(beta)))
+            .filter(|&(_, n)| (0.0..=2000.0).contains(&n))
+            .collect()
+    };
+    let chosen = |which: &dyn Fn(&Cell) -> bool| {
+        cells.iter().filter(|cell| which(cell)).map(|cell| (cell.beta, cell.n as f64)).collect()
+    };
+    let series = |name: &str, tone, shape| Series { name: name.into(), tone, shape };
+    Chart {
+        id,
+        title: format!("Where one step has a bounded drift: {function}"),
+        caption: format!(
+            "Each mark is a pair (beta, N). Above the dashed curve Theorem 6 promises the inequality; above the solid one \
+             it holds exactly on f = 0. Here eta^2 B^2 = {}.",
+            significant(rhs, 3)
+        ),
+        x: Axis { label: "anchoring beta".into(), scale: Scale::Linear, range: Some((0.0, 1.0)) },
+        y: Axis { range: Some((6.0, 1300.0)), ..log_axis("samples N") },
+        series: vec![
+            series("the inequality holds", Tone::Green, Shape::Points(chosen(&Cell::holds))),
+            series("it fails", Tone::Red, Shape::Crosses(chosen(&Cell::fails))),
+            series("undecided", Tone::Grey, Shape::Points(chosen(&|c| !c.holds() && !c.fails()))),
+            series("beta (1 - 2 beta) N = eta^2 B^2", Tone::Red, Shape::Line(curve(|b| b * (1.0 - 2.0 * b)))),
+            series("beta (1 - beta) N = eta^2 B^2", Tone::Blue, Shape::Line(curve(|b| b * (1.0 - b)))),
+        ],
+        references: Vec::new(),
+    }
+}

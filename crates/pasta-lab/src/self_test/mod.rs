@@ -1,0 +1,525 @@
+//! The evidence for certificates: how often they are false, and what they cost, on noise of every kind.
+//!
+//! A row is a noise, a dimension and a grade. Over many seeds it counts the false certificates at a point with
+//! |grad f| = 1.02 eps, and the certificates and their samples at one with |grad f| = eps/2. Where the grade's
+//! assumption holds, more false certificates than delta refute the method, and the program fails. Where it does not
+//! hold, nothing is promised, and the table shows what comes of it.
+
+mod interval;
+mod site;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use interval::clopper_pearson;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use serde::Serialize;
+use site::{ALLOWED, Assumption, Claim, DELTA, KURTOSIS, Site, Tally, Trial, sites};
+
+use pasta_report::console::{self, Exit, Failure, Report, flags, say};
+use pasta_report::{self as report, Column, Table, fitted, grouped, significant};
+
+/// Runs of each row, unless told otherwise.
+const SEEDS: u64 = 10_000;
+const DIMENSIONS: [usize; 3] = [1, 10, 1000];
+/// From this dimension on a tenth of the seeds has to do. Hours would buy more digits of a rate that is all but zero.
+const FEWER_SEEDS_FROM: usize = 1000;
+
+/// Samples in units of V/eps^2 that a certificate at |grad f| = eps/2 should need at most.
+const GOAL_DECLARED: f64 = 72.0;
+const GOAL_KURTOSIS: f64 = 155.0;
+
+/// Anything that keeps a row from being measured.
+type Broken = Box<dyn std::error::Error + Send + Sync>;
+
+/// Measure how often certificates are false and what they cost: every grade on every noise, over many seeds
+///
+/// Exits with 1 if a certificate is false more often than promised although its assumption holds.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    setting: Setting,
+    /// Folder for self-test.json and self-test.csv; made if it is not there
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Print one JSON object, in full precision, instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// How much is measured.
+#[derive(Debug, Clone, Args)]
+struct Setting {
+    /// Runs of each row; in the highest dimension a tenth
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(default_value_t = SEEDS)]
+    seeds: u64,
+    /// Seed of the samples
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(allow_negative_numbers = true, value_parser = flags::seed())]
+    seed: u64,
+    /// Only this dimension; may be repeated
+    #[arg(long = "dimension", value_name = "D", value_parser = dimension)]
+    dimensions: Vec<usize>,
+}
+
+impl Setting {
+    fn wants(&self, dimension: usize) -> bool {
+        self.dimensions.is_empty() || self.dimensions.contains(&dimension)
+    }
+
+    fn seeds_at(&self, site: &Site) -> u64 {
+        if site.dimension >= FEWER_SEEDS_FROM { (self.seeds / 10).max(1) } else { self.seeds }
+    }
+}
+
+/// Reads one of the dimensions that the test knows.
+fn dimension(text: &str) -> Result<usize, String> {
+    let known = text.parse().ok().filter(|d| DIMENSIONS.contains(d));
+    known.ok_or_else(|| format!("expected one of {}", DIMENSIONS.map(|d| d.to_string()).join(", ")))
+}
+
+/// Runs the self-test. The exit code is 1 if a certificate is false too often although its assumption holds.
+pub(crate) fn run(Arguments { setting, output, json }: &Arguments) -> Result<Exit, Failure> {
+    let cannot = |cause: Broken| Failure::system(format!("the self-test cannot be run: {cause}"));
+    let evidence = Evidence::new(setting, measure(setting).map_err(cannot)?);
+    if let Some(folder) = output {
+        let pretty = serde_json::to_string_pretty(&evidence).map_err(Failure::system)?;
+        report::write(folder, "self-test.json", &(pretty + "\n"))?;
+        report::write(folder, "self-test.csv", &evidence.csv())?;
+    }
+    console::print(&evidence, *json)?;
+    // The answer is printed already: what is wrong with it is said besides.
+    Ok(evidence.refutation().map_or(Exit::Done, |message| {
+        say(&format!("error: {message}"));
+        Exit::System
+    }))
+}
+
+/// Every row, in the order of the dimensions.
+fn measure(setting: &Setting) -> Result<Vec<Row>, Broken> {
+    // Numbered before any is left out: a row does not depend on what else is asked for.
+    let mut numbered = Vec::new();
+    for dimension in DIMENSIONS {
+        let wanted = setting.wants(dimension);
+        numbered.extend(sites(dimension)?.into_iter().map(|site| (wanted, site)));
+    }
+    let sites: Vec<(u64, Site)> =
+        (0..).zip(numbered).filter(|(_, (wanted, _))| *wanted).map(|(i, (_, site))| (i, site)).collect();
+    // A certificate draws in parallel. In a pool that all seeds share, a thread that waits for such a draw would take up
+    // another seed, and another after that, all of them in memory. So every seed stays on one thread.
+    let pools = (0..rayon::current_num_threads())
+        .map(|_| ThreadPoolBuilder::new().num_threads(1).build())
+        .collect::<Result<Vec<_>, _>>()?;
+    let progress = progress(sites.iter().map(|(_, site)| work(site) * setting.seeds_at(site)).sum());
+    let mut rows = Vec::new();
+    for (number, site) in &sites {
+        progress.set_message(format!("{}, d = {}", site.law.name(), site.dimension));
+        let runs = setting.seeds_at(site);
+        // No two sites, and no two seeds of the program, share a run.
+        let stream = setting.seed.wrapping_mul(1 << 8).wrapping_add(*number);
+        let run = |index: u64| {
+            let tallies = site.run(stream.wrapping_mul(1 << 24).wrapping_add(index));
+            progress.inc(work(site));
+            tallies
+        };
+        let tallies = sum_over(runs, &pools, site.trials.len(), &run)?;
+        rows.extend(
+            site.trials.iter().zip(&tallies).map(|(trial, tally)| Row::new(site, trial, tally, runs)),
+        );
+    }
+    progress.finish_and_clear();
+    Ok(rows)
+}
+
+/// A bar that draws nothing where stderr is not a terminal.
+fn progress(length: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:20} {percent:>3} %  {eta} left, {wide_msg}");
+    ProgressBar::new(length).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+/// About what a seed costs, for the bar only.
+fn work(site: &Site) -> u64 {
+    1 + site.dimension as u64 / 25
+}
+
+/// The sums of the tallies of runs 0 .. `runs`. They are whole numbers: who takes which run leaves no trace.
+fn sum_over(
+    runs: u64,
+    pools: &[ThreadPool],
+    trials: usize,
+    run: &(impl Fn(u64) -> Result<Vec<Tally>, Broken> + Sync),
+) -> Result<Vec<Tally>, Broken> {
+    let next = AtomicU64::new(0);
+    let share = || -> Result<Vec<Tally>, Broken> {
+        let mut total = vec![Tally::default(); trials];
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= runs {
+                return Ok(total);
+            }
+            total.iter_mut().zip(&run(index)?).for_each(|(total, more)| total.add(more));
+        }
+    };
+    let shares: Vec<_> = thread::scope(|scope| {
+        let workers: Vec<_> = pools.iter().map(|pool| scope.spawn(|| pool.install(share))).collect();
+        workers.into_iter().map(|worker| worker.join().expect("a run does not panic")).collect()
+    });
+    let mut total = vec![Tally::default(); trials];
+    for share in shares {
+        total.iter_mut().zip(&share?).for_each(|(total, more)| total.add(more));
+    }
+    Ok(total)
+}
+
+/// What a row says about the method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Outcome {
+    /// The assumption holds, and so does the certificate.
+    Holds,
+    /// The assumption holds, and the certificate is false more often than delta: the method is refuted.
+    Failed,
+    /// Nothing was promised, and it is false more often than delta.
+    FalseTooOften,
+    /// Nothing was promised, and nothing was seen to go wrong.
+    NotSeenToFail,
+}
+
+impl Outcome {
+    /// `low` is the lowest rate that the count allows.
+    fn of(assumption: Assumption, low: f64) -> Self {
+        match (assumption, low > DELTA) {
+            (Assumption::Holds, false) => Self::Holds,
+            (Assumption::Holds, true) => Self::Failed,
+            (Assumption::Broken | Assumption::None, true) => Self::FalseTooOften,
+            (Assumption::Broken | Assumption::None, false) => Self::NotSeenToFail,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Failed => "FAILED",
+            Self::FalseTooOften => "false too often",
+            Self::NotSeenToFail => "not seen to fail",
+        }
+    }
+}
+
+/// One noise, dimension and grade.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Row {
+    noise: String,
+    dimension: usize,
+    grade: Claim,
+    /// Of the noise; null in JSON if it is not finite.
+    kurtosis: f64,
+    assumption: Assumption,
+    /// Runs in each direction.
+    seeds: u64,
+    /// V/eps^2 at |grad f| = 1.02 eps.
+    unit_above: f64,
+    /// In the worse direction.
+    false_certificates: u64,
+    false_rate: f64,
+    /// The exact 95 % interval.
+    false_low: f64,
+    false_high: f64,
+    /// V/eps^2 at |grad f| = eps/2.
+    unit_half: f64,
+    /// The share certified at |grad f| = eps/2.
+    certified: f64,
+    /// The share there of answers that the gradient looks larger than the target.
+    looks_above: f64,
+    /// Samples for each certificate there, in units of V/eps^2: what was drawn in vain is paid for by those that came of
+    /// it. Null in JSON if none came.
+    cost: f64,
+    outcome: Outcome,
+}
+
+impl Row {
+    fn new(site: &Site, trial: &Trial, tally: &Tally, seeds: u64) -> Self {
+        let [unit_above, unit_half] = trial.units();
+        let false_certificates = tally.false_ones[0].max(tally.false_ones[1]);
+        let (false_low, false_high) = clopper_pearson(false_certificates, seeds);
+        let n = seeds as f64;
+        Self {
+            noise: site.law.name(),
+            dimension: site.dimension,
+            grade: trial.claim,
+            kurtosis: site.kurtosis,
+            assumption: trial.assumption,
+            seeds,
+            unit_above,
+            false_certificates,
+            false_rate: false_certificates as f64 / n,
+            false_low,
+            false_high,
+            unit_half,
+            certified: tally.certified as f64 / n,
+            looks_above: tally.above as f64 / n,
+            cost: tally.samples as f64 / tally.certified as f64 / unit_half,
+            outcome: Outcome::of(trial.assumption, false_low),
+        }
+    }
+
+    fn promised(&self) -> bool {
+        self.assumption == Assumption::Holds
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let assumption = match self.assumption {
+            Assumption::Holds => "holds",
+            Assumption::Broken => "broken",
+            Assumption::None => "none",
+        };
+        let noise = if self.grade == Claim::Understated {
+            format!("{}, V/4 declared", self.noise)
+        } else {
+            self.noise.clone()
+        };
+        vec![
+            noise,
+            self.dimension.to_string(),
+            significant(self.kurtosis, 3),
+            assumption.into(),
+            grouped(self.seeds.into()),
+            format!("{:.2}", 100.0 * self.false_rate),
+            format!("{:.2} - {:.2}", 100.0 * self.false_low, 100.0 * self.false_high),
+            significant(self.unit_half, 3),
+            format!("{:.1}", 100.0 * self.certified),
+            format!("{:.1}", self.cost),
+            self.outcome.words().into(),
+        ]
+    }
+}
+
+/// What the certificates of a grade cost, where its assumption holds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+struct Cost {
+    grade: Claim,
+    least: f64,
+    greatest: f64,
+    goal: f64,
+    met: bool,
+}
+
+impl Cost {
+    /// None if there is no row to tell. Where V/eps^2 is small, a least number of samples makes up the cost, and
+    /// units of V/eps^2 do not measure it.
+    fn of(grade: Claim, rows: &[Row], goal: f64) -> Option<Self> {
+        let fair = |row: &&Row| row.grade == grade && row.promised() && row.unit_half >= grade.fair_unit();
+        let costs = || rows.iter().filter(fair).map(|row| row.cost);
+        let (least, greatest) = (costs().min_by(f64::total_cmp)?, costs().max_by(f64::total_cmp)?);
+        Some(Self { grade, least, greatest, goal, met: greatest <= goal })
+    }
+}
+
+/// All that was measured.
+#[derive(Debug, Clone, Serialize)]
+struct Evidence {
+    delta: f64,
+    seed: u64,
+    seeds: u64,
+    rows: Vec<Row>,
+    /// The row with the highest rate of false certificates among those whose assumption holds.
+    worst: Option<Row>,
+    costs: Vec<Cost>,
+    /// Whether no certificate was false too often whose assumption holds.
+    holds: bool,
+}
+
+impl Evidence {
+    fn new(setting: &Setting, rows: Vec<Row>) -> Self {
+        let promised = || rows.iter().filter(|row| row.promised());
+        let worst = promised().max_by(|a, b| a.false_rate.total_cmp(&b.false_rate)).cloned();
+        let holds = promised().all(|row| row.outcome == Outcome::Holds);
+        let goals = [(Claim::Declared, GOAL_DECLARED), (Claim::Kurtosis, GOAL_KURTOSIS)];
+        let costs = goals.iter().filter_map(|&(grade, goal)| Cost::of(grade, &rows, goal)).collect();
+        Self { delta: DELTA, seed: setting.seed, seeds: setting.seeds, rows, worst, costs, holds }
+    }
+
+    fn table(&self, caption: String, grades: &[Claim]) -> String {
+        let columns = vec![
+            Column::left("noise"),
+            Column::right("d"),
+            Column::right("kurtosis"),
+            Column::left("assumption"),
+            Column::right("seeds"),
+            Column::right("false %"),
+            Column::right("95 % interval"),
+            Column::right("V/eps^2"),
+            Column::right("certified %"),
+            Column::right("cost"),
+            Column::left("verdict"),
+        ];
+        let rows = self.rows.iter().filter(|row| grades.contains(&row.grade)).map(Row::cells).collect();
+        Table { caption, columns, rows }.text()
+    }
+
+    fn csv(&self) -> String {
+        let head = "noise,dimension,grade,kurtosis,assumption,seeds,unit_above,false_certificates,false_rate,\
+                    false_low,false_high,unit_half,certified,looks_above,cost,outcome\n";
+        let name = |value: serde_json::Result<serde_json::Value>| {
+            value.ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+        };
+        let line = |row: &Row| {
+            let [grade, assumption, outcome] = [
+                name(serde_json::to_value(row.grade)),
+                name(serde_json::to_value(row.assumption)),
+                name(serde_json::to_value(row.outcome)),
+            ];
+            format!(
+                "\"{}\",{},{grade},{},{assumption},{},{},{},{},{},{},{},{},{},{},{outcome}\n",
+                row.noise,
+                row.dimension,
+                row.kurtosis,
+                row.seeds,
+                row.unit_above,
+                row.false_certificates,
+                row.false_rate,
+                row.false_low,
+                row.false_high,
+                row.unit_half,
+                row.certified,
+                row.looks_above,
+                row.cost
+            )
+        };
+        std::iter::once(head.to_owned()).chain(self.rows.iter().map(line)).collect()
+    }
+
+    /// The last lines: the worst row, and the costs.
+    fn footer(&self) -> String {
+        let mut lines = Vec::new();
+        if let Some(worst) = &self.worst {
+            lines.push(format!(
+                "Where the assumption holds, at most {:.2} % are false ({:.2} - {:.2} by {} seeds: {}, d = {}, {}); \
+                 promised: at most {} %.",
+                100.0 * worst.false_rate,
+                100.0 * worst.false_low,
+                100.0 * worst.false_high,
+                grouped(worst.seeds.into()),
+                worst.noise,
+                worst.dimension,
+                grade_name(worst.grade),
+                100.0 * DELTA,
+            ));
+        }
+        for cost in &self.costs {
+            lines.push(format!(
+                "Cost at |grad f| = eps/2, {}: {:.1} to {:.1} V/eps^2; the goal of {} is {}.",
+                grade_name(cost.grade),
+                cost.least,
+                cost.greatest,
+                cost.goal,
+                if cost.met { "met" } else { "missed" },
+            ));
+        }
+        lines.push(format!(
+            "The goals are about rows with V/eps^2 of at least {} (declared) and {} (kurtosis): where it is smaller, a \
+             least number of samples makes up the cost.",
+            Claim::Declared.fair_unit(),
+            Claim::Kurtosis.fair_unit(),
+        ));
+        lines.join("\n")
+    }
+
+    /// What speaks against certificates, if anything does.
+    fn refutation(&self) -> Option<String> {
+        let failed: Vec<String> = self
+            .rows
+            .iter()
+            .filter(|row| row.outcome == Outcome::Failed)
+            .map(|row| format!("{}, d = {}, {}", row.noise, row.dimension, grade_name(row.grade)))
+            .collect();
+        (!self.holds).then(|| {
+            let message = "certificates are false more often than promised although their assumption holds";
+            format!("{message}: {}", failed.join("; "))
+        })
+    }
+}
+
+fn grade_name(grade: Claim) -> String {
+    match grade {
+        Claim::Declared => "declared variance".into(),
+        Claim::Understated => "understated variance".into(),
+        Claim::Kurtosis => format!("kurtosis {KURTOSIS}"),
+        Claim::Approximate => "approximate".into(),
+    }
+}
+
+impl Report for Evidence {
+    fn text(&self) -> String {
+        let percent = 100.0 * DELTA;
+        let introduction = format!(
+            "False certificates of |grad f| <= eps at |grad f| = 1.02 eps, with {ALLOWED} V/eps^2 samples allowed and \
+             delta = {percent} %; where the noise is skewed, in the worse direction.\nAt |grad f| = eps/2: the share certified, and the \
+             samples for each certificate in units of V/eps^2.\nA row FAILS if its assumption holds and its interval lies above {percent} %. The \
+             shortest chain behind a mask has 3 coordinates."
+        );
+        let declared = self.table(
+            "Declared variance: proved for any tails. The row with V/4 declares a quarter of it, falsely."
+                .into(),
+            &[Claim::Declared, Claim::Understated],
+        );
+        let kurtosis =
+            self.table(format!("Kurtosis at most {KURTOSIS}: proved where that is so."), &[Claim::Kurtosis]);
+        let approximate =
+            self.table("Normal approximation: not a certificate.".into(), &[Claim::Approximate]);
+        fitted(&[introduction, declared, kurtosis, approximate, self.footer()].join("\n\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Assumption, Claim, Cost, Evidence, Outcome, Row, Setting};
+
+    fn row(assumption: Assumption, false_low: f64) -> Row {
+        Row {
+            noise: "normal".into(),
+            dimension: 1,
+            grade: Claim::Declared,
+            kurtosis: 3.0,
+            assumption,
+            seeds: 100,
+            unit_above: 1e4,
+            false_certificates: 10,
+            false_rate: 0.1,
+            false_low,
+            false_high: 0.2,
+            unit_half: 1e4,
+            certified: 1.0,
+            looks_above: 0.0,
+            cost: 80.0,
+            outcome: Outcome::of(assumption, false_low),
+        }
+    }
+
+    fn evidence(rows: Vec<Row>) -> Evidence {
+        Evidence::new(&Setting { seeds: 100, seed: 1, dimensions: Vec::new() }, rows)
+    }
+
+    #[test]
+    fn a_proved_grade_that_is_false_too_often_fails_the_program_and_nothing_else_does() {
+        let message = evidence(vec![row(Assumption::Holds, 0.051)]).refutation().unwrap();
+        assert!(message.contains("normal, d = 1, declared variance"), "{message}");
+        // The interval still contains delta, or nothing was promised.
+        let kept =
+            vec![row(Assumption::Holds, 0.049), row(Assumption::Broken, 0.5), row(Assumption::None, 0.5)];
+        assert_eq!(evidence(kept).refutation(), None);
+    }
+
+    #[test]
+    fn a_cost_above_its_goal_misses_it_and_small_units_do_not_count() {
+        let mut rows = vec![row(Assumption::Holds, 0.0); 2];
+        (rows[1].cost, rows[1].unit_half) = (1000.0, 1.0);
+        let cost = Cost::of(Claim::Declared, &rows, 72.0).unwrap();
+        assert_eq!((cost.greatest, cost.met), (80.0, false));
+        assert_eq!(Cost::of(Claim::Kurtosis, &rows, 155.0), None);
+    }
+}

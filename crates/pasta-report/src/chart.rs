@@ -1,0 +1,621 @@
+//! Line charts in SVG.
+//!
+//! Not a plotting crate: none that we know leaves its colours to the page's style sheet, which light, dark and
+//! printed pages need, in so few lines.
+
+use minijinja::{Value, context};
+
+use super::number::fixed;
+use super::typeset::power_of_ten;
+
+/// A chart before it is drawn.
+#[derive(Debug, Clone)]
+pub struct Chart {
+    /// Its name on the page: letters and hyphens, used once.
+    pub id: &'static str,
+    /// Its headline.
+    pub title: String,
+    /// What to see in it.
+    pub caption: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// Drawn in this order, the last on top. Those of one name share one entry of the legend.
+    pub series: Vec<Series>,
+    /// Straight lines across it.
+    pub references: Vec<Reference>,
+}
+
+/// An axis.
+#[derive(Debug, Clone)]
+pub struct Axis {
+    /// What is measured along it.
+    pub label: String,
+    /// How values lie along it.
+    pub scale: Scale,
+    /// What it shows; `None` is all there is. Drawings that leave the range are cut off at its edge.
+    pub range: Option<(f64, f64)>,
+}
+
+/// How values lie along an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// Evenly.
+    Linear,
+    /// Base 10. Values that are not positive have no place on it.
+    Log,
+}
+
+/// Data under one name.
+#[derive(Debug, Clone)]
+pub struct Series {
+    /// Its entry in the legend.
+    pub name: String,
+    /// Its colour and dashes.
+    pub tone: Tone,
+    /// Its data, and how they are drawn.
+    pub shape: Shape,
+}
+
+/// Data and how it is drawn. A value without a place on its axis (not finite, or not positive on a logarithmic
+/// one) is left out, and a line or band is broken there.
+#[derive(Debug, Clone)]
+pub enum Shape {
+    /// (x, y), joined.
+    Line(Vec<(f64, f64)>),
+    /// (x, y), each on its own.
+    Points(Vec<(f64, f64)>),
+    /// (x, y), each on its own, told from points without their colour.
+    Crosses(Vec<(f64, f64)>),
+    /// (x, low, high), filled between.
+    Band(Vec<(f64, f64, f64)>),
+}
+
+/// A colour with a dash pattern of its own, so that a series is known without its colour. See `chart.css`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// Blue, solid.
+    Blue,
+    /// Red, dashed.
+    Red,
+    /// Green, dotted.
+    Green,
+    /// Pink, dashes and dots.
+    Pink,
+    /// Grey, short dashes.
+    Grey,
+}
+
+/// A straight line across the chart, labelled.
+#[derive(Debug, Clone)]
+pub struct Reference {
+    /// What it means.
+    pub label: String,
+    /// Where it crosses.
+    pub at: Where,
+}
+
+/// Where a reference line crosses.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Where {
+    /// A vertical line at this x.
+    X(f64),
+    /// A horizontal line at this y.
+    Y(f64),
+}
+
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 430.0;
+const TOP: f64 = 36.0;
+const RIGHT: f64 = WIDTH - 28.0;
+const BOTTOM: f64 = HEIGHT - 66.0;
+/// The width of a letter at the size that small screens use.
+const LETTER: f64 = 13.0;
+/// No coordinate is farther out: a value of 1e300 is cut off anyway, and need not be spelt out.
+const FAR: f64 = 1e4;
+
+impl Tone {
+    fn class(self) -> &'static str {
+        match self {
+            Self::Blue => "tone-blue",
+            Self::Red => "tone-red",
+            Self::Green => "tone-green",
+            Self::Pink => "tone-pink",
+            Self::Grey => "tone-grey",
+        }
+    }
+}
+
+impl Chart {
+    /// What the template needs: every place computed, every text as it was given.
+    pub(crate) fn value(&self) -> Value {
+        let data: Vec<(f64, f64)> = self.series.iter().flat_map(|series| series.shape.corners()).collect();
+        let y = Ruler::new(&self.y, self.y_extent(&data), BOTTOM, TOP);
+        let y_ticks = y.ticks();
+        let longest = y_ticks.iter().map(|tick| tick.label.chars().count()).max().unwrap_or(0);
+        let left = LETTER.mul_add(longest as f64, 14.0).round();
+        let x = Ruler::new(&self.x, self.x_extent(&data), left, RIGHT);
+        let dots: Vec<Dot> = data.iter().filter_map(|&(a, b)| Some((x.place(a)?, y.place(b)?))).collect();
+        context! {
+            id => self.id,
+            title => self.title.as_str(),
+            caption => self.caption.as_str(),
+            description => self.description(),
+            width => WIDTH, height => HEIGHT, left => left, right => RIGHT, top => TOP, bottom => BOTTOM,
+            x => context! { label => self.x.label.as_str(), ticks => marks(&x.ticks(), |tick| tick.mark(&x)) },
+            y => context! { label => self.y.label.as_str(), ticks => marks(&y_ticks, |tick| tick.mark(&y)) },
+            marks => marks(&self.series, |series| series.mark(&x, &y)),
+            references => marks(&self.references, |line| line.mark(&x, &y, &dots)),
+            legend => self.legend(),
+        }
+    }
+
+    fn x_extent(&self, data: &[(f64, f64)]) -> Option<(f64, f64)> {
+        let lines = self.references.iter().filter_map(|line| match line.at {
+            Where::X(x) => Some(x),
+            Where::Y(_) => None,
+        });
+        self.x.scale.extent(data.iter().map(|p| p.0).chain(lines))
+    }
+
+    fn y_extent(&self, data: &[(f64, f64)]) -> Option<(f64, f64)> {
+        let lines = self.references.iter().filter_map(|line| match line.at {
+            Where::X(_) => None,
+            Where::Y(y) => Some(y),
+        });
+        self.y.scale.extent(data.iter().map(|p| p.1).chain(lines))
+    }
+
+    /// The chart in a sentence, for those who do not see it.
+    fn description(&self) -> String {
+        let mut names: Vec<&str> = Vec::new();
+        let series = self.series.iter().map(|series| series.name.as_str());
+        for name in series.chain(self.references.iter().map(|line| line.label.as_str())) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        format!("{} against {}: {}.", self.y.label, self.x.label, names.join("; "))
+    }
+
+    fn legend(&self) -> Vec<Value> {
+        let mut named: Vec<&Series> = Vec::new();
+        for series in &self.series {
+            if !named.iter().any(|earlier| earlier.name == series.name) {
+                named.push(series);
+            }
+        }
+        marks(&named, |series| {
+            let (name, tone, kind) = (series.name.as_str(), series.tone.class(), series.shape.kind());
+            Some(context! { name => name, tone => tone, kind => kind })
+        })
+    }
+}
+
+/// What the template needs of each item that has a place.
+fn marks<T>(items: &[T], mark: impl Fn(&T) -> Option<Value>) -> Vec<Value> {
+    items.iter().filter_map(mark).collect()
+}
+
+impl Shape {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Line(_) => "line",
+            Self::Points(_) => "points",
+            Self::Crosses(_) => "crosses",
+            Self::Band(_) => "band",
+        }
+    }
+
+    /// All points of it, both edges of a band.
+    fn corners(&self) -> Vec<(f64, f64)> {
+        match self {
+            Self::Line(data) | Self::Points(data) | Self::Crosses(data) => data.clone(),
+            Self::Band(data) => data.iter().flat_map(|&(x, low, high)| [(x, low), (x, high)]).collect(),
+        }
+    }
+}
+
+impl Series {
+    fn mark(&self, x: &Ruler, y: &Ruler) -> Option<Value> {
+        let path = match &self.shape {
+            Shape::Line(data) => line_path(data, x, y),
+            Shape::Points(data) => marks_path(data, x, y, spot),
+            Shape::Crosses(data) => marks_path(data, x, y, cross),
+            Shape::Band(data) => band_path(data, x, y),
+        };
+        (!path.is_empty())
+            .then(|| context! { kind => self.shape.kind(), tone => self.tone.class(), path => path })
+    }
+}
+
+impl Reference {
+    fn mark(&self, x: &Ruler, y: &Ruler, dots: &[Dot]) -> Option<Value> {
+        let width = LETTER * self.label.chars().count() as f64;
+        let crowd = |across: (f64, f64), up: (f64, f64)| {
+            let inside = |dot: &&Dot| (across.0..across.1).contains(&dot.0) && (up.0..up.1).contains(&dot.1);
+            dots.iter().filter(inside).count()
+        };
+        // The label stands where it covers less: at either end of a horizontal line, on either side of a
+        // vertical one.
+        let (kind, at, before, after) = match self.at {
+            Where::X(value) => {
+                let at = x.place_within(value)?;
+                let up = (y.to, y.to + 2.0 * LETTER);
+                ("vertical", at, crowd((at - width, at), up), crowd((at, at + width), up))
+            }
+            Where::Y(value) => {
+                let at = y.place_within(value)?;
+                let up = (at - 2.0 * LETTER, at + 1.0);
+                ("horizontal", at, crowd((x.to - width, x.to), up), crowd((x.from, x.from + width), up))
+            }
+        };
+        let fits = kind == "horizontal" || at + width < x.to;
+        let anchor = if before <= after || !fits { "end" } else { "start" };
+        Some(context! { kind => kind, at => round(at), label => self.label.as_str(), anchor => anchor })
+    }
+}
+
+/// Where the values of an axis are on paper.
+#[derive(Debug, Clone, Copy)]
+struct Ruler {
+    scale: Scale,
+    /// The ends of the axis, in units of the scale.
+    low: f64,
+    high: f64,
+    /// The ends of the axis, on paper.
+    from: f64,
+    to: f64,
+}
+
+impl Scale {
+    /// The value in units in which the axis is even, if it has a place there.
+    fn unit(self, value: f64) -> Option<f64> {
+        match self {
+            Self::Linear => value.is_finite().then_some(value),
+            Self::Log => (value > 0.0 && value.is_finite()).then(|| value.log10()),
+        }
+    }
+
+    /// The smallest and the largest of the values that have a place.
+    fn extent(self, values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+        values.filter(|&value| self.unit(value).is_some()).fold(None, |extent, value| {
+            let (low, high) = extent.unwrap_or((value, value));
+            Some((value.min(low), value.max(high)))
+        })
+    }
+}
+
+impl Tick {
+    fn mark(&self, ruler: &Ruler) -> Option<Value> {
+        Some(context! { at => round(ruler.place(self.value)?), label => self.label.as_str() })
+    }
+}
+
+impl Ruler {
+    fn new(axis: &Axis, extent: Option<(f64, f64)>, from: f64, to: f64) -> Self {
+        let scale = axis.scale;
+        let units = |(low, high)| Some((scale.unit(low)?, scale.unit(high)?));
+        let asked = axis.range.and_then(units).filter(|(low, high)| low < high);
+        let (low, high) = asked.or_else(|| extent.and_then(units).map(with_room)).unwrap_or((0.0, 1.0));
+        Self { scale, low, high, from, to }
+    }
+
+    fn place(&self, value: f64) -> Option<f64> {
+        let part = (self.scale.unit(value)? - self.low) / (self.high - self.low);
+        let place = (self.to - self.from).mul_add(part, self.from);
+        place.is_finite().then(|| place.clamp(-FAR, FAR))
+    }
+
+    /// The place of a value that is on the axis.
+    fn place_within(&self, value: f64) -> Option<f64> {
+        let (low, high) = (self.from.min(self.to), self.from.max(self.to));
+        self.place(value).filter(|place| (low..=high).contains(place))
+    }
+
+    fn ticks(&self) -> Vec<Tick> {
+        match self.scale {
+            Scale::Linear => linear_ticks(self.low, self.high),
+            Scale::Log => log_ticks(self.low, self.high),
+        }
+    }
+}
+
+/// A little air at both ends; a single value gets an axis around it.
+fn with_room((low, high): (f64, f64)) -> (f64, f64) {
+    let room = if high > low { 0.03 * (high - low) } else { 0.5f64.max(0.5 * low.abs()) };
+    (low - room, high + room)
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Tick {
+    value: f64,
+    label: String,
+}
+
+/// The most ticks that an axis has.
+const MANY: f64 = 8.0;
+
+/// Multiples of 1, 2 or 5 times a power of ten.
+fn linear_ticks(low: f64, high: f64) -> Vec<Tick> {
+    let rough = (high - low) / (MANY - 1.0);
+    if !rough.is_normal() || rough <= 0.0 {
+        return Vec::new();
+    }
+    let exponent = rough.log10().floor() as i32;
+    let decade = 10f64.powi(exponent);
+    let (factor, carry) =
+        [(1.0, 0), (2.0, 0), (5.0, 0)].into_iter().find(|(f, _)| f * decade >= rough).unwrap_or((1.0, 1));
+    let exponent = exponent + carry;
+    // Dividing by a power of ten that is whole keeps 0.3 from becoming 0.30000000000000004.
+    let multiple = |i: f64| {
+        if exponent >= 0 { i * factor * 10f64.powi(exponent) } else { i * factor / 10f64.powi(-exponent) }
+    };
+    let first = (low / multiple(1.0)).ceil();
+    let count = ((high / multiple(1.0)).floor() - first).clamp(0.0, 2.0 * MANY) as u32;
+    (0..=count)
+        .map(|i| first + f64::from(i))
+        .map(|i| {
+            // Adding zero turns -0 into 0.
+            let value = multiple(i) + 0.0;
+            Tick { value, label: linear_label(value, exponent) }
+        })
+        .filter(|tick| (low..=high).contains(&tick.value))
+        .collect()
+}
+
+/// The label of a multiple of 10^exponent.
+fn linear_label(value: f64, exponent: i32) -> String {
+    if value == 0.0 {
+        "0".into()
+    } else if (-4..=5).contains(&exponent) {
+        fixed(value, usize::try_from(-exponent).unwrap_or(0))
+    } else {
+        format!("{}e{exponent}", fixed(value / 10f64.powi(exponent), 0))
+    }
+}
+
+/// Powers of ten; 2 and 5 times them too where there is room; where the axis is less than that, even steps.
+fn log_ticks(low: f64, high: f64) -> Vec<Tick> {
+    let (first, last) = (low.ceil() as i32, high.floor() as i32);
+    let decades = last - first + 1;
+    if high - low < 0.7 {
+        return linear_ticks(10f64.powf(low), 10f64.powf(high));
+    }
+    if decades <= 2 {
+        return (first - 1..=last)
+            .flat_map(|exponent| [(1.0, exponent), (2.0, exponent), (5.0, exponent)])
+            .map(|(factor, exponent)| factor * 10f64.powi(exponent))
+            .filter(|value| (low..=high).contains(&value.log10()))
+            .map(|value| Tick { value, label: super::significant(value, 1) })
+            .collect();
+    }
+    let every = (f64::from(decades) / MANY).ceil() as i32;
+    let exponents: Vec<i32> = (first..=last).filter(|e| e.rem_euclid(every) == 0).collect();
+    let plain = exponents.iter().all(|e| (-2..=3).contains(e));
+    exponents
+        .into_iter()
+        .map(|exponent| {
+            let value = 10f64.powi(exponent);
+            let label = if plain { super::significant(value, 1) } else { power_of_ten(exponent) };
+            Tick { value, label }
+        })
+        .collect()
+}
+
+/// A point on paper.
+type Dot = (f64, f64);
+
+fn line_path(data: &[(f64, f64)], x: &Ruler, y: &Ruler) -> String {
+    let mut path = String::new();
+    for piece in pieces(data, |&(a, b)| Some((x.place(a)?, y.place(b)?))) {
+        match thinned(&piece, |dot| dot.0, |dot| [dot.1, dot.1])[..] {
+            [dot] => path.push_str(&spot(dot)),
+            ref dots => push_line(&mut path, 'M', dots),
+        }
+    }
+    path
+}
+
+fn marks_path(data: &[(f64, f64)], x: &Ruler, y: &Ruler, mark: fn(Dot) -> String) -> String {
+    let mut path = String::new();
+    let mut taken = std::collections::BTreeSet::new();
+    for dot in data.iter().filter_map(|&(a, b)| Some((x.place(a)?, y.place(b)?))) {
+        // Two points in one place are one.
+        if taken.insert((dot.0.round() as i64, dot.1.round() as i64)) {
+            path.push_str(&mark(dot));
+        }
+    }
+    path
+}
+
+fn band_path(data: &[(f64, f64, f64)], x: &Ruler, y: &Ruler) -> String {
+    let mut path = String::new();
+    for piece in pieces(data, |&(a, low, high)| Some((x.place(a)?, y.place(low)?, y.place(high)?))) {
+        let kept = thinned(&piece, |edge| edge.0, |edge| [edge.1, edge.2]);
+        let along: Vec<Dot> = kept.iter().map(|edge| (edge.0, edge.2)).collect();
+        let back: Vec<Dot> = kept.iter().rev().map(|edge| (edge.0, edge.1)).collect();
+        push_line(&mut path, 'M', &along);
+        push_line(&mut path, 'L', &back);
+        path.push('Z');
+    }
+    path
+}
+
+fn push_line(path: &mut String, first: char, dots: &[Dot]) {
+    for (place, &dot) in dots.iter().enumerate() {
+        path.push_str(&vertex(if place == 0 { first } else { 'L' }, dot));
+    }
+}
+
+fn vertex(command: char, (a, b): Dot) -> String {
+    format!("{command}{} {}", round(a), round(b))
+}
+
+/// A line of no length, which round ends make a spot.
+fn spot(dot: Dot) -> String {
+    vertex('M', dot) + "h0"
+}
+
+/// Two short lines across each other.
+fn cross((a, b): Dot) -> String {
+    vertex('M', (a - 4.0, b - 4.0)) + "l8 8m-8 0l8-8"
+}
+
+/// The runs of data that all have a place.
+fn pieces<D, P>(data: &[D], place: impl Fn(&D) -> Option<P>) -> Vec<Vec<P>> {
+    let mut pieces = vec![Vec::new()];
+    for item in data {
+        match (place(item), pieces.last_mut()) {
+            (Some(placed), Some(piece)) => piece.push(placed),
+            _ => pieces.push(Vec::new()),
+        }
+    }
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
+}
+
+/// At most the first, the last, the lowest and the highest of the items that share a column one unit wide: on
+/// paper the drawing is the same.
+fn thinned<P: Copy>(items: &[P], across: impl Fn(&P) -> f64, up: impl Fn(&P) -> [f64; 2]) -> Vec<P> {
+    let mut kept = Vec::new();
+    let (low, high) = (|item: &P| up(item)[0], |item: &P| up(item)[1]);
+    for column in items.chunk_by(|a, b| across(a).floor() == across(b).floor()) {
+        let best = |key: &dyn Fn(&P) -> f64| {
+            (1..column.len()).fold(0, |best, i| if key(&column[i]) > key(&column[best]) { i } else { best })
+        };
+        let mut chosen = vec![
+            0,
+            best(&|item| -low(item)),
+            best(&low),
+            best(&|item| -high(item)),
+            best(&high),
+            column.len() - 1,
+        ];
+        chosen.sort_unstable();
+        chosen.dedup();
+        kept.extend(chosen.into_iter().map(|i| column[i]));
+    }
+    kept
+}
+
+/// A tenth of a unit is finer than any screen.
+fn round(coordinate: f64) -> f64 {
+    (coordinate * 10.0).round() / 10.0 + 0.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINEAR: Ruler = Ruler { scale: Scale::Linear, low: 0.0, high: 100.0, from: 0.0, to: 100.0 };
+    const LOG: Ruler = Ruler { scale: Scale::Log, low: 0.0, high: 2.0, from: 0.0, to: 100.0 };
+
+    fn labels(ticks: &[Tick]) -> Vec<&str> {
+        ticks.iter().map(|tick| tick.label.as_str()).collect()
+    }
+
+    fn axis(scale: Scale) -> Axis {
+        Axis { label: String::new(), scale, range: None }
+    }
+
+    #[test]
+    fn linear_ticks_are_round_and_inside() {
+        assert_eq!(labels(&linear_ticks(0.0, 1.0)), ["0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+        assert_eq!(
+            labels(&linear_ticks(-30.0, 6900.0)),
+            ["0", "1,000", "2,000", "3,000", "4,000", "5,000", "6,000"]
+        );
+        assert_eq!(labels(&linear_ticks(0.0, 3e7)), ["0", "5e6", "10e6", "15e6", "20e6", "25e6", "30e6"]);
+    }
+
+    #[test]
+    fn ticks_of_any_range_are_few_and_inside() {
+        for exponent in -300..300 {
+            for mantissa in [1.0, 1.7, 2.5, 9.99] {
+                let high = mantissa * 10f64.powi(exponent);
+                let ticks = linear_ticks(-high / 3.0, high);
+                assert!((3..=9).contains(&ticks.len()), "{high}: {ticks:?}");
+                assert!(ticks.iter().all(|t| t.value >= -high / 3.0 && t.value <= high), "{high}: {ticks:?}");
+            }
+        }
+        for width in 1..600 {
+            let (low, high) = (-300.0, -300.0 + f64::from(width));
+            let ticks = log_ticks(low, high);
+            assert!((2..=9).contains(&ticks.len()), "{width}: {ticks:?}");
+        }
+        assert_eq!(linear_ticks(1.0, 1.0), []);
+    }
+
+    #[test]
+    fn log_ticks_are_decades_and_finer_where_the_axis_is_short() {
+        assert_eq!(labels(&log_ticks(-2.5, 1.2)), ["0.01", "0.1", "1", "10"]);
+        assert_eq!(labels(&log_ticks(0.0, 6.0)), ["10^0", "10^1", "10^2", "10^3", "10^4", "10^5", "10^6"]);
+        assert_eq!(labels(&log_ticks(-0.1, 1.1)), ["1", "2", "5", "10"]);
+        assert_eq!(labels(&log_ticks(0.1, 0.4)), ["1.4", "1.6", "1.8", "2.0", "2.2", "2.4"]);
+    }
+
+    #[test]
+    fn what_is_not_positive_has_no_place_on_a_log_axis_and_breaks_the_line() {
+        let data = [(0.0, 1.0), (1.0, 10.0), (2.0, 0.0), (3.0, -1.0), (4.0, f64::NAN), (5.0, 100.0)];
+        assert_eq!(line_path(&data, &LINEAR, &LOG), "M0 0L1 50M5 100h0");
+        assert_eq!(Scale::Log.extent(data.iter().map(|p| p.1)), Some((1.0, 100.0)));
+    }
+
+    #[test]
+    fn thinning_keeps_the_ends_and_the_extremes() {
+        // 100,000 points, one spike up and one down.
+        let mut data: Vec<(f64, f64)> =
+            (0..100_000).map(|i| (f64::from(i) / 1000.0, 50.0 + f64::from(i % 7))).collect();
+        data[31_415].1 = 99.0;
+        data[92_653].1 = 1.0;
+        let kept = thinned(&data, |p| p.0, |p| [p.1, p.1]);
+        assert!(kept.len() <= 400, "{}", kept.len());
+        for essential in [data[0], data[31_415], data[92_653], data[99_999]] {
+            assert!(kept.contains(&essential), "{essential:?}");
+        }
+        assert!(kept.is_sorted_by(|a, b| a.0 <= b.0));
+    }
+
+    #[test]
+    fn a_thinned_band_keeps_its_widest_place() {
+        let mut band: Vec<(f64, f64, f64)> = (0..1000).map(|i| (f64::from(i) / 1e4, 4.0, 6.0)).collect();
+        band[500] = (0.05, 3.0, 9.0);
+        let kept = thinned(&band, |edge| edge.0, |edge| [edge.1, edge.2]);
+        assert!(kept.contains(&band[500]) && kept.len() <= 6);
+    }
+
+    #[test]
+    fn points_in_one_place_are_drawn_once() {
+        let data = vec![(10.0, 10.0); 1000];
+        assert_eq!(marks_path(&data, &LINEAR, &LINEAR, spot), "M10 10h0");
+    }
+
+    #[test]
+    fn a_band_is_closed() {
+        let data = [(0.0, 1.0, 2.0), (10.0, 3.0, 4.0)];
+        assert_eq!(band_path(&data, &LINEAR, &LINEAR), "M0 2L10 4L10 3L0 1Z");
+    }
+
+    #[test]
+    fn far_values_do_not_spell_out_three_hundred_digits() {
+        assert!(line_path(&[(0.0, 0.0), (1.0, 1e300)], &LINEAR, &LINEAR).len() < 30);
+    }
+
+    #[test]
+    fn a_reference_off_the_axis_is_not_drawn() {
+        let off = Reference { label: "far".into(), at: Where::Y(101.0) };
+        assert!(off.mark(&LINEAR, &LINEAR, &[]).is_none());
+        let on = Reference { label: "near".into(), at: Where::X(100.0) };
+        assert!(on.mark(&LINEAR, &LINEAR, &[]).is_some());
+    }
+
+    #[test]
+    fn an_impossible_range_is_replaced_by_the_datas() {
+        let asked = Axis { range: Some((-1.0, 10.0)), ..axis(Scale::Log) };
+        let ruler = Ruler::new(&asked, Some((1.0, 100.0)), 0.0, 1.0);
+        assert!(ruler.low < 0.0 && ruler.low > -0.1 && ruler.high > 2.0 && ruler.high < 2.1);
+        assert_eq!(Ruler::new(&axis(Scale::Log), None, 0.0, 1.0).high, 1.0);
+    }
+}

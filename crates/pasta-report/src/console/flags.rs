@@ -1,0 +1,84 @@
+//! Parsers of flags.
+
+use clap::builder::TypedValueParser;
+use clap::{Arg, ArgMatches};
+use pasta_opt::recipe::{Constant, Constants};
+
+/// The largest whole number that a problem file can hold.
+pub const LARGEST: u64 = i64::MAX as u64;
+
+/// What [`sample_count`] reads. A number of samples may be beyond the whole numbers of TOML: then it is written 1e20.
+pub const SAMPLES: &str = "a whole number of samples, such as 1000 or 1e20";
+
+/// More threads than this are a mistake.
+pub const MOST_THREADS: u16 = 1024;
+
+/// A number as people write it: 3, 0.5, 1e-3.
+pub fn number(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "not a number".to_owned())
+}
+
+/// A count: 1000 or 1e3.
+pub fn count(text: &str) -> Result<u64, String> {
+    let count = text.parse().ok().or_else(|| whole_float(text.parse().ok()?)?.try_into().ok());
+    count.ok_or_else(|| "not a whole number between 0 and 2^64 - 1".to_owned())
+}
+
+/// A number of samples: 1000 or 1e20.
+pub fn sample_count(text: &str) -> Result<u128, String> {
+    let whole = text.parse::<u64>().ok().filter(|n| *n <= LARGEST).map(u128::from);
+    whole.or_else(|| text.parse().ok().and_then(whole_float)).ok_or_else(|| format!("expected {SAMPLES}"))
+}
+
+/// A double that is a count.
+pub fn whole_float(x: f64) -> Option<u128> {
+    (x.fract() == 0.0 && (0.0..1e38).contains(&x)).then_some(x as u128)
+}
+
+/// A number of threads.
+pub fn thread_count() -> impl TypedValueParser<Value = u16> {
+    clap::value_parser!(u16).range(1..=i64::from(MOST_THREADS))
+}
+
+/// A seed that a problem file can hold.
+pub fn seed() -> impl TypedValueParser<Value = u64> {
+    clap::value_parser!(u64).range(..=LARGEST)
+}
+
+/// The flag of a constant, with what its help says besides its meaning.
+pub fn constant(constant: Constant, heading: &'static str, besides: &str) -> Arg {
+    let meaning = constant.meaning();
+    let (first, rest) = meaning.split_at(meaning.chars().next().map_or(0, char::len_utf8));
+    Arg::new(constant.name())
+        .long(constant.name())
+        .value_name(constant.symbol())
+        .help(format!("{}{rest}{besides}", first.to_uppercase()))
+        .help_heading(heading)
+        // So that -1, -1e-3 and -inf reach the message that says what is wrong with them.
+        .allow_hyphen_values(true)
+        .value_parser(number)
+}
+
+/// Takes up the constants whose flags were given.
+pub fn take_constants(matches: &ArgMatches, constants: &mut Constants) {
+    for &constant in Constant::ALL {
+        // A command need not have a flag for each.
+        if let Ok(Some(&value)) = matches.try_get_one::<f64>(constant.name()) {
+            constants.set(constant, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{count, sample_count};
+
+    #[test]
+    fn counts_may_be_written_with_an_exponent_and_are_whole() {
+        assert_eq!((count("1e3"), count("18446744073709551615")), (Ok(1000), Ok(u64::MAX)));
+        assert_eq!((sample_count("1e20"), sample_count("7")), (Ok(100_000_000_000_000_000_000), Ok(7)));
+        for wrong in ["1.5", "-1", "1e39", "nan", "many", ""] {
+            assert!(count(wrong).is_err() && sample_count(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! What a program on a console needs: answers on stdout, talk on stderr, failures, flags, signals, threads.
+
+mod failure;
+pub mod flags;
+mod program;
+mod signals;
+mod talk;
+mod threads;
+
+pub use failure::{Exit, Failure};
+pub use program::{EXIT_CODES, program};
+pub use signals::Signals;
+pub use talk::{Report, answer, print, say, say_over_bar, width};
+pub use threads::with_threads;

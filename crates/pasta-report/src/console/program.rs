@@ -1,0 +1,71 @@
+//! The outermost layer of a program: flags in, exit code out.
+
+use std::env;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use super::failure::safe;
+use super::{Exit, Failure, answer, say};
+
+/// The exit codes, for the help.
+pub const EXIT_CODES: &str = "Exit codes: 0 done, 1 system failure, 2 bad input, 3 diverged, 4 not certified though that \
+     was asked for, 5 out of budget, 129/130/143 interrupted (a run has written a checkpoint), 137 stopped at once by a \
+     second signal (nothing was written).";
+
+/// Reads the command line and runs the command. A failure is told on stderr, and where the command line has `--json`
+/// on stdout too, as an object.
+pub fn program<P: Parser>(run: impl FnOnce(P) -> Result<Exit, Failure>) -> ExitCode {
+    let as_json = env::args_os().any(|argument| argument == "--json");
+    let exit = match P::try_parse() {
+        Ok(program) => run(program).unwrap_or_else(|failure| {
+            say(&failure.to_string());
+            tell(&failure, as_json)
+        }),
+        Err(error) if error.use_stderr() => {
+            let text = error.render();
+            if io::stderr().is_terminal() && text.to_string().len() < LONGEST_COMPLAINT {
+                let _ = write!(io::stderr(), "{}", text.ansi());
+            } else {
+                let _ = write!(io::stderr(), "{}", safe(&text.to_string(), LONGEST_COMPLAINT));
+            }
+            tell(&refusal(&text.to_string()), as_json)
+        }
+        // Help or the version, which were asked for.
+        Err(asked) => {
+            let _ = asked.print();
+            Exit::Done
+        }
+    };
+    ExitCode::from(exit as u8)
+}
+
+/// Longer than any usage.
+const LONGEST_COMPLAINT: usize = 4000;
+
+fn tell(failure: &Failure, as_json: bool) -> Exit {
+    if as_json {
+        // The exit code says it too, if stdout is closed.
+        let _ = answer(&failure.json());
+    }
+    failure.exit
+}
+
+/// What is wrong with the command line; the usage and the way to more help are not for programs.
+fn refusal(text: &str) -> Failure {
+    let end = ["\n\nUsage:", "\n\nFor more information"].iter().filter_map(|end| text.find(end)).min();
+    let text = text[..end.unwrap_or(text.len())].trim();
+    Failure::input(text.strip_prefix("error: ").unwrap_or(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::refusal;
+
+    #[test]
+    fn a_refused_command_line_is_told_without_its_usage() {
+        let text = "error: unexpected argument '--x' found\n\nUsage: pasta <COMMAND>\n\nFor more information, try '--help'.\n";
+        assert_eq!(refusal(text).to_string(), "error: unexpected argument '--x' found");
+    }
+}

@@ -1,0 +1,46 @@
+//! Answers on stdout, talk on stderr.
+
+use std::io::{self, IsTerminal, Write};
+
+use serde::Serialize;
+
+use super::{Exit, Failure};
+
+/// An answer that can be printed either way.
+pub trait Report: Serialize {
+    /// For people, no wider than the console.
+    fn text(&self) -> String;
+}
+
+/// Prints an answer to stdout.
+pub fn print(report: &impl Report, as_json: bool) -> Result<Exit, Failure> {
+    let text = if as_json { serde_json::to_string(report).map_err(Failure::system)? } else { report.text() };
+    answer(&text).map(|()| Exit::Done)
+}
+
+/// How many columns an answer may have: those of the terminal. 80 where stdout is none, or claims to be too narrow to
+/// be true.
+pub fn width() -> usize {
+    let claimed = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
+    claimed.filter(|width| *width >= 40).unwrap_or(80)
+}
+
+/// The answer, on stdout.
+pub fn answer(text: &str) -> Result<(), Failure> {
+    match writeln!(io::stdout().lock(), "{text}") {
+        // Nobody listens any more: not our failure.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.map_err(|error| Failure::system(format!("stdout: {error}"))),
+    }
+}
+
+/// A line on stderr. A closed stderr is no reason to stop a run.
+pub fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// A line on stderr in place of the bar, which goes on below it.
+pub fn say_over_bar(line: &str) {
+    let clear = if io::stderr().is_terminal() { "\r\x1b[2K" } else { "" };
+    say(&format!("{clear}{line}"));
+}

@@ -1,0 +1,95 @@
+//! Files appear whole or not at all.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::console::Failure;
+
+/// Makes the folder and those above it, where they are not there.
+fn folder(path: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(path)
+        .map_err(|cause| Failure::system(format!("cannot make the folder {}: {cause}", path.display())))
+}
+
+/// Makes the folder for a page, and refuses one whose page this program did not write. To be called before the work.
+pub fn folder_for_page(path: &Path) -> Result<(), Failure> {
+    folder(path)?;
+    let page = path.join("index.html");
+    match fs::read(&page) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+            Err(Failure::system(format!("cannot read {}, which is in the way: {cause}", page.display())))
+        }
+        Ok(text) if !text.windows(OURS.len()).any(|part| part == OURS.as_bytes()) => {
+            let message = format!("{} is there already, and not a page of this program", page.display());
+            Err(Failure::input(message).hint("choose another folder"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// In the head of every page.
+const OURS: &str = "<meta name=\"generator\" content=\"pasta ";
+
+/// Writes `contents` to the file `name` in a folder, which is made if it is not there, and gives its path.
+///
+/// The text goes to a file beside it first and is then renamed, so that a reader never sees half a file.
+pub fn write(into: &Path, name: &str, contents: &str) -> Result<PathBuf, Failure> {
+    folder(into)?;
+    let path = into.join(name);
+    let unfinished = into.join(format!(".{name}.unfinished"));
+    let written = fill(&unfinished, contents).and_then(|()| fs::rename(&unfinished, &path));
+    match written {
+        Ok(()) => Ok(path),
+        Err(cause) => {
+            // The first failure is the one to tell; this file may not even exist.
+            let _ = fs::remove_file(&unfinished);
+            Err(Failure::system(format!("cannot write {}: {cause}", path.display())))
+        }
+    }
+}
+
+fn fill(path: &Path, contents: &str) -> io::Result<()> {
+    let mut file = fs::File::create(path)?;
+    file.write_all(contents.as_bytes())?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{folder_for_page, write};
+    use crate::Page;
+
+    #[test]
+    fn a_file_appears_in_a_new_folder_and_nothing_else_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("a/b");
+        write(&deep, "page.html", "first").unwrap();
+        let path = write(&deep, "page.html", "second").unwrap();
+        assert_eq!(fs::read_to_string(path).unwrap(), "second");
+        assert_eq!(fs::read_dir(deep).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn the_page_of_another_is_left_alone_and_our_own_is_not_in_the_way() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "index.html", "<h1>my own</h1>").unwrap();
+        let failure = folder_for_page(folder.path()).unwrap_err();
+        assert!(failure.to_string().contains("not a page of this program"), "{failure}");
+        let page = Page { title: "t".into(), lead: String::new(), sections: Vec::new() };
+        write(folder.path(), "index.html", &page.html().unwrap()).unwrap();
+        folder_for_page(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn a_failed_write_names_the_path_and_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        // A folder with that name is in the way of the renaming.
+        fs::create_dir(folder.path().join("page.html")).unwrap();
+        let failure = write(folder.path(), "page.html", "text").unwrap_err();
+        assert!(failure.to_string().contains("page.html"), "{failure}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
