@@ -2,8 +2,10 @@
 
 mod calibrate;
 mod certify;
-mod pilot;
+mod forecast;
+mod npy;
 mod plan;
+mod problems;
 mod solve;
 mod spec;
 
@@ -31,6 +33,7 @@ enum Command {
     Calibrate(calibrate::Arguments),
     Certify(certify::Arguments),
     Plan(plan::Arguments),
+    Problems(problems::Arguments),
     Solve(solve::Arguments),
     Resume(solve::ResumeArguments),
 }
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         Command::Calibrate(arguments) => calibrate::run(&arguments),
         Command::Certify(arguments) => certify::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Problems(arguments) => problems::run(&arguments),
         Command::Solve(arguments) => solve::run(&arguments),
         Command::Resume(arguments) => solve::resume(&arguments),
     })

@@ -33,12 +33,12 @@ const OURS: &str = "<meta name=\"generator\" content=\"pasta ";
 
 /// Writes `contents` to the file `name` in a folder, which is made if it is not there, and gives its path.
 ///
-/// The text goes to a file beside it first and is then renamed, so that a reader never sees half a file.
-pub fn write(into: &Path, name: &str, contents: &str) -> Result<PathBuf, Failure> {
+/// The contents go to a file beside it first, which is then renamed, so that a reader never sees half a file.
+pub fn write(into: &Path, name: &str, contents: impl AsRef<[u8]>) -> Result<PathBuf, Failure> {
     folder(into)?;
     let path = into.join(name);
     let unfinished = into.join(format!(".{name}.unfinished"));
-    let written = fill(&unfinished, contents).and_then(|()| fs::rename(&unfinished, &path));
+    let written = fill(&unfinished, contents.as_ref()).and_then(|()| fs::rename(&unfinished, &path));
     match written {
         Ok(()) => Ok(path),
         Err(cause) => {
@@ -49,9 +49,9 @@ pub fn write(into: &Path, name: &str, contents: &str) -> Result<PathBuf, Failure
     }
 }
 
-fn fill(path: &Path, contents: &str) -> io::Result<()> {
+fn fill(path: &Path, contents: &[u8]) -> io::Result<()> {
     let mut file = fs::File::create(path)?;
-    file.write_all(contents.as_bytes())?;
+    file.write_all(contents)?;
     file.sync_all()
 }
 

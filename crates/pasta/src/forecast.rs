@@ -139,7 +139,7 @@ impl Pilot {
         let certificate = |grade| {
             let claim = Claim { target: rule.target, delta, grade, budget: None, guess: None };
             // A table may be passed over for less.
-            if table { 0.0 } else { claim.wanted_samples(0.0) }
+            if table { 0.0 } else { claim.usual_samples(0.0) }
         };
         // A certificate is tried when the run has drawn enough for what it plans, and succeeds with a quarter at best.
         let floor = certificate(rule.grade) * ((1.0 - rule.share) / rule.share + 0.25);

@@ -12,6 +12,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use serde::de::IgnoredAny;
+
 use crate::algorithm::Pasta;
 use crate::baseline::{Baseline, Rule, Settings};
 use crate::checkpoint::{Checkpoint, CheckpointError};
@@ -306,6 +308,17 @@ impl Engine {
         match self {
             Self::Schedule(schedule) => Self::Schedule(schedule.endless()),
             baseline @ Self::Baseline(_) => baseline,
+        }
+    }
+
+    /// The method of the run that a checkpoint was taken of.
+    pub fn of(checkpoint: &Checkpoint) -> Result<Self, CheckpointError> {
+        if checkpoint.has(Baseline::SECTION) {
+            let (settings, _): (Settings, IgnoredAny) = checkpoint.peek(Baseline::SECTION)?;
+            Ok(Self::Baseline(settings))
+        } else {
+            let (schedule, _): (Schedule, IgnoredAny) = checkpoint.peek(Pasta::SECTION)?;
+            Ok(Self::Schedule(schedule))
         }
     }
 

@@ -1,12 +1,11 @@
 //! What was measured, in words and tables: the same for the terminal, the page and machines.
 
 use pasta_opt::calibrate::{Calibration, Diagnosis, Estimate, Found, MeanSquare, Ray, RayEnd};
-use pasta_opt::oracle::Oracle;
-use pasta_opt::recipe::Constant;
+use pasta_opt::recipe::{Constant, Constants};
 use serde_json::{Value, json};
 
 use super::block;
-use crate::spec::{Problem, proved_by};
+use crate::spec::Setup;
 use pasta_report::calibration::verdict;
 use pasta_report::{Column, Table, fitted, given, grouped, significant};
 
@@ -43,12 +42,15 @@ pub(super) enum Measured {
 }
 
 impl<'f> Findings<'f> {
-    pub(super) fn new(problem: &Problem, budget: u64, calibration: &'f Calibration) -> Self {
-        let mut proved = proved_by(&problem.oracle);
-        let facts = problem.oracle.objective().facts();
-        // mu means two things; that of Polyak and Lojasiewicz is the larger class's.
-        if let Some(mu) = facts.pl.or(facts.star) {
-            proved.set(Constant::Mu, mu);
+    pub(super) fn new(setup: &Setup, budget: u64, calibration: &'f Calibration) -> Self {
+        let mut proved = Constants::default();
+        if let Some(truth) = &setup.problem.truth {
+            proved = truth.proved();
+            let facts = truth.objective().facts();
+            // mu means two things; that of Polyak and Lojasiewicz is the larger class's.
+            if let Some(mu) = facts.pl.or(facts.star) {
+                proved.set(Constant::Mu, mu);
+            }
         }
         let mut figures = measured(calibration);
         figures.extend(NEVER.iter().map(|&(constant, use_for)| Figure {
@@ -66,7 +68,7 @@ impl<'f> Findings<'f> {
             figure.proved = figure.constant.and_then(|constant| proved.get(constant));
         }
         let constants = block::constants(&figures, calibration);
-        let (problem, seed) = (problem.oracle.identity(), problem.seed);
+        let (problem, seed) = (setup.problem.words.clone(), setup.seed);
         Self { calibration, problem, seed, budget, figures, constants }
     }
 
@@ -90,7 +92,7 @@ impl<'f> Findings<'f> {
     }
 
     pub(super) fn ledger(&self) -> String {
-        let ledger = self.calibration.ledger;
+        let ledger = self.calibration.cost;
         let budget = grouped(u128::from(self.budget));
         format!(
             "Drew {} samples of {budget} allowed, and evaluated {} gradients with them.",
@@ -156,8 +158,8 @@ impl<'f> Findings<'f> {
             "problem": self.problem,
             "seed": self.seed,
             "budget": self.budget,
-            "samples": c.ledger.samples as u64,
-            "evaluations": c.ledger.evaluations as u64,
+            "samples": c.cost.samples as u64,
+            "evaluations": c.cost.evaluations as u64,
             "gradient": c.gradient,
             "unit": c.unit,
             "figures": self.figures.iter().map(Figure::json).collect::<Vec<_>>(),

@@ -4,15 +4,15 @@ mod block;
 mod findings;
 mod page;
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::Args;
 use findings::Findings;
 use indicatif::{ProgressBar, ProgressStyle};
-use pasta_opt::calibrate::{Calibration, CalibrationError, Settings};
+use pasta_opt::calibrate::{Calibration, CalibrationError};
+use pasta_opt::gate::Halt;
 
-use crate::spec::{self, Overrides, Problem};
+use crate::spec::{self, Overrides, Setup};
 use pasta_report as report;
 use pasta_report::console::{Exit, Failure, Signals, answer, flags, say, with_threads};
 
@@ -62,22 +62,22 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let Arguments { file, budget, seed, threads, output, json } = arguments;
     let overrides = Overrides { seed: *seed, threads: *threads, ..Overrides::default() };
-    let problem = spec::read_problem(file, &overrides)?;
+    let setup = spec::read_setup(file, &overrides)?;
     // Beyond 64 bits no run will ever end: nothing is lost by cutting there.
     let budget = u64::try_from(*budget).unwrap_or(u64::MAX);
-    with_threads(problem.threads, || {
+    with_threads(setup.threads, || {
         let signals = Signals::register()?;
         if let Some(folder) = output {
             // A folder that cannot be had is told before the work, not after.
             report::folder_for_page(folder)?;
         }
-        let Some(measured) = measure(&problem, budget, &signals)? else {
+        let Some(measured) = measure(&setup, budget, &signals)? else {
             say("interrupted; no results were written");
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         };
-        let findings = Findings::new(&problem, budget, &measured);
+        let findings = Findings::new(&setup, budget, &measured);
         if let Some(folder) = output {
-            report::write(folder, "calibration.json", &format!("{}\n", findings.json()))?;
+            report::write(folder, "calibration.json", format!("{}\n", findings.json()))?;
             report::write(folder, "constants.toml", &findings.constants)?;
             report::write(folder, "index.html", &page::page(&findings).html()?)?;
         }
@@ -86,23 +86,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 /// The measurement, or nothing if a signal ended it.
-fn measure(problem: &Problem, budget: u64, signals: &Signals) -> Result<Option<Calibration>, Failure> {
+fn measure(setup: &Setup, budget: u64, signals: &Signals) -> Result<Option<Calibration>, Failure> {
     // Draws nothing where stderr is not a terminal.
     let style = ProgressStyle::with_template("{bar:20} {percent:>3} %  {human_pos} samples");
     let progress =
         ProgressBar::new(budget).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    let settings = Settings { seed: problem.seed, budget };
-    let watch = &mut |samples| {
-        progress.set_position(samples);
-        if signals.received().is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
-    let measured = Calibration::measure(&problem.oracle, problem.oracle.start(), &settings, watch);
+    let mut gate = setup.problem.gate(setup.seed, None, signals.flag());
+    let watch = &mut |samples| progress.set_position(u64::try_from(samples).unwrap_or(u64::MAX));
+    let measured = Calibration::measure(&mut gate, &setup.problem.start, budget, watch);
     progress.finish_and_clear();
     match measured {
         Ok(calibration) => Ok(Some(calibration)),
-        Err(CalibrationError::Interrupted) => Ok(None),
+        Err(CalibrationError::Halt(Halt::Interrupted)) => Ok(None),
         Err(error @ CalibrationError::Budget { .. }) => Err(Failure::input(format!("--budget: {error}"))),
-        Err(error @ CalibrationError::Oracle(_)) => Err(Failure::system(error)),
+        Err(error @ CalibrationError::Halt(_)) => Err(Failure::system(error)),
         Err(error) => Err(Failure::input(error)),
     }
 }

@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use indicatif::ProgressBar;
-use pasta_opt::certificate::moreau::{self, MoreauCertificate, MoreauRequest};
-use pasta_opt::certificate::{Consequence, RequestError, StartCertificateError};
+use pasta_opt::certificate::moreau::{self, MoreauCertificate, MoreauClaim};
+use pasta_opt::certificate::{CertificateError, ClaimError, Consequence};
 use pasta_opt::objective::Measure;
 use pasta_opt::prelude::*;
 use serde::Serialize;
 
 use super::Arguments;
 use crate::solve::{point_of, spec_file};
-use crate::spec::{self, Overrides, Problem};
+use crate::spec::{self, Overrides, Setup, Truth};
 use pasta_report::Table;
 use pasta_report::console::{self, Exit, Failure, Report, Signals, say, with_threads};
 use pasta_report::number::{real, whole};
@@ -24,39 +24,44 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> Result<Exit, Failure> {
         Overrides { seed: arguments.seed, threads: arguments.threads, ..Overrides::default() };
     let folder = path.is_dir();
     let file = if folder { spec_file(path)? } else { path.to_owned() };
-    let problem = spec::read_problem(&file, &overrides)?;
+    let setup = spec::read_setup(&file, &overrides)?;
+    let problem = &setup.problem;
     let x = match &arguments.at {
         Some(text) => read_point(text)?,
-        None if folder => point_of(path)?,
+        None if folder => point_of(path, problem)?,
         None => {
             let hint = "give it with --at, or give the output folder of a run instead of a file";
             return Err(Failure::input("which point?").hint(hint));
         }
     };
-    if x.len() != problem.oracle.dim() {
-        return Err(Failure::input(RequestError::Dimension { point: x.len(), oracle: problem.oracle.dim() }));
+    if x.len() != problem.dim() {
+        return Err(Failure::input(ClaimError::Dimension { point: x.len(), oracle: problem.dim() }));
     }
     // A Moreau certificate rests on other points than x too.
-    let at_the_point = || arguments.moreau.moreau.is_none().then(|| problem.oracle.variance(&x));
+    let truth = problem.truth.as_ref().filter(|_| arguments.moreau.moreau.is_none());
     let flags = arguments.grade.grade();
-    overrides.undeclared = flags.or_else(|| at_the_point().map(Grade::Variance));
+    overrides.undeclared = flags.or_else(|| truth.map(|truth| Grade::Variance(truth.variance(&x))));
     // What the file asks of a certificate holds where no flag says otherwise.
-    let read = problem.asks_for_certificate || arguments.target.is_none();
+    let read = setup.asks_for_certificate || arguments.target.is_none();
     let asked = if read { Some(spec::read(&file, &overrides)?) } else { None };
     let rule = asked.as_ref().and_then(|spec| Some(spec.certification?.rule));
     let in_file = asked.as_ref().and_then(|spec| spec.method.gradient_target());
     let Some(target) = arguments.target.or(rule.map(|rule| rule.target)).or(in_file) else {
         return Err(Failure::input("which target?").hint("give it with --target: certify |grad f(x)| <= EPS"));
     };
-    let far = x.iter().zip(problem.oracle.start()).map(|(x, x0)| (x - x0).powi(2)).sum::<f64>().sqrt();
+    let far = x.iter().zip(&problem.start).map(|(x, x0)| (x - x0).powi(2)).sum::<f64>().sqrt();
     if !far.is_finite() && x.iter().all(|x| x.is_finite()) {
         return Err(Failure::input(
             "the point is so far from the start that the square of the distance overflows",
         ));
     }
-    let declared = rule.map(|rule| rule.grade).or_else(|| spec::declared_noise(&problem.oracle));
+    let declared =
+        rule.map(|rule| rule.grade).or_else(|| problem.truth.as_ref().and_then(Truth::declared_noise));
     let Some(grade) = flags.or(declared).or(overrides.undeclared) else {
-        let message = "growth and floor do not bound this noise, whose exponent is not 2";
+        let message = match problem.truth {
+            Some(_) => "growth and floor do not bound this noise, whose exponent is not 2",
+            None => "nothing is known about the noise on which a certificate could rest",
+        };
         return Err(Failure::input(message).hint("give --variance for all points near x, or --kurtosis"));
     };
     let question = Question {
@@ -65,7 +70,7 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> Result<Exit, Failure> {
         grade: grade.at_distance(far),
         far,
     };
-    with_threads(problem.threads, || answer(&problem, &x, &question, arguments))
+    with_threads(setup.threads, || answer(&setup, &x, &question, arguments))
 }
 
 /// What is asked about the point.
@@ -77,40 +82,64 @@ struct Question {
     far: f64,
 }
 
-fn answer(problem: &Problem, x: &[f64], question: &Question, arguments: &Arguments) -> Result<Exit, Failure> {
+fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) -> Result<Exit, Failure> {
     let Question { target, delta, grade, far } = *question;
-    if let Some(doubt) = spec::false_assumption(&grade, &problem.oracle, x) {
+    let doubt = setup.problem.false_assumption(&grade, x);
+    if let Some(doubt) = &doubt {
         say(&format!("note: this certificate means nothing: {doubt}"));
     }
     let signals = Signals::register()?;
-    let watch = Watch { signals: &signals, bar: ProgressBar::new_spinner() };
+    let mut gate = setup.problem.gate(setup.seed, arguments.budget, signals.flag());
     let found = if let Some(lambda) = arguments.moreau.moreau {
-        let request = MoreauRequest {
+        let claim = MoreauClaim {
             lambda,
             rho: arguments.moreau.rho.unwrap_or_default(),
             target,
             delta,
             grade,
             points: arguments.moreau.points.unwrap_or(POINTS),
-            budget: arguments.budget,
+            budget: None,
         };
-        let Some(certificate) = watch.moreau(problem, x, request)? else {
-            say("interrupted during the search; nothing is known yet");
-            return Ok(signals.received().unwrap_or(Exit::Interrupted));
-        };
-        Found::Moreau(certificate)
+        let certifier = moreau::Certifier::start(&mut gate, x, &setup.problem.start, claim, 0);
+        match certifier.and_then(|certifier| certifier.finish(&mut gate)) {
+            Err(CertificateError::Halt(Halt::Interrupted)) => {
+                say("interrupted during the search; nothing is known yet");
+                return Ok(signals.received().unwrap_or(Exit::Interrupted));
+            }
+            other => Found::Moreau(other.map_err(refused)?),
+        }
     } else {
-        let request = Request { target, delta, grade, budget: arguments.budget, guess: None };
-        let certificate = watch.gradient(problem, x, request)?;
+        let claim = Claim { target, delta, grade, budget: None, guess: None };
+        let certificate = certify(&mut gate, x, claim)?;
         Found::Gradient { certificate, gaps: arguments.consequences.gaps(&certificate)? }
     };
-    let report = Answer::new(problem, x, far, found);
+    let report = Answer::new(setup, gate.ledger(), x, far, found, doubt);
     console::print(&report, arguments.json)?;
     if let Some(exit) = signals.received() {
         say("interrupted: this is how far it had come");
         return Ok(exit);
     }
-    Ok(if report.verdict == Verdict::Certified { Exit::Done } else { Exit::NotCertified })
+    Ok(if report.certificate.verdict() == Verdict::Certified { Exit::Done } else { Exit::NotCertified })
+}
+
+/// A certificate of the gradient; as far as it came, if it was interrupted.
+fn certify(gate: &mut Gate, x: &[f64], claim: Claim) -> Result<Certificate, Failure> {
+    let bar = ProgressBar::new_spinner();
+    let mut certifier = Certifier::start(gate, x, claim, 0).map_err(refused)?;
+    let certificate = loop {
+        match certifier.advance(gate) {
+            Ok(Some(certificate)) => break certificate,
+            Ok(None) => {
+                let (drawn, planned) = (gate.ledger().samples() as f64, certifier.planned_samples() as f64);
+                bar.tick();
+                bar.set_message(format!("{drawn:.2e} of about {planned:.2e} samples"));
+            }
+            Err(Halt::Interrupted) => break certifier.answer(Verdict::Interrupted),
+            Err(halt) => return Err(Failure::system(halt)),
+        }
+    };
+    bar.finish_and_clear();
+    Ok(certificate)
 }
 
 /// Numbers with commas between, or a file with a JSON list.
@@ -156,64 +185,58 @@ impl super::ConsequenceFlags {
     }
 }
 
-/// Looks after a certificate in the making.
-struct Watch<'s> {
-    signals: &'s Signals,
-    bar: ProgressBar,
-}
-
-impl Watch<'_> {
-    fn gradient(&self, problem: &Problem, x: &[f64], request: Request) -> Result<Certificate, Failure> {
-        let mut certifier =
-            Certifier::start(&problem.oracle, x, request, problem.seed, 0).map_err(refused)?;
-        loop {
-            if let Some(certificate) = certifier.advance().map_err(Failure::system)? {
-                self.bar.finish_and_clear();
-                return Ok(certificate);
-            }
-            let so_far = certifier.answer(Verdict::OutOfBudget);
-            self.bar.tick();
-            self.bar.set_message(format!(
-                "{:.2e} of about {:.2e} samples",
-                so_far.samples as f64,
-                certifier.planned_samples() as f64
-            ));
-            if self.signals.received().is_some() {
-                return Ok(so_far);
-            }
-        }
-    }
-
-    fn moreau(
-        &self,
-        problem: &Problem,
-        x: &[f64],
-        request: MoreauRequest,
-    ) -> Result<Option<MoreauCertificate>, Failure> {
-        let go_on = || {
-            self.bar.tick();
-            self.signals.received().is_none()
-        };
-        let (oracle, seed) = (&problem.oracle, problem.seed);
-        let certifier = moreau::Certifier::start_watched(oracle, x, oracle.start(), request, seed, 0, go_on);
-        match certifier.and_then(|certifier| certifier.finish_watched(go_on)) {
-            Err(StartCertificateError::Interrupted) => Ok(None),
-            other => other.map(Some).map_err(refused),
-        }
-    }
-}
-
-fn refused(error: StartCertificateError) -> Failure {
+fn refused(error: CertificateError) -> Failure {
     match error {
-        StartCertificateError::Oracle(error) => Failure::system(error),
-        other => Failure::input(other),
+        CertificateError::Halt(halt) => Failure::system(halt),
+        CertificateError::Claim(error) => Failure::input(error),
     }
 }
 
-/// What was found.
+/// What was certified, and how.
+#[derive(Serialize)]
+#[serde(tag = "of", rename_all = "kebab-case")]
 enum Found {
-    Gradient { certificate: Certificate, gaps: Vec<Gap> },
+    Gradient {
+        #[serde(flatten)]
+        certificate: Certificate,
+        gaps: Vec<Gap>,
+    },
     Moreau(MoreauCertificate),
+}
+
+impl Found {
+    fn verdict(&self) -> Verdict {
+        match self {
+            Self::Gradient { certificate, .. } => certificate.verdict,
+            Self::Moreau(certificate) => certificate.verdict,
+        }
+    }
+
+    fn target(&self) -> f64 {
+        match self {
+            Self::Gradient { certificate, .. } => certificate.target,
+            Self::Moreau(certificate) => certificate.target,
+        }
+    }
+
+    fn statement(&self) -> String {
+        match self {
+            Self::Gradient { certificate, .. } => certificate.statement(),
+            Self::Moreau(certificate) => certificate.statement(),
+        }
+    }
+
+    fn measure(&self) -> Measure {
+        match self {
+            Self::Gradient { .. } => Measure::GradientSquared,
+            Self::Moreau(certificate) => Measure::MoreauSquared { lambda: certificate.lambda },
+        }
+    }
+
+    /// Whether it is the problem's own formula.
+    fn is_exact(&self) -> bool {
+        matches!(self, Self::Gradient { certificate, .. } if certificate.grade == Grade::Exact)
+    }
 }
 
 /// A bound on f(x) - inf f that follows.
@@ -226,81 +249,66 @@ struct Gap {
 
 /// The answer, with what is known besides.
 #[derive(Serialize)]
-struct Answer {
-    problem: String,
+struct Answer<'a> {
+    format: u32,
+    problem: &'a str,
     seed: u64,
-    point: Vec<f64>,
-    verdict: Verdict,
-    certified: bool,
+    point: &'a [f64],
+    certificate: Found,
     statement: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    certificate: Option<Certificate>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    moreau: Option<MoreauCertificate>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    gaps: Vec<Gap>,
+    /// Why it means nothing, by what is known about the noise.
+    doubt: Option<String>,
     /// What the problem's own formula says, for comparison. Nothing above rests on it.
     truth: Option<f64>,
-    distance_from_start: f64,
+    distance: f64,
+    ledger: &'a Ledger,
 }
 
-impl Answer {
-    fn new(problem: &Problem, x: &[f64], far: f64, found: Found) -> Self {
-        let objective = problem.oracle.objective();
-        let exact =
-            matches!(&found, Found::Gradient { certificate, .. } if certificate.grade == Grade::Exact);
-        let (verdict, statement, measure, certificate, moreau, gaps) = match found {
-            Found::Gradient { certificate, gaps } => {
-                let measure = Measure::GradientSquared;
-                (certificate.verdict, certificate.statement(), measure, Some(certificate), None, gaps)
-            }
-            Found::Moreau(moreau) => {
-                let measure = Measure::MoreauSquared { lambda: moreau.lambda };
-                (moreau.verdict, moreau.statement(), measure, None, Some(moreau), Vec::new())
-            }
-        };
+impl<'a> Answer<'a> {
+    fn new(
+        setup: &'a Setup,
+        ledger: &'a Ledger,
+        x: &'a [f64],
+        distance: f64,
+        found: Found,
+        doubt: Option<String>,
+    ) -> Self {
+        let truth = setup.problem.measure(found.measure(), x).map(f64::sqrt).filter(|_| !found.is_exact());
         Self {
-            problem: problem.oracle.identity(),
-            seed: problem.seed,
-            point: x.to_vec(),
-            verdict,
-            certified: verdict == Verdict::Certified,
-            statement,
-            certificate,
-            moreau,
-            gaps,
-            truth: measure.at(objective, x).map(f64::sqrt).filter(|_| !exact),
-            distance_from_start: far,
+            format: 1,
+            problem: &setup.problem.words,
+            seed: setup.seed,
+            point: x,
+            statement: found.statement(),
+            certificate: found,
+            doubt,
+            truth,
+            distance,
+            ledger,
         }
     }
-
-    fn samples(&self) -> u128 {
-        let gradient = self.certificate.map(|certificate| certificate.samples);
-        gradient.or(self.moreau.map(|moreau| moreau.samples)).unwrap_or_default()
-    }
-
-    fn target(&self) -> f64 {
-        let gradient = self.certificate.map(|certificate| certificate.target);
-        gradient.or(self.moreau.map(|moreau| moreau.target)).unwrap_or_default()
-    }
 }
 
-impl Report for Answer {
+impl Report for Answer<'_> {
     fn text(&self) -> String {
-        let what = if self.moreau.is_some() { "|grad phi(x)|" } else { "|grad f(x)|" };
+        let found = &self.certificate;
         let mut rows = vec![
-            ("problem", self.problem.clone()),
-            ("verdict", format!("{} (target {})", self.verdict.words(), real(self.target()))),
+            ("problem", self.problem.to_owned()),
+            ("verdict", format!("{} (target {})", found.verdict().words(), real(found.target()))),
             ("statement", self.statement.clone()),
         ];
-        rows.extend(self.gaps.iter().map(|gap| ("it follows", gap.statement.clone())));
-        rows.push(("samples", whole(self.samples())));
-        rows.push(("distance from start", real(self.distance_from_start)));
+        let what = match found {
+            Found::Gradient { gaps, .. } => {
+                rows.extend(gaps.iter().map(|gap| ("it follows", gap.statement.clone())));
+                "|grad f(x)|"
+            }
+            Found::Moreau(_) => "|grad phi(x)|",
+        };
+        rows.push(("samples", whole(self.ledger.samples())));
+        rows.push(("distance from start", real(self.distance)));
         if let Some(truth) = self.truth {
-            rows.push((
-                "the truth",
-                format!("{what} = {} by the problem's own formula, which was not used", real(truth)),
-            ));
+            let truth = format!("{what} = {} by the problem's own formula, which was not used", real(truth));
+            rows.push(("the truth", truth));
         }
         Table::labelled(rows).text()
     }

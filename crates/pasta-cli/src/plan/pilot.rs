@@ -7,8 +7,8 @@ use pasta_opt::recipe::{self, Constant, Constants, Plan};
 use serde::Serialize;
 
 use super::limit::{self, Limit};
-use crate::pilot::fly;
-use crate::spec::{self, Method, Overrides, Spec};
+use crate::forecast::{Outlook, fly, judge};
+use crate::spec::{self, Overrides, Promise, Spec};
 use pasta_report::Table;
 use pasta_report::console::{self, Exit, Failure, Report, Signals, with_threads};
 use pasta_report::number::{at_most, real, rough, whole};
@@ -24,13 +24,18 @@ pub(super) fn run(
     let Some(certification) = spec.certification else {
         return Err(Failure::input("which target?").hint("give it with --target: certify |grad f| <= eps"));
     };
-    let samples = samples.unwrap_or(spec::PILOT);
+    let samples = samples.or(spec.pilot()).unwrap_or(0);
+    if samples == 0 {
+        let message = "the file sets no samples aside for a pilot";
+        return Err(Failure::input(message).hint("give them with --samples"));
+    }
     with_threads(spec.threads, || {
         let signals = Signals::register()?;
-        match fly(&spec, &certification, samples, &signals)? {
-            Err(exit) => Ok(exit),
-            Ok(pilot) => {
-                console::print(&Outlook::new(&spec, certification.rule.target, samples, pilot)?, as_json)
+        let mut gate = spec.problem.gate(spec.seed, spec.budget, signals.flag());
+        match fly(&spec, &mut gate, samples)? {
+            None => Ok(signals.received().unwrap_or(Exit::Interrupted)),
+            Some(pilot) => {
+                console::print(&Prospect::new(&spec, certification.rule.target, samples, pilot)?, as_json)
             }
         }
     })
@@ -49,34 +54,37 @@ fn read(file: &Path, target: Option<f64>) -> Result<Spec, Failure> {
 
 /// All that can be said beforehand about a certified run.
 #[derive(Serialize)]
-struct Outlook {
+struct Prospect {
+    format: u32,
     problem: String,
     method: &'static str,
     target: f64,
     forecast: Option<Forecast>,
+    forecast_silent: Option<String>,
     pilot_budget: u128,
     pilot: Pilot,
-    #[serde(skip_serializing_if = "Option::is_none")]
     worst_case: Option<f64>,
     #[serde(skip)]
     promise: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     lower_bound: Option<Limit>,
 }
 
-impl Outlook {
+impl Prospect {
     fn new(spec: &Spec, target: f64, pilot_budget: u128, pilot: Pilot) -> Result<Self, Failure> {
-        let (worst_case, promise, lower_bound) = match &spec.method {
-            Method::Recipe { constants, plan, .. } => {
+        let (worst_case, promise, lower_bound) = match &spec.method.promise {
+            Some(Promise { constants, plan, .. }) => {
                 (Some(plan.cost.samples), Some(promise(plan)), lower_bound(constants, plan)?)
             }
-            Method::Named { .. } | Method::Baseline { .. } => (None, None, None),
+            None => (None, None, None),
         };
+        let Outlook { forecast, silent } = judge(&pilot, target);
         Ok(Self {
-            problem: spec.oracle.objective().identity(),
-            method: spec.method.name(),
+            format: 1,
+            problem: spec.problem.words.clone(),
+            method: spec.method.name,
             target,
-            forecast: pilot.forecast(target),
+            forecast,
+            forecast_silent: silent,
             pilot_budget,
             pilot,
             worst_case,
@@ -97,10 +105,7 @@ impl Outlook {
         } else {
             let short = self.pilot.samples >= self.pilot_budget / 2;
             let hint = if short { ". A larger pilot (--samples) may tell more" } else { "" };
-            format!(
-                "none: no run of the pilot was certified within {} samples{hint}",
-                whole(self.pilot.samples)
-            )
+            format!("none: {}{hint}", self.forecast_silent.as_deref().unwrap_or_default())
         }
     }
 
@@ -137,7 +142,7 @@ fn lower_bound(constants: &Constants, plan: &Plan) -> Result<Option<Limit>, Fail
     limit::beside(row, plan, constants).transpose().map_err(Failure::input)
 }
 
-impl Report for Outlook {
+impl Report for Prospect {
     fn text(&self) -> String {
         let mut rows = vec![
             ("problem", self.problem.clone()),

@@ -1,9 +1,8 @@
 //! The plan of one regime.
 
-use pasta_opt::estimator::Estimator;
 use pasta_opt::objective::Measure;
 use pasta_opt::recipe::{self, Constant, Constants, Cost, Guarantee, Plan, RecipeError, Row};
-use pasta_opt::schedule::{BatchRule, Output, Schedule, Sequence};
+use pasta_opt::schedule::{BatchRule, Estimator, Output, Schedule, Sequence};
 use serde::{Serialize, Serializer};
 
 use super::limit::{self, Limit};

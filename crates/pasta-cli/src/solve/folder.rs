@@ -5,10 +5,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use pasta_opt::checkpoint::{Checkpoint, CheckpointError};
-use pasta_opt::trace::{Attempt, Line};
-use pasta_opt::walk::Walk;
+use pasta_opt::trace::{Event, FORMAT, Mark, last_milestone};
+use serde::Deserialize;
 
-use super::summary::Summary;
+use super::Run;
+use super::result::Outcome;
+use crate::npy;
+use crate::spec::Problem;
 use pasta_report as report;
 use pasta_report::console::{Failure, say};
 
@@ -16,6 +19,10 @@ const SPEC: &str = "problem.toml";
 const TRACE: &str = "trace.jsonl";
 const CHECKPOINT: &str = "checkpoint.pasta";
 const RESULT: &str = "result.json";
+const POINT: &str = "point.npy";
+
+/// Larger points are kept in a file of their own.
+const POINT_IN_RESULT: usize = 10_000;
 
 /// The problem file of an earlier run.
 pub(crate) fn spec_file(folder: &Path) -> Result<PathBuf, Failure> {
@@ -45,20 +52,39 @@ pub(super) fn checkpoint(folder: &Path) -> Result<Checkpoint, Failure> {
     })
 }
 
+/// What is read of an earlier result.
+#[derive(Deserialize)]
+struct Earlier {
+    format: Option<u32>,
+    point: Option<Vec<f64>>,
+    point_file: Option<String>,
+}
+
 /// The point that an earlier run handed out, or would hand out if it ended where it stands.
-pub(crate) fn point(folder: &Path) -> Result<Vec<f64>, Failure> {
+pub(crate) fn point(folder: &Path, problem: &Problem) -> Result<Vec<f64>, Failure> {
     let path = folder.join(RESULT);
-    match fs::read_to_string(&path) {
-        Ok(text) => {
-            let result: serde_json::Value = serde_json::from_str(&text)
-                .map_err(|error| Failure::input(format!("{}: {error}", path.display())))?;
-            serde_json::from_value(result["point"].clone())
-                .map_err(|error| Failure::input(format!("{}: point: {error}", path.display())))
-        }
+    let refuse = |what: &str| Failure::input(what).in_file(path.display().to_string());
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Ok(checkpoint(folder)?.state.output().to_vec())
+            let refuse = |error: CheckpointError| Failure::input(error).in_file(folder.display().to_string());
+            let run = super::stored(problem, &mut checkpoint(folder)?).map_err(refuse)?;
+            return Ok(run.view().point.to_vec());
         }
-        Err(error) => Err(failed(&path)(error)),
+        Err(error) => return Err(failed(&path)(error)),
+    };
+    let earlier: Earlier = serde_json::from_str(&text).map_err(|error| refuse(&error.to_string()))?;
+    match earlier {
+        Earlier { format, .. } if format != Some(super::result::FORMAT) => {
+            Err(refuse("a result of another version, whose format is not understood"))
+        }
+        Earlier { point: Some(point), .. } => Ok(point),
+        Earlier { point_file: Some(name), .. } => {
+            let path = folder.join(name);
+            let bytes = fs::read(&path).map_err(failed(&path))?;
+            npy::from_bytes(&bytes).map_err(|what| Failure::input(what).in_file(path.display().to_string()))
+        }
+        _ => Err(refuse("it has no point")),
     }
 }
 
@@ -67,6 +93,8 @@ pub(super) struct Keep {
     folder: Option<Folder>,
     /// Lines of the trace that are not in the folder yet. A trace is a few thousand lines at most.
     lines: Vec<u8>,
+    /// Whether the trace has no line yet.
+    is_new: bool,
 }
 
 struct Folder {
@@ -78,14 +106,15 @@ struct Folder {
 impl Keep {
     /// A run that writes nothing.
     pub(super) fn in_memory() -> Self {
-        Self { folder: None, lines: Vec::new() }
+        Self { folder: None, lines: Vec::new(), is_new: true }
     }
 
     /// A new run in a folder.
     pub(super) fn create(path: &Path, spec: &str, overwrite: bool) -> Result<Self, Failure> {
-        let [spec_file, trace, checkpoint, result] =
-            [SPEC, TRACE, CHECKPOINT, RESULT].map(|name| path.join(name));
-        if !overwrite && [&spec_file, &trace, &checkpoint, &result].into_iter().any(|file| file.exists()) {
+        let [spec_file, trace, checkpoint, result, point] =
+            [SPEC, TRACE, CHECKPOINT, RESULT, POINT].map(|name| path.join(name));
+        let all = [&spec_file, &trace, &checkpoint, &result, &point];
+        if !overwrite && all.into_iter().any(|file| file.exists()) {
             let message = format!("{} already holds a run", path.display());
             let hint = format!("go on with `pasta resume {}`, or give --overwrite", path.display());
             return Err(Failure::input(message).hint(hint));
@@ -95,37 +124,58 @@ impl Keep {
         // First what would let the old run be taken for the new one.
         remove(&checkpoint)?;
         remove(&result)?;
+        remove(&point)?;
         report::write(path, SPEC, spec)?;
         trace.set_len(0).map_err(failed(path))?;
-        Ok(Self { folder: Some(Folder { path: path.to_owned(), trace }), lines: Vec::new() })
+        let folder = Folder { path: path.to_owned(), trace };
+        Ok(Self { folder: Some(folder), lines: Vec::new(), is_new: true })
     }
 
-    /// An earlier run in its folder, which stands at `state`. Trace lines beyond, which a killed run may have
-    /// left, are dropped: the resumed run writes them again. So is a result that is not the last word.
-    pub(super) fn open(path: &Path, spec: &str, walk: &dyn Walk) -> Result<Self, Failure> {
-        let (state, attempts) = (walk.state(), walk.certification().map_or(0, |progress| progress.attempts));
+    /// An earlier run in its folder. Trace lines beyond where it stands, which a killed run may have left, are dropped: the
+    /// resumed run writes them again. So is a result that is not the last word.
+    pub(super) fn open(path: &Path, spec: &str, run: &Run) -> Result<Self, Failure> {
+        let view = run.walk.view();
+        let attempts = view.certification.map_or(0, |log| log.attempts);
         let name = path.join(TRACE);
         let trace = lock(&name, path)?;
-        report::write(path, SPEC, spec)?;
-        if state.ended.is_none() {
-            remove(&path.join(RESULT))?;
-        }
         let text = fs::read(&name).map_err(failed(&name))?;
-        let (mut length, mut last) = (0, 0);
-        for line in text.split_inclusive(|byte| *byte == b'\n') {
-            match read(line) {
-                Some((step, None)) if step <= state.step => (length, last) = (length + line.len(), step),
-                Some((step, Some(attempt))) if step <= state.step && attempt <= attempts => {
-                    length += line.len();
-                }
-                _ => break,
+        let first = text.split_inclusive(|byte| *byte == b'\n').next();
+        match first.and_then(Mark::read) {
+            Some(Mark { format: Some(FORMAT), .. }) => {}
+            _ if text.is_empty() => {}
+            _ => {
+                let message = "its first line is no start of a trace that this version understands";
+                return Err(Failure::input(message).in_file(name.display().to_string()));
             }
         }
-        if last != last_milestone(state.step) {
+        report::write(path, SPEC, spec)?;
+        if view.ended.is_none() {
+            remove(&path.join(RESULT))?;
+        }
+        let (mut length, mut last) = (0, 0);
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            match Mark::read(line) {
+                Some(Mark { event, .. }) if event == "start" => {}
+                Some(Mark { event, step: Some(step), .. }) if event == "step" && step <= view.step => {
+                    last = step;
+                }
+                Some(Mark { step: Some(step), attempt: Some(attempt), .. })
+                    if step <= view.step && attempt <= attempts => {}
+                _ => break,
+            }
+            length += line.len();
+        }
+        if last != last_milestone(view.step) {
             say(&format!("warning: {} is damaged; it goes on from step {last}", name.display()));
         }
         trace.set_len(length as u64).map_err(failed(&name))?;
-        Ok(Self { folder: Some(Folder { path: path.to_owned(), trace }), lines: Vec::new() })
+        let folder = Folder { path: path.to_owned(), trace };
+        Ok(Self { folder: Some(folder), lines: Vec::new(), is_new: length == 0 })
+    }
+
+    /// Whether the trace has no line yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// The folder, if there is one.
@@ -133,39 +183,39 @@ impl Keep {
         self.folder.as_ref().map(|folder| folder.path.as_path())
     }
 
-    pub(super) fn trace(&mut self, line: &Line) -> Result<(), Failure> {
-        line.write(&mut self.lines).map_err(failed(Path::new(TRACE)))
-    }
-
-    pub(super) fn trace_attempt(&mut self, line: &Attempt) -> Result<(), Failure> {
-        line.write(&mut self.lines).map_err(failed(Path::new(TRACE)))
+    pub(super) fn trace(&mut self, event: &Event) -> Result<(), Failure> {
+        event.write(&mut self.lines).map_err(failed(Path::new(TRACE)))
     }
 
     /// Writes a checkpoint, if there is a folder; the trace up to it goes first.
-    pub(super) fn save(&mut self, walk: &dyn Walk) -> Result<(), Failure> {
+    pub(super) fn save(&mut self, run: &Run) -> Result<(), Failure> {
         let Some(Folder { path, trace }) = &mut self.folder else { return Ok(()) };
         let written = trace.write_all(&self.lines).and_then(|()| trace.sync_data());
         written.map_err(failed(&path.join(TRACE)))?;
         self.lines.clear();
-        walk.checkpoint().save(&path.join(CHECKPOINT)).map_err(Failure::system)
+        run.saver().save(&path.join(CHECKPOINT)).map_err(Failure::system)
     }
 
     /// The folder of a run that is to be resumed; a run without one is saved to a new folder at or near `path`.
-    pub(super) fn or_rescue(&mut self, path: &Path, spec: &str, walk: &dyn Walk) -> Result<PathBuf, Failure> {
+    pub(super) fn or_rescue(&mut self, path: &Path, spec: &str, run: &Run) -> Result<PathBuf, Failure> {
         if let Some(folder) = &self.folder {
             return Ok(folder.path.clone());
         }
         let path = free(path);
         self.folder = Self::create(&path, spec, false)?.folder;
-        self.save(walk)?;
+        self.save(run)?;
         Ok(path)
     }
 
-    pub(super) fn write_result(&self, summary: &Summary) -> Result<(), Failure> {
-        match self.path() {
-            Some(path) => report::write(path, RESULT, &format!("{:#}\n", summary.json())).map(drop),
-            None => Ok(()),
+    /// Writes the result. A large point goes into a file beside it.
+    pub(super) fn write_result(&self, outcome: &mut Outcome<'_>) -> Result<(), Failure> {
+        let Some(path) = self.path() else { return Ok(()) };
+        if let Some(point) = outcome.point.filter(|point| point.len() > POINT_IN_RESULT) {
+            report::write(path, POINT, npy::to_bytes(point))?;
+            (outcome.point, outcome.point_file) = (None, Some(POINT));
         }
+        let text = serde_json::to_string_pretty(outcome).map_err(Failure::system)?;
+        report::write(path, RESULT, &(text + "\n")).map(drop)
     }
 }
 
@@ -192,18 +242,6 @@ fn free(path: &Path) -> PathBuf {
     };
     let mut candidates = std::iter::once(path.to_owned()).chain((2..).map(numbered));
     candidates.find(|path| !path.exists()).expect("not every number is taken")
-}
-
-/// The last step up to `step` that a trace keeps; see `is_milestone`.
-fn last_milestone(step: u64) -> u64 {
-    let spacing = step.max(1).ilog2().saturating_sub(6);
-    step >> spacing << spacing
-}
-
-/// The step of a whole trace line, with the number of the certificate that it may be about; `None` for a torn one.
-fn read(line: &[u8]) -> Option<(u64, Option<u64>)> {
-    let line: serde_json::Value = serde_json::from_slice(line.strip_suffix(b"\n")?).ok()?;
-    Some((line.get("step")?.as_u64()?, line.get("attempt").and_then(serde_json::Value::as_u64)))
 }
 
 /// Removes a file that may not be there.

@@ -2,22 +2,25 @@
 
 mod folder;
 mod progress;
-mod summary;
+mod result;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use folder::Keep;
 pub(crate) use folder::{point as point_of, spec_file};
+use pasta_opt::checkpoint::CheckpointError;
+use pasta_opt::method::{self, Engine};
 use pasta_opt::prelude::*;
-use pasta_opt::trace::{Attempt, Line, is_milestone};
-use pasta_opt::walk::Progress as CertificateProgress;
+use pasta_opt::trace::{self, Event, Standing, is_milestone};
 use progress::Progress;
-use summary::Summary;
+use result::Outcome;
 
-use crate::pilot;
-use crate::spec::{self, Method, Overrides, Spec};
-use pasta_report::console::{Exit, Failure, Signals, flags, say, with_threads};
+use crate::forecast::{self, Outlook};
+use crate::spec::{self, Overrides, Problem, Spec};
+use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
 
 /// The long help: a whole file, ready to copy.
 const HELP: &str = r#"Run what a problem file describes: a problem, its noise, and a recipe or another method.
@@ -30,7 +33,7 @@ A file has the tables [problem], [noise] and [recipe]:
     output = "runs/bowl"        # trace, checkpoint, result; nothing is written without it
 
     [problem]
-    name = "sine-bowl"
+    name = "sine-bowl"          # `pasta problems` lists all, with their parameters
     start = [1.2]
 
     [noise]
@@ -40,8 +43,8 @@ A file has the tables [problem], [noise] and [recipe]:
     exponent = 2.0              # another power of |x - x0| than 2 breaks the theorems (optional)
 
     [recipe]
-    name = "smooth"             # any recipe of `pasta plan`, or sgd, sgd-decaying, clipped-sgd,
-    target = 0.1                # halpern, krasnoselskii-mann, storm
+    name = "smooth"             # any recipe of `pasta plan`, or sgd, sgd-decaying, clipped-sgd, adam,
+    target = 0.1                # adagrad-norm, halpern, krasnoselskii-mann, storm
     constants = "problem"       # or a table [recipe.constants] with smoothness, gap, ..
 
     [certificate]               # optional: stop when |grad f| <= target is certified
@@ -109,22 +112,31 @@ fn seconds(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| "expected a number of seconds, not negative".into())
 }
 
+/// A run: the way to the oracle, the method, and what was forecast.
+struct Run {
+    gate: Gate,
+    walk: Box<dyn Walk>,
+    outlook: Outlook,
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let Arguments { file, overrides, style, overwrite } = arguments;
-    let mut spec = spec::read(file, overrides)?;
+    let spec = spec::read(file, overrides)?;
+    notes(&spec)?.iter().for_each(|note| say(&format!("note: {note}")));
     with_threads(spec.threads, || {
-        // The folder comes last: what is in it stays as it is until the run is known to be possible.
-        drop(spec.walk(None)?);
         let signals = Signals::register()?;
-        if let Err(exit) = pilot::forecast(&mut spec, &signals)? {
-            return Ok(exit);
-        }
-        let walk = certified(&spec, spec.walk(None)?, None)?;
+        let mut gate = spec.problem.gate(spec.seed, spec.budget, signals.flag());
+        // The folder comes last: what is in it stays as it is until the run is known to be possible.
+        let walk = certified(&spec, &gate, spec.walk(&gate)?)?;
+        let Some(outlook) = forecast::outlook(&spec, &mut gate)? else {
+            return Ok(signals.received().unwrap_or(Exit::Interrupted));
+        };
+        let run = Run { gate, walk, outlook };
         let keep = match &spec.output {
             Some(path) => Keep::create(path, &spec.effective, *overwrite)?,
             None => Keep::in_memory(),
         };
-        go(&spec, walk, keep, &signals, &file.with_extension("interrupted"), *style)
+        go(&spec, run, keep, &signals, &file.with_extension("interrupted"), *style)
     })
 }
 
@@ -132,172 +144,193 @@ pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
     let ResumeArguments { folder: path, budget, threads, style } = arguments;
     let overrides = Overrides { budget: *budget, threads: *threads, ..Overrides::default() };
     let spec = spec::read(&spec_file(path)?, &overrides)?;
-    let checkpoint = folder::checkpoint(path)?;
+    notes(&spec)?.iter().for_each(|note| say(&format!("note: {note}")));
+    let mut checkpoint = folder::checkpoint(path)?;
     with_threads(spec.threads, || {
-        let walk = go_on(&spec, path, checkpoint)?;
-        let keep = Keep::open(path, &spec.effective, &*walk)?;
-        go(&spec, walk, keep, &Signals::register()?, path, *style)
+        let signals = Signals::register()?;
+        let run = go_on(&spec, path, &mut checkpoint, signals.flag())?;
+        let keep = Keep::open(path, &spec.effective, &run)?;
+        go(&spec, run, keep, &signals, path, *style)
     })
 }
 
 /// The walk with its certificates, if the file asks for any.
-fn certified<'s>(
-    spec: &'s Spec,
-    walk: Box<dyn Walk + 's>,
-    progress: Option<CertificateProgress>,
-) -> Result<Box<dyn Walk + 's>, Failure> {
+fn certified(spec: &Spec, gate: &Gate, walk: Box<dyn Walk>) -> Result<Box<dyn Walk>, Failure> {
     let Some(certification) = &spec.certification else { return Ok(walk) };
-    let left = spec.budget.map(|budget| budget.saturating_sub(certification.pilot_samples()));
-    let rule = StopRule { budget: left, ..certification.rule };
-    Ok(Box::new(walk.certified(&spec.oracle, rule, spec.seed, progress).map_err(Failure::input)?))
+    Ok(Box::new(walk.certified(gate, certification.rule).map_err(Failure::input)?))
 }
 
-/// The walk of a checkpoint, which must be the one that the file asks for: the final table states the file's
-/// promise.
-fn go_on<'s>(spec: &'s Spec, path: &Path, checkpoint: Checkpoint) -> Result<Box<dyn Walk + 's>, Failure> {
+/// The section of a checkpoint that certificates have.
+const CERTIFICATES: &str = "certificate";
+
+/// The run of a checkpoint, which must be the one that the file asks for: the final table states the file's promise.
+fn go_on(
+    spec: &Spec,
+    path: &Path,
+    checkpoint: &mut Checkpoint,
+    stop: Arc<AtomicBool>,
+) -> Result<Run, Failure> {
     let refuse = |what: &str| {
         let hint = "problem.toml must stay as the run wrote it; for another run there is `pasta solve`";
-        Failure::input(format!("{}: {what}", path.display())).hint(hint)
+        Failure::input(what).in_file(path.display().to_string()).hint(hint)
     };
-    let certification = checkpoint.certification.clone();
-    if certification.is_some() && spec.certification.is_none() {
+    let refused = |error: CheckpointError| refuse(&error.to_string());
+    let with_certificates = checkpoint.has(CERTIFICATES);
+    if with_certificates && spec.certification.is_none() {
         return Err(refuse("the run has been making certificates, but problem.toml asks for none"));
     }
-    let drawn = checkpoint.state.ledger.samples
-        + certification.as_ref().map_or(0, |progress| progress.samples)
-        + spec.certification.map_or(0, |certification| certification.pilot_samples());
+    let gate = Gate::resume(Arc::clone(&spec.problem.oracle), checkpoint).map_err(refused)?;
+    let gate = gate.with_budget(spec.budget).with_stop(stop);
+    let drawn = gate.ledger().samples();
     if let Some(budget) = spec.budget.filter(|budget| *budget < drawn) {
         let message = format!("the run has already drawn {drawn} samples, more than the budget of {budget}");
-        return Err(Failure::input(format!("{}: {message}", path.display())));
+        return Err(Failure::input(message).in_file(path.display().to_string()));
     }
-    let seed = checkpoint.seed;
-    let same_recipe = checkpoint.method == spec.walk(None)?.checkpoint().method;
-    let walk: Box<dyn Walk + 's> = match spec.method {
-        Method::Baseline { .. } => {
-            Box::new(Baseline::resume(&spec.oracle, checkpoint).map_err(|error| refuse(&error.to_string()))?)
-        }
-        Method::Recipe { .. } | Method::Named { .. } => {
-            Box::new(Pasta::resume(&spec.oracle, checkpoint).map_err(|error| refuse(&error.to_string()))?)
-        }
-    };
-    if !same_recipe {
+    if Engine::of(checkpoint).map_err(refused)? != spec.method.engine {
         return Err(refuse("the checkpoint is of another [recipe] than problem.toml has"));
     }
-    if seed != spec.seed {
-        let asked = spec.seed;
+    if gate.seed() != spec.seed {
+        let (seed, asked) = (gate.seed(), spec.seed);
         return Err(refuse(&format!("the checkpoint is of seed {seed}, but problem.toml has seed {asked}")));
     }
-    certified(spec, walk, certification)
+    let walk = method::resume(&gate, checkpoint).map_err(refused)?;
+    let walk: Box<dyn Walk> = match &spec.certification {
+        Some(certification) if with_certificates => {
+            Box::new(walk.certified_again(&gate, certification.rule, checkpoint).map_err(refused)?)
+        }
+        _ => certified(spec, &gate, walk)?,
+    };
+    Ok(Run { gate, walk, outlook: Outlook::resume(checkpoint) })
 }
 
-/// How the loop ended.
-enum End {
-    Stopped(Stop),
-    Signalled(Exit),
+/// The walk of a checkpoint, to look at.
+fn stored(problem: &Problem, checkpoint: &mut Checkpoint) -> Result<Box<dyn Walk>, CheckpointError> {
+    let gate = Gate::resume(Arc::clone(&problem.oracle), checkpoint)?;
+    method::resume(&gate, checkpoint)
+}
+
+impl Run {
+    /// All that is needed to go on later.
+    fn saver(&self) -> Saver<'_> {
+        let mut saver = Saver::default();
+        self.gate.save(&mut saver);
+        self.walk.save(&mut saver);
+        self.outlook.save(&mut saver);
+        saver
+    }
+
+    fn standing(&self, spec: &Spec) -> Standing {
+        Standing::new(&self.walk.view(), self.gate.ledger(), spec.problem.objective())
+    }
+
+    /// After how many samples it will end, if that is known or forecast.
+    fn likely_end(&self) -> Option<u128> {
+        let forecast = self.outlook.forecast.map(|forecast| forecast.middle as u128);
+        self.gate.budget().into_iter().chain(forecast).min()
+    }
+}
+
+/// What there is to say before a run about what it may not do.
+fn notes(spec: &Spec) -> Result<Vec<String>, Failure> {
+    let mut notes: Vec<String> = spec.prospects()?.into_iter().collect();
+    if let Some(promise) = spec.method.promise.as_ref().filter(|promise| !promise.doubts.is_empty()) {
+        notes.push(format!("nothing is promised for this run: {}", promise.doubts.join("; ")));
+    }
+    let kinks = spec.problem.objective().is_some_and(|f| f.facts().smoothness.is_none());
+    if spec.certification.is_some() && kinks {
+        let note =
+            "f has kinks, where |grad f| need not become small; `pasta certify --moreau` is for such f";
+        notes.push(note.into());
+    }
+    if spec.recipe_over_certificate() > 1.0 {
+        let note =
+            "the recipe aims at a coarser target than the certificate's; it may end before it is certified";
+        notes.push(note.into());
+    }
+    Ok(notes)
 }
 
 /// Runs to an end, keeps what there is to keep, and reports.
 fn go(
     spec: &Spec,
-    mut walk: Box<dyn Walk + '_>,
+    mut run: Run,
     mut keep: Keep,
     signals: &Signals,
     rescue: &Path,
     style: Style,
 ) -> Result<Exit, Failure> {
-    if let Method::Recipe { doubts, .. } = &spec.method
-        && !doubts.is_empty()
-    {
-        say(&format!("note: nothing is promised for this run: {}", doubts.join("; ")));
-    }
-    if spec.certification.is_some() && spec.oracle.objective().facts().smoothness.is_none() {
-        say(
-            "note: f has kinks, where |grad f| need not become small; `pasta certify --moreau` is for such f",
-        );
-    }
-    if spec.recipe_over_certificate() > 1.0 {
-        say(
-            "note: the recipe aims at a coarser target than the certificate's; it may end before it is certified",
-        );
-    }
-    let end = match spec.budget {
-        // Certificates count against the budget too: with them it is theirs to keep.
-        Some(budget) if spec.certification.is_none() => {
-            drive((&mut walk).budget(budget), spec, &mut keep, signals, style)
-        }
-        _ => drive(&mut walk, spec, &mut keep, signals, style),
-    };
+    let end = drive(&mut run, spec, &mut keep, style);
     // Whatever happened, what was computed is kept.
-    let saved = keep.save(&walk);
-    let end = end?;
+    let saved = keep.save(&run);
+    let stop = end?;
     saved?;
-    match end {
-        End::Signalled(exit) => {
-            let (step, samples) = (walk.state().step, walk.state().ledger.samples);
-            let path = keep.or_rescue(rescue, &spec.effective, &walk)?;
-            say(&format!(
-                "stopped at step {step} with {samples} samples; the run is kept in {}",
-                path.display()
-            ));
-            say(&format!("go on with: pasta resume {}", path.display()));
-            Ok(exit)
-        }
-        End::Stopped(stop) => {
-            let summary = Summary::new(spec, &*walk, stop);
-            keep.write_result(&summary)?;
-            summary.print(style.json)?;
-            match (stop, keep.path()) {
-                (Stop::Diverged(divergence), _) => say(&format!("diverged: {divergence}")),
-                (Stop::OutOfBudget, Some(path)) => {
-                    say(&format!("go on with: pasta resume {} --budget SAMPLES", path.display()));
-                }
-                _ => {}
-            }
-            let certified = walk.certification().is_none_or(CertificateProgress::is_certified);
-            Ok(match stop {
-                Stop::Diverged(_) => Exit::Diverged,
-                _ if !certified => Exit::NotCertified,
-                _ => Exit::Done,
-            })
-        }
+    if stop == Stop::Interrupted {
+        let (step, samples) = (run.walk.view().step, run.gate.ledger().samples());
+        let path = keep.or_rescue(rescue, &spec.effective, &run)?;
+        let path = path.display();
+        say(&format!("stopped at step {step} with {samples} samples; the run is kept in {path}"));
+        say(&format!("go on with: pasta resume {path}"));
+        return Ok(signals.received().unwrap_or(Exit::Interrupted));
     }
+    let mut outcome = Outcome::new(spec, &run, stop);
+    keep.write_result(&mut outcome)?;
+    console::print(&outcome, style.json)?;
+    match (stop, keep.path()) {
+        (Stop::Diverged(divergence), _) => say(&format!("diverged: {divergence}")),
+        (Stop::OutOfBudget, Some(path)) => {
+            say(&format!("go on with: pasta resume {} --budget SAMPLES", path.display()));
+        }
+        _ => {}
+    }
+    Ok(match stop {
+        Stop::Diverged(_) => Exit::Diverged,
+        _ if spec.certification.is_some() && !outcome.is_certified() => Exit::NotCertified,
+        Stop::OutOfBudget if !outcome.is_certified() => Exit::OutOfBudget,
+        _ => Exit::Done,
+    })
 }
 
 /// The loop: step, trace, look at the clock now and then.
-fn drive(
-    mut walk: impl Walk,
-    spec: &Spec,
-    keep: &mut Keep,
-    signals: &Signals,
-    style: Style,
-) -> Result<End, Failure> {
-    let mut progress = Progress::start(&walk, spec.likely_end(), style.checkpoint_every);
-    keep.save(&walk)?;
-    loop {
-        let attempts = walk.certification().map_or(0, |progress| progress.attempts);
-        let due = match walk.advance().map_err(Failure::system)? {
-            Advance::Stop(stop) => return Ok(End::Stopped(stop)),
-            Advance::Step(record) => {
-                let state = walk.state();
-                if is_milestone(state.step) {
-                    keep.trace(&Line::new(&record, state, Some(spec.oracle.objective())))?;
-                }
-                progress.tick(&walk)
-            }
-            Advance::Check => {
-                if let Some(certification) = walk.certification().filter(|now| now.attempts > attempts)
-                    && let Some(line) = Attempt::last(walk.state(), certification)
-                {
-                    keep.trace_attempt(&line)?;
-                }
-                progress.check(&walk)
-            }
-        };
-        if let Some(exit) = signals.received() {
-            return Ok(End::Signalled(exit));
-        }
-        if due {
-            keep.save(&walk)?;
-        }
+fn drive(run: &mut Run, spec: &Spec, keep: &mut Keep, style: Style) -> Result<Stop, Failure> {
+    let mut progress = Progress::start(run, run.likely_end(), style.checkpoint_every);
+    if keep.is_new() {
+        keep.trace(&Event::Start {
+            format: trace::FORMAT,
+            method: spec.method.name.to_owned(),
+            problem: run.gate.about().identity.clone(),
+            seed: spec.seed,
+        })?;
     }
+    keep.save(run)?;
+    let stop = loop {
+        let due = match run.walk.advance(&mut run.gate) {
+            Ok(Advance::Step(record)) => {
+                let step = run.walk.view().step;
+                if is_milestone(step) {
+                    keep.trace(&Event::step(&record, run.standing(spec)))?;
+                }
+                progress.tick(run, step)
+            }
+            Ok(Advance::Tried(certificate)) => {
+                let view = run.walk.view();
+                keep.trace(&Event::Tried {
+                    step: view.step,
+                    attempt: view.certification.map_or(0, |log| log.attempts),
+                    samples: run.gate.ledger().samples(),
+                    certificate,
+                })?;
+                progress.check(run)
+            }
+            Ok(Advance::Stop(stop)) => break stop,
+            Ok(_) => progress.check(run),
+            Err(halt) => break halt.stop().ok_or_else(|| Failure::system(&halt))?,
+        };
+        if due {
+            keep.save(run)?;
+        }
+    };
+    if stop != Stop::Interrupted {
+        keep.trace(&Event::end(stop, run.standing(spec)))?;
+    }
+    Ok(stop)
 }

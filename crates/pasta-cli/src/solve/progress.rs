@@ -4,9 +4,9 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
-use pasta_opt::walk::Walk;
-
 use pasta_report::console::say;
+
+use super::Run;
 
 /// How often a terminal is redrawn, and how often a log gets a line.
 const REDRAW: Duration = Duration::from_millis(100);
@@ -29,9 +29,8 @@ pub(super) struct Progress {
 
 impl Progress {
     /// `budget` is where the samples end, or are forecast to end.
-    pub(super) fn start(walk: &impl Walk, budget: Option<u128>, save_every: f64) -> Self {
+    pub(super) fn start(run: &Run, budget: Option<u128>, save_every: f64) -> Self {
         let now = Instant::now();
-        let state = walk.state();
         let bar = std::io::stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template("{bar:20} {percent:>3} %  {wide_msg}");
             ProgressBar::new(1000).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
@@ -40,22 +39,22 @@ impl Progress {
             bar,
             budget,
             started: now,
-            before: (drawn(walk), fraction(walk, budget)),
+            before: (run.gate.ledger().samples(), fraction(run, budget)),
             shown: now,
             saved: now,
             save_every: Duration::try_from_secs_f64(save_every).unwrap_or(Duration::MAX),
             stride: 1,
-            looked: (state.step, now),
+            looked: (run.walk.view().step, now),
         }
     }
 
     /// Called after every step; true when it is time for a checkpoint.
     #[inline]
-    pub(super) fn tick(&mut self, walk: &impl Walk) -> bool {
-        walk.state().step >= self.looked.0.saturating_add(self.stride) && self.look(walk)
+    pub(super) fn tick(&mut self, run: &Run, step: u64) -> bool {
+        step >= self.looked.0.saturating_add(self.stride) && self.look(run, step)
     }
 
-    fn look(&mut self, walk: &impl Walk) -> bool {
+    fn look(&mut self, run: &Run, step: u64) -> bool {
         let now = Instant::now();
         let since = now - self.looked.1;
         if since < Duration::from_millis(2) {
@@ -64,20 +63,20 @@ impl Progress {
             // Steps may become slow all at once, when batches grow: back to some ten milliseconds in one go.
             self.stride = (self.stride / (since.as_millis() as u64 / 10)).max(1);
         }
-        self.looked = (walk.state().step, now);
-        self.pulse(walk, now)
+        self.looked = (step, now);
+        self.pulse(run, now)
     }
 
     /// Called where there was no step, but samples for a certificate; true when it is time for a checkpoint.
-    pub(super) fn check(&mut self, walk: &impl Walk) -> bool {
-        self.pulse(walk, Instant::now())
+    pub(super) fn check(&mut self, run: &Run) -> bool {
+        self.pulse(run, Instant::now())
     }
 
-    fn pulse(&mut self, walk: &impl Walk, now: Instant) -> bool {
+    fn pulse(&mut self, run: &Run, now: Instant) -> bool {
         let pause = if self.bar.is_some() { REDRAW } else { LINE };
         if now - self.shown >= pause {
             self.shown = now;
-            self.show(walk, now);
+            self.show(run, now);
         }
         let due = now - self.saved >= self.save_every;
         if due {
@@ -86,40 +85,38 @@ impl Progress {
         due
     }
 
-    fn show(&self, walk: &impl Walk, now: Instant) {
-        let state = walk.state();
+    fn show(&self, run: &Run, now: Instant) {
+        let view = run.walk.view();
+        let drawn = run.gate.ledger().samples();
         let seconds = (now - self.started).as_secs_f64().max(1e-9);
-        let rate = (drawn(walk) - self.before.0) as f64 / seconds;
-        let fraction = fraction(walk, self.budget);
+        let rate = (drawn - self.before.0) as f64 / seconds;
+        let fraction = fraction(run, self.budget);
         let left = seconds * (1.0 - fraction) / (fraction - self.before.1).max(1e-12);
         // Beyond a century a duration is no information (and would not fit one). Nor is the end of a plan one for a run
-        // that will be certified long before.
+        // that will be certified long before, or an end that was forecast and is past.
         let left = match self.budget {
-            None if walk.certification().is_some() => String::new(),
+            None if view.certification.is_some() => String::new(),
+            Some(_) if fraction >= 1.0 => String::new(),
             _ => format!(", {} left", HumanDuration(Duration::from_secs_f64(left.clamp(0.0, 3e9)))),
         };
-        let text = format!("{} samples, {rate:.3e}/s{left}", HumanCount(saturated(drawn(walk))));
+        let text = format!("{} samples, {rate:.3e}/s{left}", HumanCount(saturated(drawn)));
+        let planned = view.planned_steps.map_or(String::new(), |steps| format!(" of {steps}"));
         match &self.bar {
             Some(bar) => {
                 bar.set_position((1000.0 * fraction) as u64);
                 bar.set_message(text);
             }
-            None => say(&format!("step {} of {}: {text}", state.step, walk.planned_steps())),
+            None => say(&format!("step {}{planned}: {text}", view.step)),
         }
     }
 }
 
 /// How much of the run is behind us, by steps or by budget, whichever ends it first.
-fn fraction(walk: &impl Walk, budget: Option<u128>) -> f64 {
-    let state = walk.state();
-    let by_steps = state.step as f64 / walk.planned_steps().max(1) as f64;
-    let by_budget = budget.map_or(0.0, |b| drawn(walk) as f64 / b.max(1) as f64);
+fn fraction(run: &Run, budget: Option<u128>) -> f64 {
+    let view = run.walk.view();
+    let by_steps = view.planned_steps.map_or(0.0, |steps| view.step as f64 / steps.max(1) as f64);
+    let by_budget = budget.map_or(0.0, |b| run.gate.ledger().samples() as f64 / b.max(1) as f64);
     by_steps.max(by_budget).min(1.0)
-}
-
-/// Samples of the run and of its certificates.
-fn drawn(walk: &impl Walk) -> u128 {
-    walk.state().ledger.samples + walk.certification().map_or(0, |progress| progress.samples)
 }
 
 impl Drop for Progress {

@@ -1,38 +1,61 @@
 //! The table `certificate`: how a run is to be certified.
 
-use pasta_opt::certificate::{Grade, RequestError};
-use pasta_opt::forecast::Forecast;
-use pasta_opt::oracle::{Noise, Noisy};
+use pasta_opt::certificate::{Claim, ClaimError, Grade, delta_of_attempt};
 use pasta_opt::walk::StopRule;
 
 use super::Overrides;
 use super::method::Method;
+use super::problem::{Problem, Truth};
 use super::section::Section;
 use pasta_report::console::Failure;
-use pasta_report::console::flags::SAMPLES;
+use pasta_report::number::at_most;
 
 /// The table `certificate`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Certification {
-    /// Without the budget, which is the run's.
     pub(crate) rule: StopRule,
     /// The most samples that a forecast before the run may take.
     pub(crate) pilot: u128,
-    /// What the pilot came to, once it is flown.
-    pub(crate) flown: Option<Flown>,
 }
 
-/// A forecast, or none, and the samples that it took.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Flown {
-    pub(crate) forecast: Option<Forecast>,
-    pub(crate) samples: u128,
-}
+/// Of a budget, and of what the method plans to draw, at most this part goes into the pilot.
+const PILOT_PART: u128 = 10;
 
 impl Certification {
-    /// Samples that the forecast took.
-    pub(crate) fn pilot_samples(&self) -> u128 {
-        self.flown.map_or(0, |flown| flown.samples)
+    /// The most samples of a pilot before a run of this method.
+    pub(super) fn pilot(&self, method: &Method, budget: Option<u128>) -> u128 {
+        let planned = method.planned_samples().map(|samples| samples as u128);
+        let most = [budget, planned].into_iter().flatten().map(|samples| samples / PILOT_PART).min();
+        most.map_or(self.pilot, |most| most.min(self.pilot))
+    }
+
+    /// Whether the plan leaves enough for a certificate: refuses one that cannot, and says so of one that hardly can. Before
+    /// anything is drawn.
+    pub(super) fn prospects(&self, problem: &Problem, method: &Method) -> Result<Option<String>, Failure> {
+        let StopRule { target, delta, grade, share } = self.rule;
+        let table = problem.oracle.about().full_pass().is_some_and(|rows| rows > 0);
+        let planned = method.planned_samples().filter(|_| grade != Grade::Exact && !table && share > 0.0);
+        let Some(planned) = planned else { return Ok(None) };
+        let claim = Claim { target, delta: delta_of_attempt(delta, 1), grade, budget: None, guess: None };
+        // At the start the declared variance is smallest.
+        let variance = grade.declared_variance().unwrap_or(0.0);
+        let (least, usual) = (claim.least_samples(variance), claim.usual_samples(variance));
+        let allowed = share / (1.0 - share) * planned;
+        let plan = || {
+            let (planned, allowed) = (at_most(planned), at_most(allowed));
+            format!("{} ends after {planned} samples, which leaves {allowed} for certificates", method.name)
+        };
+        if allowed < least {
+            let message =
+                format!("{}; one of |grad f| <= {target} takes at least {}", plan(), at_most(least));
+            let hint = "certify a larger gradient, or give the method more steps or a finer target";
+            return Err(Failure::input(message).hint(hint));
+        }
+        let note = || {
+            let usual = at_most(usual);
+            format!("{}; one of |grad f| <= {target} usually takes {usual}, so there may be none", plan())
+        };
+        Ok((allowed < usual).then(note))
     }
 }
 
@@ -45,7 +68,7 @@ const SHARE: f64 = 0.5;
 
 pub(super) fn read_certification(
     section: Option<&Section<'_>>,
-    oracle: &Noisy,
+    problem: &Problem,
     method: &Method,
     overrides: &Overrides,
 ) -> Result<Option<Certification>, Failure> {
@@ -55,93 +78,53 @@ pub(super) fn read_certification(
         return Ok(None);
     }
     if let Some(section) = section {
-        let keys =
-            ["target", "delta", "share", "variance", "growth", "floor", "kurtosis", "pilot", "forecast"];
-        section.only(&keys)?;
+        section.only(&["target", "delta", "share", "variance", "growth", "floor", "kurtosis", "pilot"])?;
     }
     let Some(target) = flag.or(number("target")?).or(method.gradient_target()) else {
         let message =
-            format!("target is missing: {} has no target for |grad f| to take it from", method.name());
-        return Err(
-            section.map_or_else(|| Failure::input(&message), |section| section.complain("", &message))
-        );
+            format!("target is missing: {} has no target for |grad f| to take it from", method.name);
+        return Err(complain(section, &message));
     };
     let rule = StopRule {
         target,
         delta: number("delta")?.unwrap_or(DELTA),
-        grade: read_grade(section, oracle, overrides.undeclared)?,
+        grade: read_grade(section, problem, overrides.undeclared)?,
         share: number("share")?.unwrap_or(SHARE),
-        budget: None,
     };
-    rule.check(oracle).map_err(|error| match (&error, section) {
-        (RequestError::Number { name: "target", .. }, _) if flag.is_some() => {
+    rule.check(problem.oracle.about()).map_err(|error| match (&error, section) {
+        (ClaimError::Number { name: "target", .. }, _) if flag.is_some() => {
             Failure::input(format!("--certify: {error}"))
         }
-        (RequestError::Number { name, .. }, Some(section)) => section.complain(name, &error.to_string()),
+        (ClaimError::Number { name, .. }, Some(section)) => section.complain(name, &error.to_string()),
         _ => Failure::input(&error),
     })?;
     let pilot = section.map_or(Ok(None), |section| section.samples("pilot"))?.unwrap_or(PILOT);
-    let flown = match section.filter(|section| section.item("forecast").is_some()) {
-        None => None,
-        Some(section) => Some(read_forecast(&section.section("forecast")?)?),
-    };
-    Ok(Some(Certification { rule, pilot, flown }))
+    Ok(Some(Certification { rule, pilot }))
 }
 
-fn read_forecast(table: &Section<'_>) -> Result<Flown, Failure> {
-    table.only(&["pilot", "low", "middle", "high"])?;
-    let samples = table.samples("pilot")?.ok_or_else(|| table.missing("pilot", SAMPLES))?;
-    let forecast = match table.item("middle") {
-        None => None,
-        Some(_) => Some(Forecast {
-            low: table.required("low")?,
-            middle: table.required("middle")?,
-            high: table.required("high")?,
-        }),
-    };
-    Ok(Flown { forecast, samples })
-}
-
-/// What a file declares about its noise wherever one is: growth and floor, unless the noise grows with another power of the
-/// distance than 2.
-pub(crate) fn declared_noise(oracle: &Noisy) -> Option<Grade> {
-    let Noise { growth, floor, .. } = oracle.noise();
-    (oracle.exponent == 2.0).then_some(Grade::Growth { growth, floor, distance: 0.0 })
-}
-
-/// Why a certificate of x means nothing, by what the file says about its noise.
-pub(crate) fn false_assumption(grade: &Grade, oracle: &Noisy, x: &[f64]) -> Option<String> {
-    let variance = oracle.variance(x);
-    // Both are rounded.
-    let too_small = |declared: &f64| *declared < variance * (1.0 - 1e-9);
-    if let Some(declared) = grade.declared_variance().filter(too_small) {
-        return Some(format!(
-            "[noise] has E|g - grad f|^2 = {variance:.4e} there, not at most {declared:.4e}"
-        ));
-    }
-    let kurtosis = oracle.noise().tail.kurtosis(x.len());
-    match grade {
-        Grade::Kurtosis(assumed) if *assumed < kurtosis * (1.0 - 1e-9) && variance > 0.0 => {
-            Some(format!("[noise] has kurtosis {kurtosis:.4e}, not at most {assumed}"))
-        }
-        _ => None,
-    }
+/// A complaint about the table, if there is one.
+fn complain(section: Option<&Section<'_>>, message: &str) -> Failure {
+    section.map_or_else(|| Failure::input(message), |section| section.complain("", message))
 }
 
 /// What a certificate rests on: what the table says, or else what the table `noise` says about the noise.
 fn read_grade(
     section: Option<&Section<'_>>,
-    oracle: &Noisy,
+    problem: &Problem,
     undeclared: Option<Grade>,
 ) -> Result<Grade, Failure> {
     let of_problem = || {
-        declared_noise(oracle).or(undeclared).ok_or_else(|| {
-            let exponent = oracle.exponent;
-            let message = format!("growth and floor do not bound a noise with exponent {exponent}");
-            let hint = "let the table certificate have kurtosis = 100, say, or variance = V";
-            section
-                .map_or_else(|| Failure::input(&message), |section| section.complain("", &message))
-                .hint(hint)
+        let declared = problem.truth.as_ref().and_then(Truth::declared_noise);
+        declared.or(undeclared).ok_or_else(|| {
+            let message = match &problem.truth {
+                Some(truth) => format!(
+                    "growth and floor do not bound a noise with exponent {}, on which a certificate could rest",
+                    truth.exponent()
+                ),
+                None => "nothing is known about the noise on which a certificate could rest".into(),
+            };
+            complain(section, &message)
+                .hint("let the table certificate have kurtosis = 100, say, or variance = V")
         })
     };
     let Some(section) = section else { return of_problem() };

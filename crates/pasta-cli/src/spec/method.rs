@@ -1,66 +1,62 @@
 //! The table `recipe`: which method, with which constants, and why its promise may fail.
 
-use pasta_opt::baseline::{Baseline, Rule, Settings};
+use pasta_opt::method::{self, Engine, MethodError, Values};
 use pasta_opt::objective::Measure;
-use pasta_opt::oracle::Noisy;
 use pasta_opt::recipe::{self, Constant, Constants, Plan, RecipeError};
-use pasta_opt::schedule::{Schedule, ScheduleError, Sequence};
-use pasta_opt::walk::StartError;
 
+use super::problem::{Problem, Truth};
 use super::section::{Section, WHOLE};
 use pasta_report::console::Failure;
 
 /// What to run.
 #[derive(Debug)]
-pub(crate) enum Method {
-    /// A recipe, with its constants and its plan. `doubts` are reasons why its promise may not hold for this problem;
-    /// that some of its constants are only `estimated` is one.
-    Recipe { constants: Box<Constants>, plan: Box<Plan>, doubts: Vec<String>, estimated: Vec<Constant> },
-    /// A named special case of Algorithm 1, without a promise.
-    Named { name: &'static str, schedule: Schedule },
-    /// A baseline, without a promise.
-    Baseline { name: &'static str, settings: Settings },
+pub(crate) struct Method {
+    pub(crate) name: &'static str,
+    pub(crate) engine: Engine,
+    /// For a recipe.
+    pub(crate) promise: Option<Promise>,
+}
+
+/// A recipe's plan, and what speaks against its promise.
+#[derive(Debug)]
+pub(crate) struct Promise {
+    pub(crate) constants: Constants,
+    pub(crate) plan: Plan,
+    /// Reasons why the promise may not hold for this problem; that some constants are only `estimated` is one.
+    pub(crate) doubts: Vec<String>,
+    pub(crate) estimated: Vec<Constant>,
 }
 
 impl Method {
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::Recipe { plan, .. } => plan.recipe,
-            Self::Named { name, .. } | Self::Baseline { name, .. } => name,
-        }
-    }
-
     /// The target for the norm of the gradient, if it is a recipe that promises one.
     pub(crate) fn gradient_target(&self) -> Option<f64> {
-        match self {
-            Self::Recipe { constants, plan, .. } if plan.guarantee.measure == Measure::GradientSquared => {
-                constants.get(Constant::Target)
-            }
-            _ => None,
+        let Promise { constants, plan, .. } = self.promise.as_ref()?;
+        let promised = plan.guarantee.measure == Measure::GradientSquared;
+        constants.get(Constant::Target).filter(|_| promised)
+    }
+
+    /// The same method for a gradient of norm `target`, if it is a recipe that promises one and admits it; as it is, finer
+    /// than asked, otherwise.
+    pub(super) fn aimed_at(&self, target: f64) -> Engine {
+        let aimed = || {
+            self.gradient_target()?;
+            let Promise { constants, plan, .. } = self.promise.as_ref()?;
+            let mut constants = *constants;
+            constants.set(Constant::Target, target);
+            Some(Engine::Schedule(recipe::find(plan.recipe)?.plan(&constants).ok()?.schedule))
+        };
+        aimed().unwrap_or_else(|| self.engine.clone())
+    }
+
+    /// The most samples that it will draw, or is expected to draw; `None` where that is not planned.
+    pub(crate) fn planned_samples(&self) -> Option<f64> {
+        match (&self.promise, &self.engine) {
+            (Some(promise), _) => Some(promise.plan.cost.samples),
+            (None, Engine::Baseline(settings)) => Some(settings.steps as f64 * settings.batch as f64),
+            (None, Engine::Schedule(_)) => None,
         }
     }
-
-    /// The same method for a gradient of norm `target`, if it is a recipe that promises one: then its schedule depends
-    /// on it.
-    pub(super) fn aimed_at(&self, target: f64) -> Result<Option<Schedule>, RecipeError> {
-        let Self::Recipe { constants, plan, .. } = self else { return Ok(None) };
-        let row = recipe::find(plan.recipe).filter(|_| plan.guarantee.measure == Measure::GradientSquared);
-        let Some(row) = row else { return Ok(None) };
-        let mut constants = **constants;
-        constants.set(Constant::Target, target);
-        row.plan(&constants).map(|plan| Some(plan.schedule))
-    }
 }
-
-/// The methods that are not recipes, with their keys.
-const OTHERS: &[(&str, &[&str])] = &[
-    ("sgd", &["eta", "steps", "batch"]),
-    ("sgd-decaying", &["eta", "steps", "batch"]),
-    ("clipped-sgd", &["eta", "steps", "batch", "threshold"]),
-    ("halpern", &["eta", "steps", "batch"]),
-    ("krasnoselskii-mann", &["eta", "steps", "batch", "beta"]),
-    ("storm", &["eta", "steps", "batch", "momentum"]),
-];
 
 /// A target that a flag gives.
 #[derive(Debug, Clone, Copy)]
@@ -71,52 +67,41 @@ pub(super) struct Aim {
 
 pub(super) fn read_method(
     section: &Section<'_>,
-    oracle: &Noisy,
+    problem: &Problem,
     aim: Option<Aim>,
 ) -> Result<Method, Failure> {
     let name = section.required_text("name", "the name of a recipe")?;
-    if let Some(row) = recipe::find(name) {
-        return read_recipe(section, row, oracle, aim);
-    }
-    let Some(&(name, keys)) = OTHERS.iter().find(|(other, _)| *other == name) else {
-        let recipes = recipe::TABLE.iter().map(|row| row.name);
-        let all: Vec<_> = recipes.chain(OTHERS.iter().map(|(name, _)| *name)).collect();
+    let Some(method) = method::find(name) else {
+        let all: Vec<_> = method::METHODS.iter().map(|method| method.name).collect();
         let expected = format!("unknown recipe {name:?}; expected one of {}", all.join(", "));
         return Err(section.complain("name", &expected));
     };
+    if let Some(row) = method.row() {
+        return read_recipe(section, row, problem, aim);
+    }
+    let name = method.name;
     if let Some(Aim { flag, .. }) = aim {
         return Err(Failure::input(format!("{flag}: {name} has no target")));
     }
-    let known: Vec<_> = ["name"].into_iter().chain(keys.iter().copied()).collect();
+    let settings = method.settings();
+    let known: Vec<_> =
+        ["name", "steps", "batch"].into_iter().chain(settings.iter().map(|setting| setting.name)).collect();
     section.only(&known)?;
-    let eta = section.required("eta")?;
+    let mut values = Values::default();
+    for setting in settings {
+        if setting.default.is_none() || section.item(setting.name).is_some() {
+            values.set(setting.name, section.required(setting.name)?);
+        }
+    }
     let steps = section.count("steps")?.ok_or_else(|| section.missing("steps", WHOLE))?;
     let batch = section.count("batch")?.unwrap_or(1);
-    let refuse = |error: ScheduleError| {
-        section.complain(error.name, &format!("expected {}, got {}", error.needs, error.got))
-    };
-    let named = |schedule: Schedule| match schedule.check() {
-        Ok(()) => Ok(Method::Named { name, schedule }),
-        Err(error) => Err(refuse(error)),
-    };
-    let baseline = |rule| match Baseline::start(oracle, rule, steps, batch, oracle.start(), 0) {
-        Ok(_) => Ok(Method::Baseline { name, settings: Settings { rule, steps, batch } }),
-        Err(StartError::Schedule(error)) => Err(refuse(error)),
-        Err(error) => Err(section.complain("", &error.to_string())),
-    };
-    match name {
-        "sgd" => baseline(Rule::Sgd { eta: Sequence::Constant(eta) }),
-        "sgd-decaying" => baseline(Rule::Sgd { eta: Sequence::InverseRoot { scale: eta, shift: 1.0 } }),
-        "clipped-sgd" => {
-            let threshold = section.required("threshold")?;
-            baseline(Rule::ClippedSgd { eta: Sequence::Constant(eta), threshold })
+    let engine = method.engine(&values, steps, batch).map_err(|error| match error {
+        MethodError::Number { error, .. } => {
+            section.complain(error.name, &format!("expected {}, got {}", error.needs, error.got))
         }
-        "halpern" => named(Schedule::halpern(eta, steps, batch)),
-        "krasnoselskii-mann" => {
-            named(Schedule::krasnoselskii_mann(eta, section.required("beta")?, steps, batch))
-        }
-        _ => named(Schedule::storm(eta, section.required("momentum")?, steps, batch)),
-    }
+        other => section.complain("", &other.to_string()),
+    })?;
+    Ok(Method { name, engine, promise: None })
 }
 
 /// What the user chooses, as against what is true of the problem.
@@ -124,12 +109,11 @@ const CHOICES: [Constant; 3] = [Constant::Target, Constant::Variance, Constant::
 
 fn read_recipe(
     section: &Section<'_>,
-    row: &recipe::Row,
-    oracle: &Noisy,
+    row: &'static recipe::Row,
+    problem: &Problem,
     aim: Option<Aim>,
 ) -> Result<Method, Failure> {
     section.only(&["name", "constants", "target", "variance", "lambda"])?;
-    let proved = proved_constants(row, oracle);
     let item = section
         .item("constants")
         .ok_or_else(|| section.missing("constants", "\"problem\", or a table of constants"))?;
@@ -138,9 +122,7 @@ fn read_recipe(
         let (constants, estimated) = read_constants(&table, row)?;
         (constants, Some(table), estimated)
     } else if item.as_str() == Some("problem") {
-        if let Some(doubt) = not_covered(row, oracle).or_else(|| other_growth(oracle)) {
-            return Err(section.complain("constants", &doubt));
-        }
+        let proved = proved_for(row, problem).map_err(|doubt| section.complain("constants", &doubt))?;
         (row.relevant(&proved), None, Vec::new())
     } else {
         return Err(section.wrong_type("constants", "\"problem\" or a table", item));
@@ -163,9 +145,24 @@ fn read_recipe(
     let plan = row.plan(&constants).map_err(refuse)?;
     // Constants at the very edge of the doubles may be admitted and still give a step size of zero.
     plan.schedule.check().map_err(|error| section.complain("", &format!("{}: {error}", row.name)))?;
-    let mut doubts = if given.is_some() { doubts(row, oracle, &constants, &proved) } else { Vec::new() };
+    let mut doubts = match &problem.truth {
+        Some(truth) if given.is_some() => doubts(row, truth, &constants),
+        _ => Vec::new(),
+    };
     doubts.extend(estimates(&estimated));
-    Ok(Method::Recipe { constants: Box::new(constants), plan: Box::new(plan), doubts, estimated })
+    let engine = Engine::Schedule(plan.schedule.clone());
+    Ok(Method { name: row.name, engine, promise: Some(Promise { constants, plan, doubts, estimated }) })
+}
+
+/// What is proved about the problem, or why the recipe cannot rest on that.
+fn proved_for(row: &recipe::Row, problem: &Problem) -> Result<Constants, String> {
+    let Some(truth) = &problem.truth else {
+        return Err("nothing is proved about this problem; give a table [recipe.constants]".into());
+    };
+    match not_covered(row, truth).or_else(|| other_growth(truth)) {
+        Some(doubt) => Err(doubt),
+        None => Ok(proved_constants(row, truth)),
+    }
 }
 
 /// Points at the constant that is to blame, in its flag, its table or its section; where none is, at the
@@ -198,16 +195,15 @@ fn read_constants(table: &Section<'_>, row: &recipe::Row) -> Result<(Constants, 
     let natural: Vec<_> = Constant::ALL.iter().copied().filter(|c| !CHOICES.contains(c)).collect();
     table.only(&natural.iter().map(|c| c.name()).chain([ESTIMATED]).collect::<Vec<_>>())?;
     let mut estimated = read_estimated(table, &natural)?;
-    let used = |constant: &Constant| row.needs.contains(constant) || row.takes.contains(constant);
     let mut constants = Constants::default();
     for constant in natural {
         if let Some(value) = table.number(constant.name())?
-            && (used(&constant) || !estimated.contains(&constant))
+            && (row.uses(constant) || !estimated.contains(&constant))
         {
             constants.set(constant, value);
         }
     }
-    estimated.retain(used);
+    estimated.retain(|constant| row.uses(*constant));
     Ok((constants, estimated))
 }
 
@@ -242,28 +238,17 @@ fn estimates(estimated: &[Constant]) -> Option<String> {
     }
 }
 
-fn proved_constants(row: &recipe::Row, oracle: &Noisy) -> Constants {
-    let mut proved = proved_by(oracle);
-    if let Some(mu) = (row.mu)(&oracle.objective().facts()) {
+fn proved_constants(row: &recipe::Row, truth: &Truth) -> Constants {
+    let mut proved = truth.proved();
+    if let Some(mu) = (row.mu)(&truth.objective().facts()) {
         proved.set(Constant::Mu, mu);
     }
     proved
 }
 
-/// What is proved about the problem of a file, seen from its start; of noise that does not grow with the square of the
-/// distance, nothing.
-pub(crate) fn proved_by(oracle: &Noisy) -> Constants {
-    let all = Constants::of(oracle.objective(), &oracle.noise(), oracle.start());
-    let of_noise = [Constant::MsSmoothness, Constant::Growth, Constant::Floor];
-    let mut proved = Constants::default();
-    let kept = all.known().filter(|(c, _)| oracle.exponent == 2.0 || !of_noise.contains(c));
-    kept.for_each(|(constant, value)| proved.set(constant, value));
-    proved
-}
-
 /// Why BG-0 may fail: the noise grows with another power of the distance than the square.
-fn other_growth(oracle: &Noisy) -> Option<String> {
-    let exponent = oracle.exponent;
+fn other_growth(truth: &Truth) -> Option<String> {
+    let exponent = truth.exponent();
     let consequence = match exponent {
         2.0 => return None,
         above if above > 2.0 => "so no B and b bound it: BG-0 fails",
@@ -273,8 +258,8 @@ fn other_growth(oracle: &Noisy) -> Option<String> {
 }
 
 /// Why the theorem may say nothing about this problem.
-fn not_covered(row: &recipe::Row, oracle: &Noisy) -> Option<String> {
-    let objective = oracle.objective();
+fn not_covered(row: &recipe::Row, truth: &Truth) -> Option<String> {
+    let objective = truth.objective();
     (!(row.applies)(&objective.facts())).then(|| {
         let (problem, name, what) = (objective.identity(), row.name, row.for_problems);
         format!("{name} is not proved to cover {problem}; it is for: {what}")
@@ -285,8 +270,9 @@ fn not_covered(row: &recipe::Row, oracle: &Noisy) -> Option<String> {
 const ROUNDING: f64 = 1e-12;
 
 /// Why the promise may fail although the constants as given admit it.
-fn doubts(row: &recipe::Row, oracle: &Noisy, given: &Constants, proved: &Constants) -> Vec<String> {
-    let mut doubts: Vec<_> = not_covered(row, oracle).into_iter().chain(other_growth(oracle)).collect();
+fn doubts(row: &recipe::Row, truth: &Truth, given: &Constants) -> Vec<String> {
+    let proved = proved_constants(row, truth);
+    let mut doubts: Vec<_> = not_covered(row, truth).into_iter().chain(other_growth(truth)).collect();
     for (constant, value) in given.known().filter(|(c, _)| !CHOICES.contains(c)) {
         if let Some(truth) = proved.get(constant) {
             // mu is a bound from below, all the others are bounds from above.

@@ -2,23 +2,22 @@
 
 mod certification;
 mod method;
+mod problem;
 mod section;
 
 use std::path::{Path, PathBuf};
 
 use certification::read_certification;
-pub(crate) use certification::{Certification, DELTA, Flown, PILOT, declared_noise, false_assumption};
+pub(crate) use certification::{Certification, DELTA};
 use method::{Aim, read_method};
-pub(crate) use method::{Method, proved_by};
-use pasta_opt::algorithm::Pasta;
-use pasta_opt::baseline::{Baseline, Settings};
+pub(crate) use method::{Method, Promise};
 use pasta_opt::certificate::Grade;
-use pasta_opt::forecast::Forecast;
-use pasta_opt::oracle::{Noise, NoiseError, Noisy, Tail};
-use pasta_opt::problems::{self, Parameters};
+use pasta_opt::gate::Gate;
 use pasta_opt::walk::Walk;
+use problem::read_problem;
+pub(crate) use problem::{Problem, Truth};
 use section::{Section, Source, line_at};
-use toml_edit::{Document, DocumentMut, Item};
+use toml_edit::{Document, Item};
 
 use pasta_report::console::Failure;
 use pasta_report::console::flags::{MOST_THREADS, sample_count, seed, thread_count};
@@ -30,7 +29,7 @@ pub(crate) struct Spec {
     pub(crate) threads: Option<usize>,
     pub(crate) budget: Option<u128>,
     pub(crate) output: Option<PathBuf>,
-    pub(crate) oracle: Noisy,
+    pub(crate) problem: Problem,
     pub(crate) method: Method,
     /// How the run is to be certified, if it is.
     pub(crate) certification: Option<Certification>,
@@ -39,27 +38,27 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
-    /// The walk that the file asks for, at its start; for another target of |grad f| and with another seed, if they
-    /// are given.
-    pub(crate) fn walk(&self, aim: Option<(f64, u64)>) -> Result<Box<dyn Walk + '_>, Failure> {
-        let (oracle, x0) = (&self.oracle, self.oracle.start());
-        let seed = aim.map_or(self.seed, |(_, seed)| seed);
-        let schedule = match (&self.method, aim) {
-            (Method::Baseline { settings: Settings { rule, steps, batch }, .. }, _) => {
-                let run = Baseline::start(oracle, *rule, *steps, *batch, x0, seed);
-                return Ok(Box::new(run.map_err(Failure::input)?));
-            }
-            (Method::Named { schedule, .. }, _) => schedule.clone(),
-            (method @ Method::Recipe { plan, .. }, Some((target, _))) => {
-                // A target too coarse for the recipe is run as the file says: finer than asked.
-                let aimed = method.aimed_at(self.recipe_over_certificate() * target);
-                aimed.ok().flatten().unwrap_or_else(|| plan.schedule.clone())
-            }
-            (Method::Recipe { plan, .. }, None) => plan.schedule.clone(),
-        };
-        // A coarse target has a short plan, which would end before it could be certified.
-        let schedule = if aim.is_some() { schedule.endless() } else { schedule };
-        Ok(Box::new(Pasta::start(oracle, schedule, x0, seed).map_err(Failure::input)?))
+    /// The walk that the file asks for, at its start, without certificates.
+    pub(crate) fn walk(&self, gate: &Gate) -> Result<Box<dyn Walk>, Failure> {
+        self.method.engine.clone().start(gate, &self.problem.start).map_err(Failure::input)
+    }
+
+    /// The same method for another target of |grad f|, without an end: a coarse target has a short plan, which would end
+    /// before it could be certified.
+    pub(crate) fn walk_to(&self, gate: &Gate, target: f64) -> Result<Box<dyn Walk>, Failure> {
+        let engine = self.method.aimed_at(self.recipe_over_certificate() * target).endless();
+        engine.start(gate, &self.problem.start).map_err(Failure::input)
+    }
+
+    /// Refuses, before anything is drawn, a plan that is too short for any certificate; a note if it may be.
+    pub(crate) fn prospects(&self) -> Result<Option<String>, Failure> {
+        self.certification
+            .map_or(Ok(None), |certification| certification.prospects(&self.problem, &self.method))
+    }
+
+    /// The most samples of a pilot before the run; `None` if it is not to be certified.
+    pub(crate) fn pilot(&self) -> Option<u128> {
+        Some(self.certification?.pilot(&self.method, self.budget))
     }
 
     /// How the target of a recipe for the gradient compares to that of the certificate; 1 where there are not two.
@@ -70,29 +69,6 @@ impl Spec {
             .zip(certificate)
             .map_or(1.0, |(recipe, certificate)| recipe / certificate)
     }
-
-    /// After how many samples the run will end, if that is known or forecast.
-    pub(crate) fn likely_end(&self) -> Option<u128> {
-        let forecast = self.certification.and_then(|certification| certification.flown?.forecast);
-        self.budget.into_iter().chain(forecast.map(|forecast| forecast.middle as u128)).min()
-    }
-
-    /// Writes the forecast down, so that a resumed run has it too.
-    pub(crate) fn set_forecast(&mut self, flown: Flown) -> Result<(), Failure> {
-        let Some(certification) = &mut self.certification else { return Ok(()) };
-        certification.flown = Some(flown);
-        let mut document: DocumentMut = self.effective.parse().map_err(Failure::system)?;
-        let table = &mut document["certificate"]["forecast"];
-        *table = toml_edit::table();
-        table["pilot"] = Item::Value(integer_or_float(flown.samples));
-        if let Some(Forecast { low, middle, high }) = flown.forecast {
-            for (key, value) in [("low", low), ("middle", middle), ("high", high)] {
-                table[key] = toml_edit::value(value);
-            }
-        }
-        self.effective = document.to_string();
-        Ok(())
-    }
 }
 
 /// A count as TOML can hold it.
@@ -100,12 +76,12 @@ fn integer_or_float(n: u128) -> toml_edit::Value {
     i64::try_from(n).map_or_else(|_| (n as f64).into(), i64::into)
 }
 
-/// What a problem file says of the problem alone: all it takes to draw samples.
+/// What a problem file says besides the method: all it takes to draw samples.
 #[derive(Debug)]
-pub(crate) struct Problem {
+pub(crate) struct Setup {
     pub(crate) seed: u64,
     pub(crate) threads: Option<usize>,
-    pub(crate) oracle: Noisy,
+    pub(crate) problem: Problem,
     /// Whether there is a table `certificate`.
     pub(crate) asks_for_certificate: bool,
 }
@@ -145,10 +121,10 @@ pub(crate) fn read(path: &Path, overrides: &Overrides) -> Result<Spec, Failure> 
 }
 
 /// Reads what a problem file says of the problem. It need not have a table `recipe`, and what it has is not looked at.
-pub(crate) fn read_problem(path: &Path, overrides: &Overrides) -> Result<Problem, Failure> {
+pub(crate) fn read_setup(path: &Path, overrides: &Overrides) -> Result<Setup, Failure> {
     let (name, text) = load(path)?;
     let document = open(&name, &text)?;
-    problem(&root(&name, &text, &document)?, overrides)
+    setup(&root(&name, &text, &document)?, overrides)
 }
 
 fn load(path: &Path) -> Result<(String, String), Failure> {
@@ -171,7 +147,7 @@ fn root<'d>(file: &'d str, text: &'d str, document: &'d Document<&str>) -> Resul
     Ok(root)
 }
 
-fn problem(root: &Section<'_>, overrides: &Overrides) -> Result<Problem, Failure> {
+fn setup(root: &Section<'_>, overrides: &Overrides) -> Result<Setup, Failure> {
     let seed = overrides.seed.or(root.count("seed")?).unwrap_or(1);
     let threads = match root.count("threads")? {
         Some(n) if !(1..=u64::from(MOST_THREADS)).contains(&n) => {
@@ -180,9 +156,9 @@ fn problem(root: &Section<'_>, overrides: &Overrides) -> Result<Problem, Failure
         }
         file => overrides.threads.map(usize::from).or(file.map(|n| n as usize)),
     };
-    let oracle = read_oracle(&root.section("problem")?, &root.section("noise")?)?;
+    let problem = read_problem(&root.section("problem")?, &root.section("noise")?)?;
     let asks_for_certificate = root.item("certificate").is_some();
-    Ok(Problem { seed, threads, oracle, asks_for_certificate })
+    Ok(Setup { seed, threads, problem, asks_for_certificate })
 }
 
 fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure> {
@@ -190,22 +166,22 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     let root = root(file, text, &document)?;
     let budget = overrides.budget.or(root.samples("budget")?);
     let output = overrides.output.clone().or(root.text("output")?.map(PathBuf::from));
-    let Problem { seed, threads, oracle, .. } = problem(&root, overrides)?;
+    let Setup { seed, threads, problem, .. } = setup(&root, overrides)?;
 
     let recipe = root.section("recipe")?;
     let aim = overrides.target.map(|target| Aim { flag: "--target", target });
-    let mut method = read_method(&recipe, &oracle, aim)?;
+    let mut method = read_method(&recipe, &problem, aim)?;
     let certificate = root.item("certificate").map(|_| root.section("certificate")).transpose()?;
-    let certification = read_certification(certificate.as_ref(), &oracle, &method, overrides)?;
+    let certification = read_certification(certificate.as_ref(), &problem, &method, overrides)?;
     let mut overrides = overrides.clone();
     // A recipe that aims at a coarser target than is to be certified would end too early.
     let coarser = |certified: &f64| method.gradient_target().is_some_and(|target| target > *certified);
     if let Some(certified) = overrides.certify.filter(coarser).filter(|_| overrides.target.is_none()) {
         overrides.target = Some(certified);
-        method = read_method(&recipe, &oracle, Some(Aim { flag: "--certify", target: certified }))?;
+        method = read_method(&recipe, &problem, Some(Aim { flag: "--certify", target: certified }))?;
     }
     let effective = write_overrides(document, &overrides);
-    Ok(Spec { seed, threads, budget, output, oracle, method, certification, effective })
+    Ok(Spec { seed, threads, budget, output, problem, method, certification, effective })
 }
 
 /// Writes the flags into the file's text, so that resuming needs no flags. The copy is kept in the output
@@ -230,47 +206,4 @@ fn write_overrides(document: Document<&str>, overrides: &Overrides) -> String {
         document.entry("certificate").or_insert(toml_edit::table())["target"] = toml_edit::value(target);
     }
     document.to_string()
-}
-
-fn read_oracle(problem: &Section<'_>, noise: &Section<'_>) -> Result<Noisy, Failure> {
-    let name = problem.required_text("name", "the name of a problem")?;
-    let parameters: Parameters = problem
-        .keys()
-        .filter(|key| !["name", "start"].contains(key))
-        .map(|key| Ok((key.to_owned(), problem.parameter(key)?)))
-        .collect::<Result<_, Failure>>()?;
-    let objective = problems::build(name, &parameters).map_err(|error| {
-        let key = error.parameter().unwrap_or("name").to_owned();
-        problem.complain(&key, &error.to_string())
-    })?;
-    let start = problem.start(objective.dim())?;
-
-    let tail_name = noise.required_text("tail", "gaussian, student-t, lognormal or two-point")?;
-    let (tail, own) = match tail_name {
-        "gaussian" => (Tail::Gaussian, None),
-        "student-t" => (Tail::StudentT { dof: noise.required("dof")? }, Some("dof")),
-        "lognormal" => (Tail::Lognormal { sigma: noise.required("sigma")? }, Some("sigma")),
-        "two-point" => (Tail::TwoPoint { probability: noise.required("probability")? }, Some("probability")),
-        other => {
-            let expected = format!("expected gaussian, student-t, lognormal or two-point, got {other:?}");
-            return Err(noise.complain("tail", &expected));
-        }
-    };
-    let known: Vec<_> = ["tail", "growth", "floor", "exponent"].into_iter().chain(own).collect();
-    noise.only(&known)?;
-    let law = Noise { growth: noise.required("growth")?, floor: noise.required("floor")?, tail };
-    let mut oracle = Noisy::new(objective, law, start).map_err(|error| match error {
-        NoiseError::Constant { name, needs, got } => {
-            noise.complain(name, &format!("expected {needs}, got {got}"))
-        }
-        NoiseError::Dimension { .. } => problem.complain("start", &error.to_string()),
-    })?;
-    match noise.number("exponent")? {
-        Some(exponent) if !(exponent.is_finite() && exponent >= 0.0) => {
-            let expected = format!("expected a finite number, at least 0, got {exponent}");
-            return Err(noise.complain("exponent", &expected));
-        }
-        exponent => oracle.exponent = exponent.unwrap_or(oracle.exponent),
-    }
-    Ok(oracle)
 }

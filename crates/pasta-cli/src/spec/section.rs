@@ -89,6 +89,11 @@ impl<'d> Section<'d> {
         item.as_str().map(Some).ok_or_else(|| self.wrong_type(key, "a string", item))
     }
 
+    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, Failure> {
+        let Some(item) = self.item(key) else { return Ok(None) };
+        item.as_bool().map(Some).ok_or_else(|| self.wrong_type(key, "true or false", item))
+    }
+
     pub(super) fn required_text(&self, key: &str, expected: &str) -> Result<&'d str, Failure> {
         self.text(key)?.ok_or_else(|| self.missing(key, expected))
     }

@@ -256,7 +256,7 @@ impl MoreauClaim {
     /// As many points as a budget allows: below a least number of samples at each there is no bound at all.
     fn affordable_points(&self) -> u64 {
         let Self { target, delta, grade, points, budget, .. } = *self;
-        let least = Claim { target, delta, grade, budget: None, guess: None }.wanted_samples(0.0);
+        let least = Claim { target, delta, grade, budget: None, guess: None }.usual_samples(0.0);
         let left = budget.map_or(f64::INFINITY, |budget| (budget - budget / SEARCH_SHARE) as f64);
         points.min((left / least) as u64).max(1)
     }

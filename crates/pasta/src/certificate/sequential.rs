@@ -113,7 +113,7 @@ impl Certifier {
             let left = certifier.left(gate);
             certifier.plan(variance, left as f64);
         } else if certifier.wanted as f64 > MOST_SAMPLES {
-            let planned = claim.wanted_samples(variance).min(f64::MAX);
+            let planned = claim.usual_samples(variance).min(f64::MAX);
             return Err(ClaimError::TooMany { planned }.into());
         }
         Ok(certifier)
@@ -365,8 +365,15 @@ impl Claim {
         (samples_each, (samples / samples_each as f64).max(least))
     }
 
-    /// The samples that a certificate wants where one sample has this variance.
-    pub(crate) fn wanted_samples(&self, variance: f64) -> f64 {
+    /// With fewer samples than these there is no certificate of this grade, where one sample has at least this variance and no
+    /// table can be passed over: not even if the gradient is zero.
+    pub fn least_samples(&self, variance: f64) -> f64 {
+        let log = self.log_of(0);
+        (2.0 * log * variance / (self.target * self.target)).max(20.0 * log)
+    }
+
+    /// The samples that a certificate plans where one sample has this variance.
+    pub fn usual_samples(&self, variance: f64) -> f64 {
         let (samples_each, planned) = self.shape(self.samples_for(variance));
         samples_each as f64 * planned
     }

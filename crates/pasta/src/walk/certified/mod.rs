@@ -176,7 +176,7 @@ impl<W: Walk> Certified<W> {
         let StopRule { target, delta, grade, .. } = self.rule;
         let guess = Some(Guess { norm: LIKELY * target, variance: None });
         let claim = Claim { target, delta: delta_of_attempt(delta, 1), grade, budget: None, guess };
-        let sampled = claim.wanted_samples(seen.planned_variance) as u128;
+        let sampled = claim.usual_samples(seen.planned_variance) as u128;
         match self.pass(gate) {
             Some(rows) if grade == Grade::Exact => rows,
             Some(rows) => rows.min(sampled),

@@ -1,0 +1,92 @@
+//! A forecast before a run that shall end with a certificate.
+
+use pasta_opt::checkpoint::{Checkpoint, Saver};
+use pasta_opt::forecast::{Forecast, Pilot, PilotError};
+use pasta_opt::gate::{Gate, Halt};
+use serde::{Deserialize, Serialize};
+
+use crate::spec::Spec;
+use pasta_report::console::{Failure, say};
+use pasta_report::number::{grouped, rough};
+
+/// What was said before the run about its cost, or why nothing was.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Outlook {
+    pub(crate) forecast: Option<Forecast>,
+    pub(crate) silent: Option<String>,
+}
+
+/// The share of runs that a forecast's range is meant for.
+pub(crate) const SHARE: f64 = 0.8;
+
+const SECTION: &str = "forecast";
+
+impl Outlook {
+    fn silent(why: impl Into<String>) -> Self {
+        Self { forecast: None, silent: Some(why.into()) }
+    }
+
+    pub(crate) fn save(&self, to: &mut Saver<'_>) {
+        to.put(SECTION, self, []);
+    }
+
+    pub(crate) fn resume(checkpoint: &mut Checkpoint) -> Self {
+        // One that is not there takes nothing from the run.
+        checkpoint.take(SECTION).map_or_else(|_| Self::silent("none was made"), |(outlook, _)| outlook)
+    }
+
+    /// In a line.
+    pub(crate) fn words(&self) -> String {
+        match (self.forecast, &self.silent) {
+            (Some(Forecast { low, middle, high }), _) => format!(
+                "about {} samples, {} to {} in four of five runs (without the pilot)",
+                rough(middle),
+                rough(low),
+                rough(high)
+            ),
+            (None, Some(why)) => format!("none: {why}"),
+            (None, None) => "none".into(),
+        }
+    }
+}
+
+/// Runs the pilot that the file asks for; `None` if it was interrupted.
+pub(crate) fn outlook(spec: &Spec, gate: &mut Gate) -> Result<Option<Outlook>, Failure> {
+    let Some(certification) = spec.certification else {
+        return Ok(Some(Outlook::silent("the run is not to be certified")));
+    };
+    let samples = spec.pilot().unwrap_or(0);
+    if samples == 0 || certification.rule.share == 0.0 {
+        return Ok(Some(Outlook::silent("no samples are set aside for a pilot")));
+    }
+    let Some(pilot) = fly(spec, gate, samples)? else { return Ok(None) };
+    let target = certification.rule.target;
+    let outlook = judge(&pilot, target);
+    say(&format!("forecast to a certified {target}: {}", outlook.words()));
+    Ok(Some(outlook))
+}
+
+/// What a pilot says about a target.
+pub(crate) fn judge(pilot: &Pilot, target: f64) -> Outlook {
+    let forecast = pilot.forecast(target);
+    let silent = forecast
+        .is_none()
+        .then(|| format!("no run of the pilot was certified within {} samples", grouped(pilot.samples)));
+    Outlook { forecast, silent }
+}
+
+/// The pilot of a problem file, with at most so many samples; `None` if it was interrupted.
+pub(crate) fn fly(spec: &Spec, gate: &mut Gate, samples: u128) -> Result<Option<Pilot>, Failure> {
+    let Some(certification) = spec.certification else { return Ok(None) };
+    let run = |gate: &Gate, target| spec.walk_to(gate, target);
+    match Pilot::fly(gate, &spec.problem.start, certification.rule, samples, run) {
+        Ok(pilot) => Ok(Some(pilot)),
+        Err(PilotError::Halt(Halt::Interrupted)) => {
+            say("interrupted during the pilot; nothing was kept");
+            Ok(None)
+        }
+        Err(PilotError::Run(failure)) => Err(failure),
+        Err(PilotError::Rule(error)) => Err(Failure::input(error)),
+        Err(PilotError::Halt(halt)) => Err(Failure::system(halt)),
+    }
+}

@@ -1,0 +1,291 @@
+//! What a run came to: an object for machines, which is also result.json, and a table for people.
+
+use pasta_opt::certificate::{Certificate, Verdict};
+use pasta_opt::forecast::Forecast;
+use pasta_opt::ledger::Ledger;
+use pasta_opt::objective::Measure;
+use pasta_opt::prelude::*;
+use pasta_opt::recipe::{Cost, Guarantee};
+use pasta_opt::walk::{Candidate, CertificateLog};
+use serde::Serialize;
+
+use super::Run;
+use crate::forecast::{Outlook, SHARE};
+use crate::spec::{Promise, Spec};
+use pasta_report::console::Report;
+use pasta_report::number::real;
+use pasta_report::{Table, grouped};
+
+/// The format of result.json.
+pub(super) const FORMAT: u32 = 1;
+
+/// How many coordinates of the point a table shows.
+const SHOWN: usize = 6;
+
+/// The end of a run. `docs/formats.md` has the keys.
+#[derive(Serialize)]
+pub(super) struct Outcome<'s> {
+    format: u32,
+    method: &'static str,
+    problem: &'s str,
+    seed: u64,
+    stop: Stopped,
+    /// `None` where `point_file` names a file beside the result.
+    pub(super) point: Option<&'s [f64]>,
+    pub(super) point_file: Option<&'static str>,
+    steps: u64,
+    /// |x - x0| of the last iterate.
+    distance: f64,
+    ledger: &'s Ledger,
+    promise: Promised,
+    /// What the problem's own formulas say of the point; `None` where they are not known.
+    truth: Option<Truths>,
+    certificate: Option<Certified>,
+    forecast: Option<Range>,
+    forecast_silent: Option<&'s str>,
+    #[serde(skip)]
+    outlook: &'s Outlook,
+    #[serde(skip)]
+    cost: Option<Cost>,
+    #[serde(skip)]
+    log: Option<&'s CertificateLog>,
+}
+
+/// Why the run ended.
+#[derive(Serialize)]
+struct Stopped {
+    kind: &'static str,
+    meaning: String,
+    /// At which step it diverged.
+    step: Option<u64>,
+}
+
+/// What a theorem promises, or why nothing is promised.
+#[derive(Serialize)]
+struct Promised {
+    holds: bool,
+    statement: String,
+    guarantee: Option<Guarantee>,
+    doubts: Vec<String>,
+    predicted: Option<Cost>,
+}
+
+/// The problem's own formulas at the point.
+#[derive(Serialize)]
+struct Truths {
+    gap: Option<f64>,
+    gradient_squared: Option<f64>,
+    /// Where the promise is about the Moreau envelope.
+    moreau_squared: Option<f64>,
+}
+
+/// The last certificate, if it is about the point.
+#[derive(Serialize)]
+struct Certified {
+    #[serde(flatten)]
+    certificate: Certificate,
+    statement: String,
+    /// Why it means nothing, by what is known about the noise.
+    doubt: Option<String>,
+    /// Which point it is about.
+    about: Option<Candidate>,
+    attempts: u64,
+}
+
+/// A forecast, with the share of runs that it is meant for.
+#[derive(Serialize)]
+struct Range {
+    #[serde(flatten)]
+    forecast: Forecast,
+    share: f64,
+}
+
+impl<'s> Outcome<'s> {
+    pub(super) fn new(spec: &'s Spec, run: &'s Run, stop: Stop) -> Self {
+        let view = run.walk.view();
+        let log = view.certification;
+        let promise = spec.method.promise.as_ref();
+        let certified = log.and_then(|log| {
+            let certificate = log.last?;
+            Some(Certified {
+                certificate,
+                statement: certificate.statement(),
+                doubt: spec.problem.false_assumption(&certificate.grade, view.point),
+                about: log.handed_out(),
+                attempts: log.attempts,
+            })
+        });
+        Self {
+            format: FORMAT,
+            method: spec.method.name,
+            problem: &spec.problem.words,
+            seed: spec.seed,
+            stop: Stopped {
+                kind: stop.kind(),
+                meaning: stop.meaning(),
+                step: match stop {
+                    Stop::Diverged(divergence) => Some(divergence.step()),
+                    _ => None,
+                },
+            },
+            point: Some(view.point),
+            point_file: None,
+            steps: view.step,
+            distance: view.distance2.sqrt(),
+            ledger: run.gate.ledger(),
+            promise: Promised::new(spec, stop),
+            truth: spec.problem.truth.as_ref().map(|truth| {
+                let at = |measure: Measure| measure.at(truth.objective(), view.point);
+                let promised = promise.map(|promise| promise.plan.guarantee.measure);
+                Truths {
+                    gap: at(Measure::Gap),
+                    gradient_squared: at(Measure::GradientSquared),
+                    moreau_squared: promised
+                        .filter(|measure| matches!(measure, Measure::MoreauSquared { .. }))
+                        .and_then(at),
+                }
+            }),
+            certificate: certified,
+            forecast: run.outlook.forecast.map(|forecast| Range { forecast, share: SHARE }),
+            forecast_silent: run.outlook.silent.as_deref(),
+            outlook: &run.outlook,
+            cost: promise.map(|promise| promise.plan.cost),
+            log,
+        }
+    }
+
+    pub(super) fn is_certified(&self) -> bool {
+        self.certificate.as_ref().is_some_and(|c| c.certificate.verdict == Verdict::Certified)
+    }
+
+    /// The certificate in words.
+    fn certificate(&self) -> String {
+        let Some(log) = self.log else { return "none was asked for (--certify EPS)".into() };
+        match &self.certificate {
+            None if log.attempts == 0 => {
+                "none: no samples were left for one, or the run never looked good enough to try".into()
+            }
+            None => format!("none for this point, after {} failed attempts at others", log.attempts),
+            Some(Certified { certificate, statement, doubt, attempts, .. }) => {
+                let tried = if *attempts == 1 { String::new() } else { format!(", attempt {attempts}") };
+                let doubt =
+                    doubt.as_ref().map_or(String::new(), |doubt| format!(" But it means nothing: {doubt}."));
+                let (verdict, target) = (certificate.verdict.words(), certificate.target);
+                format!("{verdict}{tried} (target {target}): {statement}{doubt}")
+            }
+        }
+    }
+
+    /// The truth at the point, the promised measure first.
+    fn truths(&self) -> Vec<(String, String)> {
+        let promised = self.promise.guarantee.map(|guarantee| guarantee.measure);
+        let mut measures: Vec<Measure> = promised.into_iter().collect();
+        measures.extend([Measure::Gap, Measure::GradientSquared].iter().filter(|m| Some(**m) != promised));
+        let value = |measure: Measure| {
+            let truth = self.truth.as_ref()?;
+            match measure {
+                Measure::Gap => truth.gap,
+                Measure::GradientSquared => truth.gradient_squared,
+                Measure::MoreauSquared { .. } => truth.moreau_squared,
+            }
+        };
+        let row = |measure: Measure| {
+            let value = value(measure).map_or_else(|| "not known".to_owned(), real);
+            (format!("{} there", measure.formula()), value)
+        };
+        measures.into_iter().map(row).collect()
+    }
+
+    fn samples(&self) -> String {
+        let drawn = self.ledger.steps().samples;
+        let used = grouped(drawn);
+        match self.cost {
+            Some(cost) if cost.exact == Some(drawn) => format!("{used} (exactly as predicted)"),
+            Some(cost) if cost.exact.is_some() => format!("{used} (predicted {:.4e})", cost.samples),
+            Some(cost) => format!("{used} (worst case: {:.4e} in expectation)", cost.samples),
+            None => used,
+        }
+    }
+
+    fn point(&self) -> String {
+        let x = self.point.unwrap_or_default();
+        let shown: Vec<_> = x.iter().take(SHOWN).map(|x| real(*x)).collect();
+        let rest = if x.len() > SHOWN { format!(", .. ({} coordinates)", x.len()) } else { String::new() };
+        let about = self.certificate.as_ref().and_then(|certified| certified.about);
+        let about = about.map_or(String::new(), |about| format!(": {}", about.words()));
+        match self.point_file {
+            Some(file) => format!("in {file}{about}"),
+            None => format!("({}{rest}){about}", shown.join(", ")),
+        }
+    }
+}
+
+impl Report for Outcome<'_> {
+    fn text(&self) -> String {
+        let row = |name: &str, value: String| (name.to_owned(), value);
+        let mut rows = vec![
+            row("method", self.method.to_owned()),
+            row("problem", self.problem.to_owned()),
+            row("seed", self.seed.to_string()),
+            row("stopped", self.stop.meaning.clone()),
+            row("promise", self.promise.statement.clone()),
+            row("certificate", self.certificate()),
+            row("point", self.point()),
+        ];
+        rows.extend(self.truths());
+        rows.push(row("last distance from start", real(self.distance)));
+        rows.push(row("samples", self.samples()));
+        if self.log.is_some() {
+            let ledger = self.ledger;
+            let pilot = ledger.of(pasta_opt::draws::Role::Forecast).samples;
+            rows.push(row("samples of certificates", grouped(ledger.certificate_samples())));
+            rows.push(row("samples of the pilot", grouped(pilot)));
+            rows.push(row("samples in all", grouped(ledger.samples())));
+            rows.push(row("forecast", self.outlook.words()));
+        }
+        rows.push(row("evaluations", grouped(self.ledger.evaluations())));
+        rows.push(row("steps", grouped(u128::from(self.steps))));
+        Table::labelled(rows).text()
+    }
+}
+
+impl Promised {
+    fn new(spec: &Spec, stop: Stop) -> Self {
+        let Some(Promise { plan, doubts, estimated, .. }) = &spec.method.promise else {
+            let statement = "none: no theorem is about this method".into();
+            return Self { holds: false, statement, guarantee: None, doubts: Vec::new(), predicted: None };
+        };
+        let Guarantee { measure, point, bound } = plan.guarantee;
+        let provided = if spec.problem.truth.is_none() { ", provided the constants are true" } else { "" };
+        let promise =
+            format!("E {} <= {} for {}{provided}", measure.formula(), plain(bound), point.description());
+        let only_estimates = doubts.len() == 1 && !estimated.is_empty();
+        let statement = match (stop, doubts.as_slice()) {
+            (Stop::PlannedEnd, []) => promise,
+            (Stop::PlannedEnd, [doubt]) if only_estimates => {
+                let they = if estimated.len() > 1 { "they" } else { "it" };
+                format!("none proved: {doubt} (were {they} true: {promise})")
+            }
+            (Stop::PlannedEnd, doubts) => format!("none for this problem: {}", doubts.join("; ")),
+            (Stop::Certified, _) => {
+                format!("the certificate's; the theorem's planned end was not needed ({promise})")
+            }
+            _ => format!("none: the run did not reach its planned end ({promise})"),
+        };
+        Self {
+            holds: stop == Stop::PlannedEnd && doubts.is_empty(),
+            statement,
+            guarantee: Some(plan.guarantee),
+            doubts: doubts.clone(),
+            predicted: Some(plan.cost),
+        }
+    }
+}
+
+/// Twelve digits hide the rounding of eps^2 and nothing else.
+fn plain(bound: f64) -> String {
+    if bound < 1e-6 {
+        return format!("{bound:e}");
+    }
+    format!("{bound:.12}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}
