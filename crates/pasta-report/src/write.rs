@@ -33,7 +33,8 @@ const OURS: &str = "<meta name=\"generator\" content=\"pasta ";
 
 /// Writes `contents` to the file `name` in a folder, which is made if it is not there, and gives its path.
 ///
-/// The contents go to a file beside it first, which is then renamed, so that a reader never sees half a file.
+/// The contents go to a file beside it first, which is then renamed, so that a reader never sees half a file. What a killed
+/// program left there is written over.
 pub fn write(into: &Path, name: &str, contents: impl AsRef<[u8]>) -> Result<PathBuf, Failure> {
     folder(into)?;
     let path = into.join(name);
@@ -70,6 +71,16 @@ mod tests {
         let path = write(&deep, "page.html", "second").unwrap();
         assert_eq!(fs::read_to_string(path).unwrap(), "second");
         assert_eq!(fs::read_dir(deep).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_killed_program_left_is_gone_after_the_next_write() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(".page.html.unfinished"), "half a page, and longer than the next")
+            .unwrap();
+        let path = write(folder.path(), "page.html", "whole").unwrap();
+        assert_eq!(fs::read_to_string(path).unwrap(), "whole");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]
