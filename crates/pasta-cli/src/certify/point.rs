@@ -119,7 +119,7 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
         say("interrupted: this is how far it had come");
         return Ok(exit);
     }
-    Ok(if report.certificate.verdict() == Verdict::Certified { Exit::Done } else { Exit::NotCertified })
+    Ok(if report.certificate.found.verdict() == Verdict::Certified { Exit::Done } else { Exit::NotCertified })
 }
 
 /// A certificate of the gradient; as far as it came, if it was interrupted.
@@ -247,6 +247,16 @@ struct Gap {
     statement: String,
 }
 
+/// A certificate with its claim in words.
+#[derive(Serialize)]
+struct Certified {
+    #[serde(flatten)]
+    found: Found,
+    statement: String,
+    /// Why it means nothing, by what is known about the noise.
+    doubt: Option<String>,
+}
+
 /// The answer, with what is known besides.
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -254,10 +264,7 @@ struct Answer<'a> {
     problem: &'a str,
     seed: u64,
     point: &'a [f64],
-    certificate: Found,
-    statement: String,
-    /// Why it means nothing, by what is known about the noise.
-    doubt: Option<String>,
+    certificate: Certified,
     /// What the problem's own formula says, for comparison. Nothing above rests on it.
     truth: Option<f64>,
     distance: f64,
@@ -279,9 +286,7 @@ impl<'a> Answer<'a> {
             problem: &setup.problem.words,
             seed: setup.seed,
             point: x,
-            statement: found.statement(),
-            certificate: found,
-            doubt,
+            certificate: Certified { statement: found.statement(), found, doubt },
             truth,
             distance,
             ledger,
@@ -291,11 +296,11 @@ impl<'a> Answer<'a> {
 
 impl Report for Answer<'_> {
     fn text(&self) -> String {
-        let found = &self.certificate;
+        let Certified { found, statement, .. } = &self.certificate;
         let mut rows = vec![
             ("problem", self.problem.to_owned()),
             ("verdict", format!("{} (target {})", found.verdict().words(), real(found.target()))),
-            ("statement", self.statement.clone()),
+            ("statement", statement.clone()),
         ];
         let what = match found {
             Found::Gradient { gaps, .. } => {

@@ -122,9 +122,10 @@ struct Run {
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let Arguments { file, overrides, style, overwrite } = arguments;
     let spec = spec::read(file, overrides)?;
-    notes(&spec)?.iter().for_each(|note| say(&format!("note: {note}")));
+    let notes = notes(&spec)?;
     with_threads(spec.threads, || {
         let signals = Signals::register()?;
+        notes.iter().for_each(|note| say(&format!("note: {note}")));
         let mut gate = spec.problem.gate(spec.seed, spec.budget, signals.flag());
         // The folder comes last: what is in it stays as it is until the run is known to be possible.
         let walk = certified(&spec, &gate, spec.walk(&gate)?)?;
@@ -144,10 +145,11 @@ pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
     let ResumeArguments { folder: path, budget, threads, style } = arguments;
     let overrides = Overrides { budget: *budget, threads: *threads, ..Overrides::default() };
     let spec = spec::read(&spec_file(path)?, &overrides)?;
-    notes(&spec)?.iter().for_each(|note| say(&format!("note: {note}")));
+    let notes = notes(&spec)?;
     let mut checkpoint = folder::checkpoint(path)?;
     with_threads(spec.threads, || {
         let signals = Signals::register()?;
+        notes.iter().for_each(|note| say(&format!("note: {note}")));
         let run = go_on(&spec, path, &mut checkpoint, signals.flag())?;
         let keep = Keep::open(path, &spec.effective, &run)?;
         go(&spec, run, keep, &signals, path, *style)

@@ -1,6 +1,7 @@
 //! Which samples: an address and a range, never data.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 
@@ -71,18 +72,36 @@ impl Batch {
     }
 
     /// Sums over the batch down the tree of [`halves`](Self::halves), on all threads. `add` adds its samples' terms to the
-    /// slice.
+    /// slice. After a failure nothing more is added.
     pub fn sum_over<F>(&self, block: u64, out: &mut [f64], add: &F) -> Result<(), OracleError>
+    where
+        F: Fn(Range<u64>, &mut [f64]) -> Result<(), OracleError> + Sync,
+    {
+        self.sum_unless(&AtomicBool::new(false), block, out, add)
+    }
+
+    fn sum_unless<F>(
+        &self,
+        failed: &AtomicBool,
+        block: u64,
+        out: &mut [f64],
+        add: &F,
+    ) -> Result<(), OracleError>
     where
         F: Fn(Range<u64>, &mut [f64]) -> Result<(), OracleError> + Sync,
     {
         let Some([left, right]) = self.halves(block) else {
             out.fill(0.0);
-            return add(self.samples.clone(), out);
+            return add(self.samples.clone(), out).inspect_err(|_| failed.store(true, Ordering::Relaxed));
         };
+        if failed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         let mut sum = vec![0.0; out.len()];
-        let (first, second) =
-            rayon::join(|| left.sum_over(block, out, add), || right.sum_over(block, &mut sum, add));
+        let (first, second) = rayon::join(
+            || left.sum_unless(failed, block, out, add),
+            || right.sum_unless(failed, block, &mut sum, add),
+        );
         first.and(second)?;
         for (total, term) in out.iter_mut().zip(&sum) {
             *total += term;
