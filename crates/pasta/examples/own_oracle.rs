@@ -9,8 +9,12 @@ impl Sampled for Mean {
     fn dim(&self) -> usize {
         1
     }
-    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) {
+    fn identity(&self) -> String {
+        "mean of an exponential law".into()
+    }
+    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) -> Result<(), OracleError> {
         out[0] += weight * (x[0] + xi.open_uniform().ln());
+        Ok(())
     }
 }
 
@@ -25,7 +29,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let plan = recipe.plan()?;
     println!("at most {} samples for {}", plan.cost.samples, plan.guarantee.point.description());
-    let end = Pasta::start(&Batched::new(Mean), plan.schedule, &[0.0], 1)?.finish()?;
-    println!("x = {} after {} samples", end.point[0], end.ledger.samples);
+    let mut gate = Gate::new(Batched::new(Mean), 1);
+    let end = Pasta::start(&gate, plan.schedule, &[0.0])?.finish(&mut gate)?;
+    println!("x = {} after {} samples", end.point[0], end.ledger.samples());
     Ok(())
 }
