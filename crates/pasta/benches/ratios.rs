@@ -43,7 +43,8 @@ fn exact_batch(name: &str) {
             let quadratic = Box::new(Quadratic { spectrum: vec![1.0; d] });
             let oracle = Noisy::new(quadratic, noise, start.clone()).expect("a valid noise");
             let oracle = Arc::new(oracle);
-            let [mut huge, mut small] = [1_000_000_000_000, few].map(|n| endless(oracle.clone(), plain(n), &start));
+            let [mut huge, mut small] =
+                [1_000_000_000_000, few].map(|n| endless(oracle.clone(), plain(n), &start));
             let [huge, small] = fastest(200, || advance(&mut huge, steps), || advance(&mut small, steps));
             let what = format!("step, {law}, d = {d}: N = 10^12 over N = {few}");
             print_row(name, &what, huge / small, ..=1.2);
@@ -158,7 +159,13 @@ impl Sampled for Regression {
     fn identity(&self) -> String {
         "regression".into()
     }
-    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) -> Result<(), OracleError> {
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
         let a: [f64; Self::D] = std::array::from_fn(|_| xi.normal());
         let error: f64 = a.iter().zip(x).map(|(a, x)| a * (x - 1.0)).sum();
         let residual = error - 0.1 * xi.normal();

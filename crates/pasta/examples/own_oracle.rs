@@ -12,7 +12,13 @@ impl Sampled for Mean {
     fn identity(&self) -> String {
         "mean of an exponential law".into()
     }
-    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) -> Result<(), OracleError> {
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
         out[0] += weight * (x[0] + xi.open_uniform().ln());
         Ok(())
     }

@@ -80,7 +80,13 @@ impl Sampled for LeastSquares {
     fn identity(&self) -> String {
         "leastsquares".into()
     }
-    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) -> Result<(), OracleError> {
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
         let a: Vec<f64> = x.iter().map(|_| xi.normal()).collect();
         let error: f64 = a.iter().zip(x).map(|(a, x)| a * (x - 1.0)).sum();
         let residual = error - self.noise * xi.normal();
@@ -99,7 +105,13 @@ impl Sampled for Logistic {
     fn identity(&self) -> String {
         "logistic".into()
     }
-    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) -> Result<(), OracleError> {
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
         let a: Vec<f64> = x.iter().map(|_| xi.normal()).collect();
         let label = if xi.bernoulli(1.0 / (1.0 + (-a[0]).exp())) { 1.0 } else { -1.0 };
         let score: f64 = a.iter().zip(x).map(|(a, x)| a * x).sum();
@@ -122,7 +134,13 @@ impl Sampled for Factorisation {
     fn identity(&self) -> String {
         "factorisation".into()
     }
-    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) -> Result<(), OracleError> {
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
         let a: Vec<f64> = x.iter().map(|_| xi.normal()).collect();
         let dot = |a: &[f64], x: &[f64]| -> f64 { a.iter().zip(x).map(|(a, x)| a * x).sum() };
         let ((a, b), (u, v)) = (a.split_at(self.half), x.split_at(self.half));
@@ -145,7 +163,13 @@ impl Sampled for Newsvendor {
     fn identity(&self) -> String {
         "newsvendor".into()
     }
-    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) -> Result<(), OracleError> {
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
         let demand = -xi.open_uniform().ln();
         out[0] += weight * if demand > x[0] { -2.0 } else { 1.0 };
         Ok(())
@@ -303,7 +327,13 @@ impl Sampled for Saddle {
     fn identity(&self) -> String {
         "saddle".into()
     }
-    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) -> Result<(), OracleError> {
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
         out[0] += weight * (x[1] + 0.1 * xi.normal());
         out[1] += weight * (x[0] + 0.1 * xi.normal());
         Ok(())
@@ -412,7 +442,13 @@ impl Sampled for Fence {
     fn identity(&self) -> String {
         "fence".into()
     }
-    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) -> Result<(), OracleError> {
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
         let outside = x.iter().any(|x| x.abs() > self.0);
         let g = if outside { f64::NAN } else { 1.0 };
         out.iter_mut().zip(x).for_each(|(o, x)| *o += weight * g * (x + xi.normal()));

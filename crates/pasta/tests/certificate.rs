@@ -305,7 +305,10 @@ fn a_run_on_a_table_is_certified_by_a_pass_over_it_once_that_is_no_dearer() {
         let end = walk.certified(&gate, rule).unwrap().finish(&mut gate).unwrap();
         let progress = end.certification.as_ref().unwrap();
         assert_eq!((end.stop, progress.last.unwrap().grade), (Stop::Certified, Grade::Exact), "{grade:?}");
-        assert!((end.point[0] - 3.0).abs() < 0.04 && end.ledger.steps().samples < 50_000, "{grade:?} {end:?}");
+        assert!(
+            (end.point[0] - 3.0).abs() < 0.04 && end.ledger.steps().samples < 50_000,
+            "{grade:?} {end:?}"
+        );
     }
 }
 
@@ -319,7 +322,13 @@ fn an_oracle_with_only_samples_has_no_exact_grade() {
         fn identity(&self) -> String {
             "onlysamples".into()
         }
-        fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) -> Result<(), OracleError> {
+        fn add_gradient(
+            &self,
+            weight: f64,
+            x: &[f64],
+            xi: &mut Stream,
+            out: &mut [f64],
+        ) -> Result<(), OracleError> {
             out[0] += weight * (x[0] + xi.normal());
             Ok(())
         }
@@ -341,7 +350,13 @@ fn an_answer_that_is_no_number_is_an_error_and_not_a_certificate() {
         fn identity(&self) -> String {
             "faulty".into()
         }
-        fn add_gradient(&self, _: f64, _: &[f64], xi: &mut Stream, out: &mut [f64]) -> Result<(), OracleError> {
+        fn add_gradient(
+            &self,
+            _: f64,
+            _: &[f64],
+            xi: &mut Stream,
+            out: &mut [f64],
+        ) -> Result<(), OracleError> {
             out[0] += if xi.bernoulli(1e-2) { f64::NAN } else { 0.0 };
             Ok(())
         }
@@ -425,8 +440,7 @@ fn an_event_that_has_not_happened_yet_does_not_make_a_gradient_look_large() {
     // Until the event happens all samples agree, on the wrong gradient.
     let oracle = oracle(Tail::TwoPoint { probability: 1e-4 }, 1);
     let gives_up = |seed: &u64| {
-        certify(&oracle, -0.005, Claim { target: 0.01, ..claim(DECLARED) }, *seed).verdict
-            == Verdict::Above
+        certify(&oracle, -0.005, Claim { target: 0.01, ..claim(DECLARED) }, *seed).verdict == Verdict::Above
     };
     let above = (0..200u64).into_par_iter().filter(gives_up).count();
     assert!(above <= 10, "{above} of 200");
@@ -446,9 +460,8 @@ fn a_normal_approximation_is_about_right_on_normal_noise() {
 #[test]
 fn a_target_out_of_reach_is_refused_with_what_it_would_take() {
     let oracle = oracle(Tail::Gaussian, 1);
-    let refuse = |target, variance| {
-        refused(&oracle, &[0.0], Claim { target, ..claim(Grade::Variance(variance)) })
-    };
+    let refuse =
+        |target, variance| refused(&oracle, &[0.0], Claim { target, ..claim(Grade::Variance(variance)) });
     assert!(refuse(1e-12, 1.0).contains("it would take some 3."), "{}", refuse(1e-12, 1.0));
     assert!(refuse(1e-100, 1.0).contains("samples; a larger target takes fewer"));
     assert!(refuse(1e-101, 1.0).contains("from 1e-100 to 1e100"));

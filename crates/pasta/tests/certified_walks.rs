@@ -73,10 +73,8 @@ fn certified_runs_arrive_and_are_wrong_at_most_as_often_as_stated() {
         (Tail::Gaussian, Grade::Kurtosis(100.0)),
     ] {
         let oracle = oracle(Noise { tail, ..NOISE });
-        let ends: Vec<Finished> = (0..100u64)
-            .into_par_iter()
-            .map(|seed| certified(&oracle, rule(0.1, grade), seed))
-            .collect();
+        let ends: Vec<Finished> =
+            (0..100u64).into_par_iter().map(|seed| certified(&oracle, rule(0.1, grade), seed)).collect();
         let certified = ends.iter().filter(|end| end.stop == Stop::Certified).count();
         let wrong = ends.iter().filter(|end| gradient(&oracle, &end.point) > 0.1).count();
         assert_eq!(certified, 100, "{tail:?}");
@@ -85,7 +83,10 @@ fn certified_runs_arrive_and_are_wrong_at_most_as_often_as_stated() {
         for end in &ends {
             let progress = end.certification.as_ref().unwrap();
             assert!(progress.is_certified() && progress.last.unwrap().delta == 0.05);
-            assert!(end.ledger.certificate_samples() <= end.ledger.steps().samples, "half of all samples at most: {end:?}");
+            assert!(
+                end.ledger.certificate_samples() <= end.ledger.steps().samples,
+                "half of all samples at most: {end:?}"
+            );
         }
     }
 }
@@ -340,9 +341,8 @@ fn forecasts(setting: &Setting, grade: Grade) -> [usize; 3] {
     let ratios: Vec<(f64, bool)> = (1..=10u64)
         .into_par_iter()
         .map(|seed| {
-            let start_run = |gate: &Gate, target| {
-                Pasta::start(gate, schedule(&oracle, recipe, target).endless(), start)
-            };
+            let start_run =
+                |gate: &Gate, target| Pasta::start(gate, schedule(&oracle, recipe, target).endless(), start);
             let mut gate = Gate::over(oracle.clone(), seed);
             let pilot = Pilot::fly(&mut gate, start, rule, 100_000, start_run).unwrap();
             assert!(pilot.samples <= 100_000);

@@ -231,7 +231,13 @@ impl Sampled for Regression {
     fn identity(&self) -> String {
         "regression".into()
     }
-    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) -> Result<(), OracleError> {
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
         let a: Vec<f64> = x.iter().map(|_| xi.normal()).collect();
         let residual = a.iter().zip(x).map(|(a, x)| a * (x - 1.0)).sum::<f64>() - xi.normal();
         out.iter_mut().zip(&a).for_each(|(o, a)| *o += weight * residual * a);

@@ -179,9 +179,7 @@ impl<'a> Request<'a> {
             Draw::Batch(batch) => batch.count() > 0,
             Draw::Everything(_) => about.source != Source::Stream,
         };
-        let possible = drawn
-            && (self.points.len() == 1 || about.shared)
-            && (!self.losses || about.losses);
+        let possible = drawn && (self.points.len() == 1 || about.shared) && (!self.losses || about.losses);
         if fits && possible { Ok(()) } else { Err(self.refusal(about, answer)) }
     }
 

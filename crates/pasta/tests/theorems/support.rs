@@ -44,7 +44,12 @@ pub(crate) struct Outcome {
 }
 
 /// Gaussian BG-0 noise around an objective.
-pub(crate) fn noisy(objective: impl Objective + 'static, growth: f64, floor: f64, start: &[f64]) -> Arc<Noisy> {
+pub(crate) fn noisy(
+    objective: impl Objective + 'static,
+    growth: f64,
+    floor: f64,
+    start: &[f64],
+) -> Arc<Noisy> {
     let noise = Noise { growth, floor, tail: Tail::Gaussian };
     Arc::new(Noisy::new(Box::new(objective), noise, start.to_vec()).unwrap())
 }
