@@ -62,8 +62,9 @@ fn coordinate(name: &str) {
                     step += 1;
                     instance.gradient(black_box(&x), &mut out);
                     let batch = Batch { seed: 1, role: Role::Large, step, samples: 0..1 };
-                    let request = Request::sums(batch, &[&x]);
-                    instance.answer(&request, &mut Answer::new(&mut out)).expect("this oracle cannot fail");
+                    let answer = &mut Answer::new(&mut out);
+                    let charge = instance.answer(&Request::sums(batch, &[&x]), answer);
+                    charge.expect("this oracle cannot fail");
                     black_box(&mut out);
                 }
             };
