@@ -63,7 +63,10 @@ fn coordinate(name: &str) {
                     instance.gradient(black_box(&x), &mut out);
                     let batch = Batch { seed: 1, role: Role::Large, step, samples: 0..1 };
                     let answer = &mut Answer::new(&mut out);
-                    let charge = instance.answer(&Request::sums(batch, &[&x]), answer);
+                    let points: &[&[f64]] = &[&x];
+                    // Up to the coordinate after the frontier, as a walk asks.
+                    let request = Request { active: x.len() - 1, ..Request::sums(batch, points) };
+                    let charge = instance.answer(&request, answer);
                     charge.expect("this oracle cannot fail");
                     black_box(&mut out);
                 }
