@@ -38,9 +38,9 @@ fn smooth(target: f64) -> Schedule {
     recipe.plan().unwrap().schedule.endless()
 }
 
-/// Steps of ten samples that go on for ever, with a correction now and then.
+/// Steps of ten samples that go on for ever, so short that the first looks see a gradient above the target.
 fn estimated_by(estimator: Estimator) -> Schedule {
-    Schedule { estimator, ..Schedule::plain(Sequence::Constant(0.05), 1_000_000, 10) }
+    Schedule { estimator, ..Schedule::plain(Sequence::Constant(0.01), 1_000_000, 10) }
 }
 
 fn schedules() -> [Schedule; 3] {
