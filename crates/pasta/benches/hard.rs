@@ -13,7 +13,7 @@ use pasta_opt::bounds::{LowerMeanSquareSmooth, LowerSmooth};
 use pasta_opt::draws::Role;
 use pasta_opt::hard::HardInstance;
 use pasta_opt::objective::Objective;
-use pasta_opt::oracle::{Batch, Oracle};
+use pasta_opt::oracle::{Answer, Request};
 use pasta_opt::prelude::*;
 
 fn main() {
@@ -61,8 +61,13 @@ fn coordinate(name: &str) {
                 for _ in 0..repeats {
                     step += 1;
                     instance.gradient(black_box(&x), &mut out);
-                    let batch = Batch { seed: 1, role: Role::Large, step, n: 1 };
-                    instance.sum(&x, &batch, &mut out).expect("this oracle cannot fail");
+                    let batch = Batch { seed: 1, role: Role::Large, step, samples: 0..1 };
+                    let answer = &mut Answer::new(&mut out);
+                    let points: &[&[f64]] = &[&x];
+                    // Up to the coordinate after the frontier, as a walk asks.
+                    let request = Request { active: x.len() - 1, ..Request::sums(batch, points) };
+                    let charge = instance.answer(&request, answer);
+                    charge.expect("this oracle cannot fail");
                     black_box(&mut out);
                 }
             };
@@ -123,7 +128,10 @@ fn long_chain(name: &str) {
         // So short a step that the point stays where it is.
         let sgd = |i: usize| {
             let rule = Rule::Sgd { eta: Sequence::Constant(1e-30) };
-            Baseline::start(&instances[i], rule, u64::MAX, 1, &starts[i], 1).expect("valid settings")
+            let gate = Gate::new(instances[i].clone(), 1);
+            let settings = Settings { rule, steps: u64::MAX, batch: 1 };
+            let walk = Baseline::start(&gate, settings, &starts[i]).expect("valid settings");
+            (gate, walk)
         };
         let [mut long, mut short] = [sgd(0), sgd(1)];
         let [long, short] = fastest(100, || advance(&mut long, STEPS), || advance(&mut short, STEPS));

@@ -10,10 +10,11 @@
 mod harness;
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use harness::{advance, fastest, print_row, sink};
 use pasta_opt::draws::{Address, Role};
-use pasta_opt::oracle::Batch;
+use pasta_opt::oracle::{About, Answer, Charge, Request};
 use pasta_opt::prelude::*;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -41,7 +42,9 @@ fn exact_batch(name: &str) {
             let noise = Noise { growth: 1.0, floor: 1.0, tail };
             let quadratic = Box::new(Quadratic { spectrum: vec![1.0; d] });
             let oracle = Noisy::new(quadratic, noise, start.clone()).expect("a valid noise");
-            let [mut huge, mut small] = [1_000_000_000_000, few].map(|n| endless(&oracle, plain(n), &start));
+            let oracle = Arc::new(oracle);
+            let [mut huge, mut small] =
+                [1_000_000_000_000, few].map(|n| endless(oracle.clone(), plain(n), &start));
             let [huge, small] = fastest(200, || advance(&mut huge, steps), || advance(&mut small, steps));
             let what = format!("step, {law}, d = {d}: N = 10^12 over N = {few}");
             print_row(name, &what, huge / small, ..=1.2);
@@ -70,8 +73,7 @@ fn vector_work(name: &str) {
         ("beta = 0, PAGE's correction", 6.0, Schedule { estimator: page, ..plain(1) }),
         ("beta > 0, PAGE's correction", 7.0, Schedule { estimator: page, ..anchored }),
     ] {
-        let oracle = Free { dimension: d };
-        let mut walk = endless(&oracle, schedule, &b);
+        let mut walk = endless(Arc::new(Free(About::stream(d, "free"))), schedule, &b);
         let mut a = vec![0.0; d];
         let [step, triad] = fastest(60, || advance(&mut walk, 1), || add_scaled(&mut a, &b, 3.0, &c));
         let what = format!("bytes/s, d = 10^7, {what}: step over triad");
@@ -84,11 +86,11 @@ fn small_step(name: &str) {
     const STEPS: u64 = 20_000;
     let bowl = Box::new(SineBowl { dimension: 1 });
     let noise = Noise { growth: GROWTH, floor: FLOOR, tail: Tail::Gaussian };
-    let oracle = Noisy::new(bowl, noise, vec![START]).expect("a valid noise");
+    let oracle = Arc::new(Noisy::new(bowl, noise, vec![START]).expect("a valid noise"));
     let schedule = Schedule::plain(Sequence::Constant(ETA), STEPS, 1);
     let walked = || {
-        let walk = Pasta::start(&oracle, schedule.clone(), &[START], SEED).expect("a valid schedule");
-        walk.finish().expect("this oracle cannot fail").point[0]
+        let (mut gate, walk) = endless(oracle.clone(), schedule.clone(), &[START]);
+        walk.finish(&mut gate).expect("this oracle cannot fail").point[0]
     };
     let by_hand = || sine_bowl_by_hand(black_box(STEPS));
     assert_eq!(walked().to_bits(), by_hand().to_bits(), "both must do the same arithmetic");
@@ -124,8 +126,9 @@ fn two_threads(name: &str) {
     let oracle = Batched::new(Regression);
     let sum = |pool: &ThreadPool| {
         let mut out = vec![0.0; Regression::D];
-        let batch = Batch { seed: SEED, role: Role::Large, step: 0, n: N };
-        pool.install(|| oracle.sum(&[0.0; Regression::D], &batch, &mut out))
+        let batch = Batch { seed: SEED, role: Role::Large, step: 0, samples: 0..N };
+        let request = Request::sums(batch, &[&[0.0; Regression::D]]);
+        pool.install(|| oracle.answer(&request, &mut Answer::new(&mut out)))
             .expect("this oracle cannot fail");
         out
     };
@@ -153,38 +156,35 @@ impl Sampled for Regression {
         Self::D
     }
 
-    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) {
+    fn identity(&self) -> String {
+        "regression".into()
+    }
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
         let a: [f64; Self::D] = std::array::from_fn(|_| xi.normal());
         let error: f64 = a.iter().zip(x).map(|(a, x)| a * (x - 1.0)).sum();
         let residual = error - 0.1 * xi.normal();
         out.iter_mut().zip(&a).for_each(|(out, a)| *out += weight * residual * a);
+        Ok(())
     }
 }
 
 /// Answers nothing: a step on it is the algorithm's own vector work.
-struct Free {
-    dimension: usize,
-}
+struct Free(About);
 
 impl Oracle for Free {
-    fn dim(&self) -> usize {
-        self.dimension
+    fn about(&self) -> &About {
+        &self.0
     }
 
-    fn sum(&self, _x: &[f64], _batch: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
-        touch(out);
-        Ok(())
-    }
-
-    fn sum_difference(
-        &self,
-        _x: &[f64],
-        _y: &[f64],
-        _batch: &Batch,
-        out: &mut [f64],
-    ) -> Result<(), OracleError> {
-        touch(out);
-        Ok(())
+    fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
+        touch(answer.gradients);
+        Ok(request.usual_price(&self.0))
     }
 }
 
@@ -209,6 +209,8 @@ fn plain(n: u64) -> Schedule {
     Schedule::plain(Sequence::Constant(1e-3), u64::MAX, n)
 }
 
-fn endless<'o>(oracle: &'o dyn Oracle, schedule: Schedule, start: &[f64]) -> Pasta<'o> {
-    Pasta::start(oracle, schedule, start, SEED).expect("a valid schedule")
+fn endless(oracle: Arc<dyn Oracle>, schedule: Schedule, start: &[f64]) -> (Gate, Pasta) {
+    let gate = Gate::over(oracle, SEED);
+    let walk = Pasta::start(&gate, schedule, start).expect("a valid schedule");
+    (gate, walk)
 }

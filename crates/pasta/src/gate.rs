@@ -375,13 +375,30 @@ fn put(oracle: &dyn Oracle, request: &Request<'_>, answer: &mut Answer<'_>) -> R
     request.check(about, answer)?;
     request.interrupted()?;
     answer.support = about.dim;
+    match oracle.answer(request, answer) {
+        Ok(charge) => Ok(charge),
+        Err(error) => put_again(oracle, request, answer, error),
+    }
+}
+
+#[cold]
+fn put_again(
+    oracle: &dyn Oracle,
+    request: &Request<'_>,
+    answer: &mut Answer<'_>,
+    mut error: OracleError,
+) -> Result<Charge, Halt> {
     for _ in 0..RETRIES {
+        if error.kind() != ErrorKind::Retry {
+            break;
+        }
+        request.interrupted()?;
         match oracle.answer(request, answer) {
-            Err(error) if error.kind() == ErrorKind::Retry => request.interrupted()?,
-            other => return Ok(other?),
+            Ok(charge) => return Ok(charge),
+            Err(again) => error = again,
         }
     }
-    Ok(oracle.answer(request, answer)?)
+    Err(error.into())
 }
 
 /// The price, if it can be paid.

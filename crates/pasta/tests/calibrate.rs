@@ -3,29 +3,42 @@
 //! Seeds are fixed, so that nothing here is left to chance; the levels say how surprising a failure would be on others.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pasta_opt::calibrate::{
-    Calibration, CalibrationError, Diagnosis, Estimate, Found, MeanSquare, RayEnd, Settings,
+    Calibration, CalibrationError, Diagnosis, Estimate, Found, MeanSquare, RayEnd, USUAL_BUDGET,
 };
-use pasta_opt::oracle::Batch;
+use pasta_opt::draws::Role;
+use pasta_opt::oracle::{About, Answer, Draw, Form, Request};
 use pasta_opt::prelude::*;
+
+use common::{Made, batch_of, counted, sum_at};
+
+mod common;
 
 const SEEDS: u64 = 60;
 
-fn measure(oracle: &dyn Oracle, start: &[f64], seed: u64) -> Calibration {
-    let settings = Settings { seed, ..Settings::default() };
-    Calibration::measure(oracle, start, &settings, &mut |_| ControlFlow::Continue(())).unwrap()
+fn measured(
+    oracle: &Arc<dyn Oracle>,
+    start: &[f64],
+    seed: u64,
+    budget: u64,
+) -> Result<Calibration, CalibrationError> {
+    Calibration::measure(&mut Gate::over(oracle.clone(), seed), start, budget, &mut |_| {})
 }
 
-fn refused(oracle: &dyn Oracle, start: &[f64], budget: u64) -> String {
-    let settings = Settings { seed: 1, budget };
-    let answer = Calibration::measure(oracle, start, &settings, &mut |_| ControlFlow::Continue(()));
-    answer.unwrap_err().to_string()
+fn measure(oracle: impl Oracle + 'static, start: &[f64], seed: u64) -> Calibration {
+    measured(&(Arc::new(oracle) as Arc<dyn Oracle>), start, seed, USUAL_BUDGET).unwrap()
 }
 
-fn over_seeds(oracle: &dyn Oracle, start: &[f64]) -> Vec<Calibration> {
-    (0..SEEDS).map(|seed| measure(oracle, start, seed)).collect()
+fn refused(oracle: impl Oracle + 'static, start: &[f64], budget: u64) -> String {
+    measured(&(Arc::new(oracle) as Arc<dyn Oracle>), start, 1, budget).unwrap_err().to_string()
+}
+
+fn over_seeds(oracle: impl Oracle + 'static, start: &[f64]) -> Vec<Calibration> {
+    let oracle: Arc<dyn Oracle> = Arc::new(oracle);
+    (0..SEEDS).map(|seed| measure(oracle.clone(), start, seed)).collect()
 }
 
 /// At least this share of all that were looked at.
@@ -49,9 +62,8 @@ const START: [f64; 3] = [1.0; 3];
 
 fn noisy_quadratic(growth: f64, floor: f64, tail: Tail, exponent: f64) -> Noisy {
     let objective = Box::new(Quadratic { spectrum: SPECTRUM.to_vec() });
-    let mut oracle = Noisy::new(objective, Noise { growth, floor, tail }, START.to_vec()).unwrap();
-    oracle.exponent = exponent;
-    oracle
+    let noisy = Noisy::new(objective, Noise { growth, floor, tail }, START.to_vec()).unwrap();
+    noisy.with_exponent(exponent).unwrap()
 }
 
 /// E (<a, x - truth> - noise)^2/2, a ~ N(0, I): L = 1, Lbar^2 = E|a <a, v>|^2 = d + 2, and with e = x - truth the
@@ -65,11 +77,21 @@ impl Sampled for LeastSquares {
     fn dim(&self) -> usize {
         self.dimension
     }
-    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) {
+    fn identity(&self) -> String {
+        "leastsquares".into()
+    }
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
         let a: Vec<f64> = x.iter().map(|_| xi.normal()).collect();
         let error: f64 = a.iter().zip(x).map(|(a, x)| a * (x - 1.0)).sum();
         let residual = error - self.noise * xi.normal();
         out.iter_mut().zip(&a).for_each(|(o, a)| *o += weight * residual * a);
+        Ok(())
     }
 }
 
@@ -80,12 +102,22 @@ impl Sampled for Logistic {
     fn dim(&self) -> usize {
         4
     }
-    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) {
+    fn identity(&self) -> String {
+        "logistic".into()
+    }
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
         let a: Vec<f64> = x.iter().map(|_| xi.normal()).collect();
         let label = if xi.bernoulli(1.0 / (1.0 + (-a[0]).exp())) { 1.0 } else { -1.0 };
         let score: f64 = a.iter().zip(x).map(|(a, x)| a * x).sum();
         let residual = -label / (1.0 + (label * score).exp());
         out.iter_mut().zip(&a).for_each(|(o, a)| *o += weight * residual * a);
+        Ok(())
     }
 }
 
@@ -99,7 +131,16 @@ impl Sampled for Factorisation {
     fn dim(&self) -> usize {
         2 * self.half
     }
-    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) {
+    fn identity(&self) -> String {
+        "factorisation".into()
+    }
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
         let a: Vec<f64> = x.iter().map(|_| xi.normal()).collect();
         let dot = |a: &[f64], x: &[f64]| -> f64 { a.iter().zip(x).map(|(a, x)| a * x).sum() };
         let ((a, b), (u, v)) = (a.split_at(self.half), x.split_at(self.half));
@@ -108,6 +149,7 @@ impl Sampled for Factorisation {
         let (out_u, out_v) = out.split_at_mut(self.half);
         out_u.iter_mut().zip(a).for_each(|(o, a)| *o += weight * residual * right * a);
         out_v.iter_mut().zip(b).for_each(|(o, b)| *o += weight * residual * left * b);
+        Ok(())
     }
 }
 
@@ -118,15 +160,25 @@ impl Sampled for Newsvendor {
     fn dim(&self) -> usize {
         1
     }
-    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) {
+    fn identity(&self) -> String {
+        "newsvendor".into()
+    }
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
         let demand = -xi.open_uniform().ln();
         out[0] += weight * if demand > x[0] { -2.0 } else { 1.0 };
+        Ok(())
     }
 }
 
 #[test]
 fn quadratic_growth_is_found_with_its_constants() {
-    let found = over_seeds(&noisy_quadratic(0.5, 1.0, Tail::Gaussian, 2.0), &START);
+    let found = over_seeds(noisy_quadratic(0.5, 1.0, Tail::Gaussian, 2.0), &START);
     diagnosed(&found, Diagnosis::Plausible);
     for found in &found {
         assert!(within(found.smoothness, 0.02, 4.0), "{:?}", found.smoothness);
@@ -146,12 +198,12 @@ fn quadratic_growth_is_found_with_its_constants() {
 
 #[test]
 fn the_sixth_power_is_called_worse_than_quadratic_and_a_constant_bounded() {
-    let sixth = over_seeds(&noisy_quadratic(0.5, 1.0, Tail::Gaussian, 6.0), &START);
+    let sixth = over_seeds(noisy_quadratic(0.5, 1.0, Tail::Gaussian, 6.0), &START);
     diagnosed(&sixth, Diagnosis::WorseThanQuadratic);
     assert!(sixth.iter().all(Calibration::breaks_bg0));
     assert!(sixth.iter().flat_map(|found| &found.rays).all(|ray| within(ray.exponent.unwrap(), 0.02, 6.0)));
 
-    let constant = over_seeds(&noisy_quadratic(0.5, 1.0, Tail::Gaussian, 0.0), &START);
+    let constant = over_seeds(noisy_quadratic(0.5, 1.0, Tail::Gaussian, 0.0), &START);
     diagnosed(&constant, Diagnosis::Bounded);
     for found in &constant {
         assert_eq!((found.growth, found.growth_found), (Some(Estimate::ZERO), Found::Nowhere));
@@ -162,9 +214,9 @@ fn the_sixth_power_is_called_worse_than_quadratic_and_a_constant_bounded() {
 #[test]
 fn heavy_tails_widen_intervals_and_do_not_touch_the_exponent() {
     let width = |found: &Calibration| found.variance_at_start.high / found.variance_at_start.low;
-    let light = measure(&noisy_quadratic(0.5, 1.0, Tail::Gaussian, 2.0), &START, 1);
+    let light = measure(noisy_quadratic(0.5, 1.0, Tail::Gaussian, 2.0), &START, 1);
     for tail in [Tail::StudentT { dof: 3.0 }, Tail::Lognormal { sigma: 1.5 }] {
-        let found = over_seeds(&noisy_quadratic(0.5, 1.0, tail, 2.0), &START);
+        let found = over_seeds(noisy_quadratic(0.5, 1.0, tail, 2.0), &START);
         diagnosed(&found, Diagnosis::Plausible);
         assert!(found.iter().all(|found| width(found) > width(&light)));
         // The noise is the same at both points of a pair, so that it does not reach L.
@@ -172,14 +224,14 @@ fn heavy_tails_widen_intervals_and_do_not_touch_the_exponent() {
         // Without a fourth moment there is no 95 %; two in three it must be.
         mostly(&found, 0.67, |found| found.variance_at_start.covers(1.0));
         mostly(&found, 0.9, |found| within(found.floor, 0.25, 1.0));
-        let found = over_seeds(&noisy_quadratic(0.5, 1.0, tail, 6.0), &START);
+        let found = over_seeds(noisy_quadratic(0.5, 1.0, tail, 6.0), &START);
         diagnosed(&found, Diagnosis::WorseThanQuadratic);
     }
 }
 
 #[test]
 fn a_start_without_noise_shows_the_growth_at_once() {
-    let found = over_seeds(&noisy_quadratic(5.0, 0.0, Tail::Gaussian, 2.0), &START);
+    let found = over_seeds(noisy_quadratic(5.0, 0.0, Tail::Gaussian, 2.0), &START);
     diagnosed(&found, Diagnosis::Plausible);
     for found in &found {
         assert_eq!(found.floor, Estimate::ZERO);
@@ -192,7 +244,7 @@ fn a_start_without_noise_shows_the_growth_at_once() {
 
 #[test]
 fn no_noise_and_no_slope_are_measured_without_a_fuss() {
-    let silent = measure(&noisy_quadratic(0.0, 0.0, Tail::Gaussian, 2.0), &START, 1);
+    let silent = measure(noisy_quadratic(0.0, 0.0, Tail::Gaussian, 2.0), &START, 1);
     assert_eq!((silent.floor, silent.growth), (Estimate::ZERO, Some(Estimate::ZERO)));
     assert!(silent.rays.iter().all(|ray| ray.diagnosis == Diagnosis::Bounded && ray.exponent.is_none()));
     assert!(within(silent.smoothness, 1e-3, 4.0));
@@ -201,17 +253,17 @@ fn no_noise_and_no_slope_are_measured_without_a_fuss() {
         let noise = Noise { growth, floor, tail: Tail::Gaussian };
         Noisy::new(Box::new(Flat { dimension: 3 }), noise, vec![0.0; 3]).unwrap()
     };
-    let nothing = measure(&flat(0.0, 0.0), &[0.0; 3], 1);
+    let nothing = measure(flat(0.0, 0.0), &[0.0; 3], 1);
     assert_eq!((nothing.smoothness, nothing.gradient), (Estimate::ZERO, 0.0));
     assert_eq!(nothing.mean_square, MeanSquare::Unknown("the differences are zero"));
-    let found = over_seeds(&flat(0.5, 1.0), &[0.0; 3]);
+    let found = over_seeds(flat(0.5, 1.0), &[0.0; 3]);
     diagnosed(&found, Diagnosis::Plausible);
     assert!(found.iter().all(|found| within(found.growth.unwrap(), 0.1, 0.5)));
 
     // At the minimiser the gradient is hidden by the noise, and the curvature is not.
     let noise = Noise { growth: 0.5, floor: 1.0, tail: Tail::Gaussian };
     let objective = Box::new(Quadratic { spectrum: SPECTRUM.to_vec() });
-    let found = over_seeds(&Noisy::new(objective, noise, vec![0.0; 3]).unwrap(), &[0.0; 3]);
+    let found = over_seeds(Noisy::new(objective, noise, vec![0.0; 3]).unwrap(), &[0.0; 3]);
     diagnosed(&found, Diagnosis::Plausible);
     assert!(found.iter().all(|found| within(found.smoothness, 0.02, 4.0)));
 }
@@ -221,7 +273,7 @@ fn least_squares_on_a_stream_is_known_to_a_tenth() {
     for dimension in [1, 5, 40] {
         let d = dimension as f64;
         let oracle = Batched::new(LeastSquares { dimension, noise: 0.5 });
-        let found = over_seeds(&oracle, &vec![0.0; dimension]);
+        let found = over_seeds(oracle, &vec![0.0; dimension]);
         diagnosed(&found, Diagnosis::Plausible);
         let floor = ((d + 1.0) * d + 0.25 * d).sqrt();
         for found in &found {
@@ -240,7 +292,7 @@ fn least_squares_on_a_stream_is_known_to_a_tenth() {
 
 #[test]
 fn logistic_noise_is_bounded() {
-    let found = over_seeds(&Batched::new(Logistic), &[0.0; 4]);
+    let found = over_seeds(Batched::new(Logistic), &[0.0; 4]);
     diagnosed(&found, Diagnosis::Bounded);
     assert!(found.iter().all(|found| within(found.smoothness, 0.1, 0.25)));
     assert!(found.iter().all(|found| found.growth == Some(Estimate::ZERO)));
@@ -248,7 +300,7 @@ fn logistic_noise_is_bounded() {
 
 #[test]
 fn factorisation_breaks_bg_0_in_every_direction() {
-    let found = over_seeds(&Batched::new(Factorisation { half: 3 }), &[1.0; 6]);
+    let found = over_seeds(Batched::new(Factorisation { half: 3 }), &[1.0; 6]);
     diagnosed(&found, Diagnosis::WorseThanQuadratic);
     let rays: Vec<_> = found.iter().flat_map(|found| &found.rays).collect();
     let mean = rays.iter().map(|ray| ray.exponent.unwrap().value).sum::<f64>() / rays.len() as f64;
@@ -259,7 +311,7 @@ fn factorisation_breaks_bg_0_in_every_direction() {
 fn opposite_curvatures_of_one_size_do_not_hide_each_other() {
     // Power iteration swings between two directions here, in each of which the curvature is 0.
     for seed in 0..10 {
-        let found = measure(&Batched::new(Saddle), &[0.0, 0.0], seed);
+        let found = measure(Batched::new(Saddle), &[0.0, 0.0], seed);
         assert!(within(found.smoothness, 0.05, 1.0), "{:?}", found.smoothness);
         assert!((found.least_curvature.value + 1.0).abs() < 0.1, "{:?}", found.least_curvature);
     }
@@ -272,15 +324,25 @@ impl Sampled for Saddle {
     fn dim(&self) -> usize {
         2
     }
-    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) {
+    fn identity(&self) -> String {
+        "saddle".into()
+    }
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
         out[0] += weight * (x[1] + 0.1 * xi.normal());
         out[1] += weight * (x[0] + 0.1 * xi.normal());
+        Ok(())
     }
 }
 
 #[test]
 fn gradients_that_jump_have_no_mean_square_constant() {
-    let found = over_seeds(&Batched::new(Newsvendor), &[0.3]);
+    let found = over_seeds(Batched::new(Newsvendor), &[0.3]);
     diagnosed(&found, Diagnosis::Bounded);
     for found in &found {
         assert!(found.mean_square.jumps(), "{:?}", found.mean_square);
@@ -294,7 +356,7 @@ fn gradients_that_jump_have_no_mean_square_constant() {
 fn one_dimension_has_two_rays() {
     let noise = Noise { growth: 9.0, floor: 1.0, tail: Tail::Gaussian };
     let oracle = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2]).unwrap();
-    let found = measure(&oracle, &[1.2], 1);
+    let found = measure(oracle, &[1.2], 1);
     assert_eq!(found.rays.len(), 2);
     assert_eq!(found.rays[0].points.len(), found.rays[1].points.len());
     assert!(within(found.growth.unwrap(), 0.1, 9.0));
@@ -311,8 +373,7 @@ fn ten_thousand_coordinates_are_no_burden() {
     let start = vec![0.01; d as usize];
     let noise = Noise { growth: 0.5, floor: 1.0, tail: Tail::TwoPoint { probability: 0.5 } };
     let oracle = Noisy::new(Box::new(Quadratic { spectrum }), noise, start.clone()).unwrap();
-    let settings = Settings { seed: 1, budget: 5_000 };
-    let found = Calibration::measure(&oracle, &start, &settings, &mut |_| ControlFlow::Continue(())).unwrap();
+    let found = measured(&(Arc::new(oracle) as Arc<dyn Oracle>), &start, 1, 5_000).unwrap();
     assert!(within(found.smoothness, 0.02, 4.0), "{:?}", found.smoothness);
     assert!(within(found.growth.unwrap(), 0.1, 0.5));
     assert!(found.rays.iter().all(|ray| ray.diagnosis == Diagnosis::Plausible));
@@ -324,73 +385,49 @@ fn far_from_the_origin_rounding_does_not_spoil_the_differences() {
         let start = [far, far, far];
         let noise = Noise { growth: 0.5, floor: 1.0, tail: Tail::Gaussian };
         let objective = Box::new(Quadratic { spectrum: SPECTRUM.to_vec() });
-        let found = measure(&Noisy::new(objective, noise, start.to_vec()).unwrap(), &start, 1);
+        let found = measure(Noisy::new(objective, noise, start.to_vec()).unwrap(), &start, 1);
         assert!(within(found.smoothness, 0.02, 4.0), "{:?}", found.smoothness);
     }
 }
 
 #[test]
 fn the_answer_does_not_depend_on_the_number_of_threads() {
-    let oracle = Batched::new(LeastSquares { dimension: 7, noise: 0.5 });
+    let oracle = Arc::new(Batched::new(LeastSquares { dimension: 7, noise: 0.5 }));
     let on = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| measure(&oracle, &[0.0; 7], 3))
+        pool.install(|| measure(oracle.clone(), &[0.0; 7], 3))
     };
     let (one, three) = (on(1), on(3));
     // Debug prints doubles so that they read back as the same bits.
     assert_eq!(format!("{one:?}"), format!("{three:?}"));
-    assert_ne!(one, measure(&oracle, &[0.0; 7], 4));
-}
-
-/// Counts what it is asked.
-struct Counting<O>(O, std::sync::atomic::AtomicU64);
-
-impl<O: Oracle> Oracle for Counting<O> {
-    fn dim(&self) -> usize {
-        self.0.dim()
-    }
-    fn sum(&self, x: &[f64], batch: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
-        self.1.fetch_add(batch.n, std::sync::atomic::Ordering::Relaxed);
-        self.0.sum(x, batch, out)
-    }
-    fn sum_difference(
-        &self,
-        x: &[f64],
-        y: &[f64],
-        batch: &Batch,
-        out: &mut [f64],
-    ) -> Result<(), OracleError> {
-        self.1.fetch_add(2 * batch.n, std::sync::atomic::Ordering::Relaxed);
-        self.0.sum_difference(x, y, batch, out)
-    }
+    assert_ne!(one, measure(oracle, &[0.0; 7], 4));
 }
 
 #[test]
 fn the_ledger_is_exact_and_the_budget_is_kept() {
     for budget in [5_000, 5_001, 12_345, 25_000, 60_000] {
         for exponent in [0.0, 6.0] {
-            let oracle = Counting(noisy_quadratic(0.5, 1.0, Tail::Gaussian, exponent), 0.into());
+            let (counts, oracle) = counted(noisy_quadratic(0.5, 1.0, Tail::Gaussian, exponent));
             let mut told = 0;
-            let settings = Settings { seed: 1, budget };
-            let found = Calibration::measure(&oracle, &START, &settings, &mut |samples| {
+            let mut gate = Gate::over(oracle, 1);
+            let found = Calibration::measure(&mut gate, &START, budget, &mut |samples| {
                 assert!(told <= samples);
                 told = samples;
-                ControlFlow::Continue(())
             });
-            let ledger = found.unwrap().ledger;
-            assert!(ledger.samples <= u128::from(budget), "{budget}: {}", ledger.samples);
-            assert_eq!(ledger.samples, u128::from(told));
-            assert_eq!(ledger.evaluations, u128::from(oracle.1.into_inner()));
+            let cost = found.unwrap().cost;
+            assert!(cost.samples <= u128::from(budget), "{budget}: {}", cost.samples);
+            assert_eq!(cost.samples, told);
+            assert_eq!(cost.evaluations, counts.seen().1);
+            assert_eq!(cost, gate.ledger().of(Role::Calibration));
         }
     }
 }
 
 #[test]
 fn a_larger_budget_sharpens_the_figures() {
-    let oracle = Batched::new(LeastSquares { dimension: 5, noise: 0.5 });
-    let settings = Settings { seed: 1, budget: 400_000 };
-    let sharp = Calibration::measure(&oracle, &[0.0; 5], &settings, &mut |_| ControlFlow::Continue(()));
-    let (sharp, usual) = (sharp.unwrap().smoothness, measure(&oracle, &[0.0; 5], 1).smoothness);
+    let oracle: Arc<dyn Oracle> = Arc::new(Batched::new(LeastSquares { dimension: 5, noise: 0.5 }));
+    let sharp = measured(&oracle, &[0.0; 5], 1, 400_000);
+    let (sharp, usual) = (sharp.unwrap().smoothness, measure(oracle, &[0.0; 5], 1).smoothness);
     // Sixteen times the samples, a quarter of the width; half is beyond doubt.
     assert!(sharp.high - sharp.low < 0.5 * (usual.high - usual.low), "{sharp:?} {usual:?}");
 }
@@ -402,84 +439,88 @@ impl Sampled for Fence {
     fn dim(&self) -> usize {
         2
     }
-    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) {
+    fn identity(&self) -> String {
+        "fence".into()
+    }
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
         let outside = x.iter().any(|x| x.abs() > self.0);
         let g = if outside { f64::NAN } else { 1.0 };
         out.iter_mut().zip(x).for_each(|(o, x)| *o += weight * g * (x + xi.normal()));
+        Ok(())
     }
 }
 
 #[test]
 fn what_is_not_finite_ends_a_ray_and_at_the_start_all() {
-    let found = measure(&Batched::new(Fence(10.0)), &[1.0, 1.0], 1);
+    let found = measure(Batched::new(Fence(10.0)), &[1.0, 1.0], 1);
     assert!(found.rays.iter().all(|ray| ray.end == RayEnd::NotFinite && ray.points.len() >= 2));
     assert!(found.rays.iter().flat_map(|ray| &ray.points).all(|point| point.variance.value.is_finite()));
-    assert!(refused(&Batched::new(Fence(0.5)), &[1.0, 1.0], 25_000).contains("not finite"));
+    assert!(refused(Batched::new(Fence(0.5)), &[1.0, 1.0], 25_000).contains("not finite"));
 }
 
 #[test]
 fn bad_requests_are_refused_with_their_numbers() {
-    let oracle = noisy_quadratic(0.5, 1.0, Tail::Gaussian, 2.0);
-    let budget = refused(&oracle, &START, 4_999);
+    let oracle = Arc::new(noisy_quadratic(0.5, 1.0, Tail::Gaussian, 2.0));
+    let budget = refused(oracle.clone(), &START, 4_999);
     assert!(budget.contains("4999") && budget.contains("5000"), "{budget}");
-    let dimension = refused(&oracle, &[1.0], 25_000);
+    let dimension = refused(oracle.clone(), &[1.0], 25_000);
     assert!(dimension.contains("1 coordinates") && dimension.contains("has 3"), "{dimension}");
-    assert!(refused(&oracle, &[1.0, f64::NAN, 1.0], 25_000).contains("coordinate 1 is NaN"));
+    assert!(refused(oracle, &[1.0, f64::NAN, 1.0], 25_000).contains("coordinate 1 is NaN"));
     assert!(
-        refused(&Batched::new(LeastSquares { dimension: 0, noise: 1.0 }), &[], 25_000).contains("no coord")
+        refused(Batched::new(LeastSquares { dimension: 0, noise: 1.0 }), &[], 25_000).contains("no coord")
     );
 }
 
 #[test]
 fn whoever_watches_can_stop_it() {
     let oracle = noisy_quadratic(0.5, 1.0, Tail::Gaussian, 2.0);
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut gate = Gate::new(oracle, 1).with_stop(stop.clone());
     let mut looks = 0;
-    let stopped = Calibration::measure(&oracle, &START, &Settings::default(), &mut |_| {
+    let stopped = Calibration::measure(&mut gate, &START, USUAL_BUDGET, &mut |_| {
         looks += 1;
-        if looks == 5 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        stop.store(looks == 5, Ordering::Relaxed);
     });
-    assert!(matches!(stopped, Err(CalibrationError::Interrupted)));
+    assert!(matches!(stopped, Err(CalibrationError::Halt(Halt::Interrupted))));
     assert_eq!(looks, 5);
 }
 
 /// Fails when it is asked far out.
-struct Failing;
-
-impl Oracle for Failing {
-    fn dim(&self) -> usize {
-        1
-    }
-    fn sum(&self, x: &[f64], _: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
-        out[0] = x[0];
-        if x[0] > 50.0 { Err(OracleError::new("the simulator has crashed")) } else { Ok(()) }
-    }
-    fn sum_difference(
-        &self,
-        x: &[f64],
-        y: &[f64],
-        batch: &Batch,
-        out: &mut [f64],
-    ) -> Result<(), OracleError> {
-        out[0] = (x[0] - y[0]) * batch.n as f64;
+fn failing() -> impl Oracle {
+    let answer = |request: &Request<'_>, answer: &mut Answer<'_>| {
+        let Draw::Batch(batch) = &request.draw else { unreachable!("a stream") };
+        let x = request.points[0][0];
+        answer.gradients[0] = match request.form {
+            Form::Sums if x > 50.0 => return Err(OracleError::new("the simulator has crashed")),
+            Form::Sums => x,
+            Form::Differences => (x - request.base()[0]) * batch.count() as f64,
+        };
         Ok(())
-    }
+    };
+    Made { about: About::stream(1, "failing"), answer }
 }
 
 #[test]
 fn an_oracle_that_fails_is_heard() {
-    assert!(refused(&Failing, &[1.0], 25_000).contains("the simulator has crashed"));
+    assert!(refused(failing(), &[1.0], 25_000).contains("the simulator has crashed"));
 }
 
 #[test]
 fn the_power_of_the_noise_is_part_of_what_an_oracle_is() {
     let [two, six] = [2.0, 6.0].map(|exponent| noisy_quadratic(0.5, 1.0, Tail::Gaussian, exponent));
-    assert!(!two.identity().contains("exponent"), "{}", two.identity());
-    assert!(six.identity().contains("exponent 6"), "{}", six.identity());
+    assert!(!two.about().identity.contains("exponent"), "{}", two.about().identity);
+    assert!(six.about().identity.contains("exponent 6"), "{}", six.about().identity);
     // At distance 2 the standard deviation is sqrt(0.25 * 2^6 + 1) = sqrt 17, for the same draw u at both powers.
     let at = |oracle: &Noisy| {
         let (x, mut g) = ([3.0, 1.0, 1.0], [0.0; 3]);
-        let batch = Batch { seed: 1, role: pasta_opt::draws::Role::Large, step: 0, n: 1 };
-        oracle.sum(&x, &batch, &mut g).unwrap();
+        let batch = batch_of(1, Role::Large, 0, 1);
+        sum_at(&oracle, &x, &batch, &mut g);
         g[0] - 12.0
     };
     assert!((at(&six) / at(&two) - (17f64 / 2.0).sqrt()).abs() < 1e-12);

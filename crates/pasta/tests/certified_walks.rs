@@ -1,6 +1,9 @@
 //! Runs that end with a certificate: what they promise, what they spend, and how they are resumed.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::sync::Arc;
+
+use pasta_opt::checkpoint::CheckpointError;
 use pasta_opt::forecast::Pilot;
 use pasta_opt::prelude::*;
 use pasta_opt::recipe::{self, Constant, Constants};
@@ -10,21 +13,34 @@ use rayon::prelude::*;
 const NOISE: Noise = Noise { growth: 1.0, floor: 1.0, tail: Tail::Gaussian };
 const GROWTH: Grade = Grade::Growth { growth: 1.0, floor: 1.0, distance: 0.0 };
 
-fn oracle(noise: Noise) -> Noisy {
-    Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2]).unwrap()
+fn oracle(noise: Noise) -> Arc<Noisy> {
+    Arc::new(Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2]).unwrap())
 }
 
 fn rule(target: f64, grade: Grade) -> StopRule {
-    StopRule { target, delta: 0.05, grade, share: 0.5, budget: None }
+    StopRule { target, delta: 0.05, grade, share: 0.5 }
 }
 
 /// Theorem 3 with the constants of the problem.
-fn smooth(oracle: &Noisy, target: f64, seed: u64) -> Pasta<'_> {
-    run(oracle, "smooth", target, seed)
+fn smooth(oracle: &Noisy, gate: &Gate, target: f64) -> Pasta {
+    run(oracle, gate, "smooth", target)
 }
 
-fn run<'o>(oracle: &'o Noisy, name: &str, target: f64, seed: u64) -> Pasta<'o> {
-    Pasta::start(oracle, schedule(oracle, name, target), oracle.start(), seed).unwrap()
+fn run(oracle: &Noisy, gate: &Gate, name: &str, target: f64) -> Pasta {
+    Pasta::start(gate, schedule(oracle, name, target), oracle.start()).unwrap()
+}
+
+/// A certified run of Theorem 3 for the rule's own target.
+fn certified(oracle: &Arc<Noisy>, rule: StopRule, seed: u64) -> Finished {
+    let mut gate = Gate::over(oracle.clone(), seed);
+    smooth(oracle, &gate, rule.target).certified(&gate, rule).unwrap().finish(&mut gate).unwrap()
+}
+
+/// A certified run of SGD.
+fn certified_sgd(gate: &mut Gate, eta: f64, steps: u64, rule: StopRule) -> Finished {
+    let sgd = Rule::Sgd { eta: Sequence::Constant(eta) };
+    let walk = Baseline::start(gate, Settings { rule: sgd, steps, batch: 1 }, &[1.2]).unwrap();
+    walk.certified(gate, rule).unwrap().finish(gate).unwrap()
 }
 
 fn schedule(oracle: &Noisy, name: &str, target: f64) -> Schedule {
@@ -41,8 +57,11 @@ fn gradient(oracle: &Noisy, x: &[f64]) -> f64 {
     Measure::GradientSquared.at(oracle.objective(), x).unwrap().sqrt()
 }
 
-fn samples(end: &Finished) -> u128 {
-    end.ledger.samples + end.certification.as_ref().unwrap().samples
+fn saved(gate: &Gate, walk: &impl Walk) -> Checkpoint {
+    let mut saver = Saver::default();
+    gate.save(&mut saver);
+    walk.save(&mut saver);
+    Checkpoint::from_bytes(&saver.to_bytes()).unwrap()
 }
 
 #[test]
@@ -54,16 +73,8 @@ fn certified_runs_arrive_and_are_wrong_at_most_as_often_as_stated() {
         (Tail::Gaussian, Grade::Kurtosis(100.0)),
     ] {
         let oracle = oracle(Noise { tail, ..NOISE });
-        let ends: Vec<Finished> = (0..100u64)
-            .into_par_iter()
-            .map(|seed| {
-                smooth(&oracle, 0.1, seed)
-                    .certified(&oracle, rule(0.1, grade), seed, None)
-                    .unwrap()
-                    .finish()
-                    .unwrap()
-            })
-            .collect();
+        let ends: Vec<Finished> =
+            (0..100u64).into_par_iter().map(|seed| certified(&oracle, rule(0.1, grade), seed)).collect();
         let certified = ends.iter().filter(|end| end.stop == Stop::Certified).count();
         let wrong = ends.iter().filter(|end| gradient(&oracle, &end.point) > 0.1).count();
         assert_eq!(certified, 100, "{tail:?}");
@@ -72,7 +83,10 @@ fn certified_runs_arrive_and_are_wrong_at_most_as_often_as_stated() {
         for end in &ends {
             let progress = end.certification.as_ref().unwrap();
             assert!(progress.is_certified() && progress.last.unwrap().delta == 0.05);
-            assert!(progress.samples <= end.ledger.samples, "half of all samples at most: {end:?}");
+            assert!(
+                end.ledger.certificate_samples() <= end.ledger.steps().samples,
+                "half of all samples at most: {end:?}"
+            );
         }
     }
 }
@@ -82,11 +96,13 @@ fn the_share_of_the_certificates_is_kept_and_so_is_the_budget() {
     let oracle = oracle(NOISE);
     for share in [0.1, 0.3, 0.5, 0.9] {
         for budget in (0..40).map(|i| 61 * i * i).chain([300_000]) {
-            let rule = StopRule { share, budget: Some(budget), ..rule(0.05, GROWTH) };
-            let end = smooth(&oracle, 0.05, 7).certified(&oracle, rule, 7, None).unwrap().finish().unwrap();
-            let spent = end.certification.as_ref().unwrap().samples;
-            assert!(samples(&end) <= budget, "{share} {budget}: {end:?}");
-            assert!(spent as f64 <= share * samples(&end) as f64 + 1.0, "{share} {budget}: {end:?}");
+            let rule = StopRule { share, ..rule(0.05, GROWTH) };
+            let mut gate = Gate::over(oracle.clone(), 7).with_budget(budget);
+            let walk = smooth(&oracle, &gate, 0.05).certified(&gate, rule).unwrap();
+            let end = walk.finish(&mut gate).unwrap();
+            let (spent, all) = (end.ledger.certificate_samples(), end.ledger.samples());
+            assert!(all <= budget, "{share} {budget}: {end:?}");
+            assert!(spent as f64 <= share * all as f64 + 1.0, "{share} {budget}: {end:?}");
             assert!(matches!(end.stop, Stop::OutOfBudget | Stop::Certified), "{end:?}");
         }
     }
@@ -99,10 +115,9 @@ fn what_a_run_says_at_the_end_of_a_budget_is_said_of_the_point_that_it_hands_out
     let mut bounds = 0;
     let mut wrong = 0;
     for seed in 0..200 {
-        let sgd = Rule::Sgd { eta: Sequence::Constant(0.3) };
-        let walk = Baseline::start(&oracle, sgd, 1_000_000, 1, &[1.2], seed).unwrap();
-        let rule = StopRule { share: 0.9, budget: Some(3000 + 10 * u128::from(seed)), ..rule(0.15, GROWTH) };
-        let end = walk.certified(&oracle, rule, seed, None).unwrap().finish().unwrap();
+        let rule = StopRule { share: 0.9, ..rule(0.15, GROWTH) };
+        let mut gate = Gate::over(oracle.clone(), seed).with_budget(3000 + 10 * u128::from(seed));
+        let end = certified_sgd(&mut gate, 0.3, 1_000_000, rule);
         let last = end.certification.as_ref().unwrap().last;
         if let Some(bound) = last.and_then(|certificate| certificate.bound) {
             bounds += 1;
@@ -118,29 +133,23 @@ fn a_small_share_delays_the_certificate_and_does_not_prevent_it() {
     let oracle = oracle(NOISE);
     for share in [0.002, 0.01, 0.05] {
         let rule = StopRule { share, ..rule(0.1, GROWTH) };
-        let sgd = Rule::Sgd { eta: Sequence::Constant(0.01) };
-        let walk = Baseline::start(&oracle, sgd, 10_000_000, 1, &[1.2], 1).unwrap();
-        let end = walk.certified(&oracle, rule, 1, None).unwrap().finish().unwrap();
+        let end = certified_sgd(&mut Gate::over(oracle.clone(), 1), 0.01, 10_000_000, rule);
         assert_eq!(end.stop, Stop::Certified, "{share}: {end:?}");
-        let spent = end.certification.as_ref().unwrap().samples;
-        assert!(spent as f64 <= share * samples(&end) as f64 + 1.0, "{share}");
+        let spent = end.ledger.certificate_samples();
+        assert!(spent as f64 <= share * end.ledger.samples() as f64 + 1.0, "{share}");
     }
 }
 
 #[test]
 fn an_oracle_that_knows_its_gradient_needs_no_samples_for_a_certificate() {
     let oracle = oracle(NOISE);
-    let end = smooth(&oracle, 0.01, 1)
-        .certified(&oracle, rule(0.01, Grade::Exact), 1, None)
-        .unwrap()
-        .finish()
-        .unwrap();
+    let end = certified(&oracle, rule(0.01, Grade::Exact), 1);
     assert_eq!(end.stop, Stop::Certified);
     let progress = end.certification.as_ref().unwrap();
     let last = progress.last.unwrap();
     assert_eq!((last.grade, last.samples), (Grade::Exact, 0));
     assert!(gradient(&oracle, &end.point) <= 0.01);
-    assert_eq!(progress.samples, 0);
+    assert_eq!(end.ledger.certificate_samples(), 0);
 }
 
 #[test]
@@ -148,10 +157,8 @@ fn a_method_without_a_theorem_is_certified_at_its_best_point_when_its_plan_ends(
     // The last iterate has a gradient of about sqrt(eta V/2) = 0.3, the mean of the last ones far less; and no look
     // succeeds on the way, since none is affordable.
     let oracle = oracle(NOISE);
-    let sgd = Rule::Sgd { eta: Sequence::Constant(0.1) };
-    let walk = Baseline::start(&oracle, sgd, 100_000, 1, &[1.2], 2).unwrap();
     let rule = StopRule { share: 0.045, ..rule(0.1, GROWTH) };
-    let end = walk.certified(&oracle, rule, 2, None).unwrap().finish().unwrap();
+    let end = certified_sgd(&mut Gate::over(oracle, 2), 0.1, 100_000, rule);
     let progress = end.certification.as_ref().unwrap();
     assert_eq!((end.steps, progress.handed_out()), (100_000, Some(Candidate::Tail)), "{end:?}");
     assert!(progress.last.is_some());
@@ -160,38 +167,38 @@ fn a_method_without_a_theorem_is_certified_at_its_best_point_when_its_plan_ends(
 #[test]
 fn without_a_share_nothing_is_certified_and_the_run_is_the_bare_run() {
     let oracle = oracle(NOISE);
-    let bare = smooth(&oracle, 0.4, 3).finish().unwrap();
-    let rule = StopRule { share: 0.0, ..rule(0.4, GROWTH) };
-    let end = smooth(&oracle, 0.4, 3).certified(&oracle, rule, 3, None).unwrap().finish().unwrap();
-    assert_eq!((end.stop, &end.point, end.ledger), (Stop::PlannedEnd, &bare.point, bare.ledger));
+    let mut gate = Gate::over(oracle.clone(), 3);
+    let bare = smooth(&oracle, &gate, 0.4).finish(&mut gate).unwrap();
+    let end = certified(&oracle, StopRule { share: 0.0, ..rule(0.4, GROWTH) }, 3);
+    assert_eq!((end.stop, &end.point, &end.ledger), (Stop::PlannedEnd, &bare.point, &bare.ledger));
     let progress = end.certification.as_ref().unwrap();
-    assert_eq!((progress.attempts, progress.samples, progress.last), (0, 0, None));
+    assert_eq!((progress.attempts, end.ledger.certificate_samples(), progress.last), (0, 0, None));
 }
 
 #[test]
 fn at_its_planned_end_a_run_certifies_the_point_that_the_theorem_speaks_of() {
     // Too short to be certified on its way.
     let oracle = oracle(NOISE);
-    let end = run(&oracle, "smooth", 0.7, 5)
-        .certified(&oracle, rule(0.9, GROWTH), 5, None)
-        .unwrap()
-        .finish()
-        .unwrap();
+    let gate = || Gate::over(oracle.clone(), 5);
+    let walk = smooth(&oracle, &gate(), 0.7).certified(&gate(), rule(0.9, GROWTH)).unwrap();
+    let end = walk.finish(&mut gate()).unwrap();
     assert_eq!(end.stop, Stop::PlannedEnd);
     let progress = end.certification.as_ref().unwrap();
     assert_eq!(progress.attempts, 1);
-    assert_eq!(end.point, smooth(&oracle, 0.7, 5).finish().unwrap().point);
+    assert_eq!(end.point, smooth(&oracle, &gate(), 0.7).finish(&mut gate()).unwrap().point);
 }
 
 #[test]
 fn the_mean_of_the_last_iterates_is_certified_where_it_is_better_than_each() {
     let noise = Noise { growth: 0.5, ..NOISE };
-    let oracle = Noisy::new(Box::new(Quadratic { spectrum: vec![2.0, 0.5] }), noise, vec![1.0, 1.0]).unwrap();
+    let oracle = Noisy::new(Box::new(Quadratic { spectrum: vec![2.0, 0.5] }), noise, vec![1.0, 1.0]);
+    let oracle = Arc::new(oracle.unwrap());
     let grade = Grade::Growth { growth: 0.5, floor: 1.0, distance: 0.0 };
     let ends: Vec<Finished> = (0..10)
         .map(|seed| {
-            let walk = run(&oracle, "smooth-convex", 4e-4, seed);
-            walk.certified(&oracle, rule(0.02, grade), seed, None).unwrap().finish().unwrap()
+            let mut gate = Gate::over(oracle.clone(), seed);
+            let walk = run(&oracle, &gate, "smooth-convex", 4e-4);
+            walk.certified(&gate, rule(0.02, grade)).unwrap().finish(&mut gate).unwrap()
         })
         .collect();
     assert!(ends.iter().all(|end| end.stop == Stop::Certified));
@@ -209,74 +216,59 @@ fn a_run_resumed_anywhere_ends_as_if_it_had_not_stopped_and_spends_no_error_twic
     let oracle = oracle(Noise { tail: Tail::StudentT { dof: 3.0 }, ..NOISE });
     let rule = rule(0.2, Grade::Kurtosis(20.0));
     for seed in 0..3 {
-        let start = || smooth(&oracle, 0.2, seed).certified(&oracle, rule, seed, None).unwrap();
-        let whole = start().finish().unwrap();
-        // Stop after every so many calls, in the middle of certificates too, through the bytes of a file.
+        let start = || {
+            let gate = Gate::over(oracle.clone(), seed);
+            let walk = smooth(&oracle, &gate, 0.2).certified(&gate, rule).unwrap();
+            (gate, walk)
+        };
+        let (mut gate, walk) = start();
+        let whole = walk.finish(&mut gate).unwrap();
+        // Stop after every so many calls, in the middle of certificates too, through the bytes of a file. With a stride
+        // of one the run is killed after every single call.
         for stride in [1, 7, 50] {
-            let mut checkpoint = start().checkpoint();
+            let (mut gate, mut walk) = start();
+            let (mut calls, mut inside) = (0, 0);
             let end = loop {
-                let bytes = checkpoint.to_bytes();
-                let read = Checkpoint::from_bytes(&bytes).unwrap();
-                let progress = read.certification.clone();
-                let walk = Pasta::resume(&oracle, read).unwrap();
-                let mut walk = walk.certified(&oracle, rule, seed, progress).unwrap();
-                let mut calls = 0;
-                let stopped = loop {
-                    match walk.advance().unwrap() {
-                        Advance::Stop(_) => break true,
-                        Advance::Step(_) if calls >= stride => break false,
-                        Advance::Step(_) => calls += 1,
-                        Advance::Check => {}
-                    }
-                };
-                if stopped {
-                    break walk.finish().unwrap();
+                match walk.advance(&mut gate).unwrap() {
+                    Advance::Stop(_) => break walk.finish(&mut gate).unwrap(),
+                    Advance::Checked => inside += 1,
+                    _ => {}
                 }
-                checkpoint = walk.checkpoint();
+                calls += 1;
+                if calls % stride == 0 {
+                    let mut checkpoint = saved(&gate, &walk);
+                    gate = Gate::resume(oracle.clone(), &mut checkpoint).unwrap();
+                    let bare = Pasta::resume(&gate, &mut checkpoint).unwrap();
+                    walk = bare.certified_again(&gate, rule, &mut checkpoint).unwrap();
+                }
+                // A run that is killed that often still makes progress.
+                assert!(calls < 1_000_000);
             };
             assert_eq!(end, whole, "stride {stride}");
+            assert!(inside > 10, "it was killed in the middle of certificates: {inside}");
         }
-        // In the middle of an attempt the checkpoint is the one before the look that led to it.
-        let mut walk = start();
-        let mut before = walk.checkpoint();
-        while !matches!(walk.advance().unwrap(), Advance::Check) {
-            before = walk.checkpoint();
-        }
-        let resumed = Checkpoint::from_bytes(&walk.checkpoint().to_bytes()).unwrap();
-        assert_eq!(resumed.state.step, before.state.step);
-        let progress = resumed.certification.clone();
-        let again =
-            Pasta::resume(&oracle, resumed).unwrap().certified(&oracle, rule, seed, progress).unwrap();
-        assert_eq!(again.finish().unwrap(), whole);
     }
 }
 
 #[test]
 fn a_run_that_ran_out_of_budget_stays_so_until_it_gets_more() {
     let oracle = oracle(NOISE);
-    let poor = StopRule { budget: Some(5_000), ..rule(0.05, GROWTH) };
-    let mut walk = smooth(&oracle, 0.05, 1).certified(&oracle, poor, 1, None).unwrap();
-    let end = (&mut walk).finish().unwrap();
+    let rule = rule(0.05, GROWTH);
+    let mut gate = Gate::over(oracle.clone(), 1).with_budget(5_000);
+    let mut walk = smooth(&oracle, &gate, 0.05).certified(&gate, rule).unwrap();
+    let end = (&mut walk).finish(&mut gate).unwrap();
     assert_eq!(end.stop, Stop::OutOfBudget);
-    let resume = |rule| {
-        let checkpoint = Checkpoint::from_bytes(&walk.checkpoint().to_bytes()).unwrap();
-        let progress = checkpoint.certification.clone();
-        Pasta::resume(&oracle, checkpoint)
-            .unwrap()
-            .certified(&oracle, rule, 1, progress)
-            .unwrap()
-            .finish()
-            .unwrap()
+    let resume = |rule, budget: Option<u128>| {
+        let mut checkpoint = saved(&gate, &walk);
+        let mut gate = Gate::resume(oracle.clone(), &mut checkpoint).unwrap().with_budget(budget);
+        let walk = Pasta::resume(&gate, &mut checkpoint).unwrap();
+        let walk = walk.certified_again(&gate, rule, &mut checkpoint)?;
+        Ok::<_, CheckpointError>(walk.finish(&mut gate).unwrap())
     };
-    assert_eq!(resume(poor), end);
-    let refused = {
-        let checkpoint = walk.checkpoint();
-        let progress = checkpoint.certification.clone();
-        let walk = Pasta::resume(&oracle, checkpoint).unwrap();
-        walk.certified(&oracle, StopRule { delta: 0.01, ..poor }, 1, progress).map(|_| ()).unwrap_err()
-    };
+    assert_eq!(resume(rule, Some(5_000)).unwrap(), end);
+    let refused = resume(StopRule { delta: 0.01, ..rule }, Some(5_000)).unwrap_err();
     assert!(refused.to_string().contains("they cannot change"));
-    let rich = resume(rule(0.05, GROWTH));
+    let rich = resume(rule, None).unwrap();
     assert_eq!(rich.stop, Stop::Certified);
     assert!(rich.certification.unwrap().attempts > end.certification.unwrap().attempts);
 }
@@ -284,8 +276,8 @@ fn a_run_that_ran_out_of_budget_stays_so_until_it_gets_more() {
 #[test]
 fn rules_that_mean_nothing_are_refused() {
     let oracle = oracle(NOISE);
-    let refuse =
-        |rule| smooth(&oracle, 0.1, 1).certified(&oracle, rule, 1, None).map(|_| ()).unwrap_err().to_string();
+    let gate = Gate::over(oracle.clone(), 1);
+    let refuse = |rule| smooth(&oracle, &gate, 0.1).certified(&gate, rule).unwrap_err().to_string();
     let base = rule(0.1, GROWTH);
     assert_eq!(
         refuse(StopRule { share: 1.0, ..base }),
@@ -344,18 +336,20 @@ fn settings() -> Vec<Setting> {
 /// how many were in its range.
 fn forecasts(setting: &Setting, grade: Grade) -> [usize; 3] {
     let Setting { objective, start, noise, recipe, target } = *setting;
-    let oracle = Noisy::new(objective(), noise, start.to_vec()).unwrap();
+    let oracle = Arc::new(Noisy::new(objective(), noise, start.to_vec()).unwrap());
     let rule = rule(target, grade);
     let ratios: Vec<(f64, bool)> = (1..=10u64)
         .into_par_iter()
         .map(|seed| {
-            let start_run = |target, seed| {
-                Pasta::start(&oracle, schedule(&oracle, recipe, target).endless(), start, seed)
-            };
-            let pilot = Pilot::fly(&oracle, start, rule, 100_000, seed, start_run, || true).unwrap();
+            let start_run =
+                |gate: &Gate, target| Pasta::start(gate, schedule(&oracle, recipe, target).endless(), start);
+            let mut gate = Gate::over(oracle.clone(), seed);
+            let pilot = Pilot::fly(&mut gate, start, rule, 100_000, start_run).unwrap();
             assert!(pilot.samples <= 100_000);
-            let walk = run(&oracle, recipe, target, seed).certified(&oracle, rule, seed, None).unwrap();
-            let actual = samples(&walk.finish().unwrap()) as f64;
+            assert_eq!(pilot.samples, gate.ledger().samples());
+            let mut gate = Gate::over(oracle.clone(), seed);
+            let walk = run(&oracle, &gate, recipe, target).certified(&gate, rule).unwrap();
+            let actual = walk.finish(&mut gate).unwrap().ledger.samples() as f64;
             // No forecast counts as a failed one.
             pilot.forecast(target).map_or((f64::INFINITY, false), |forecast| {
                 (actual / forecast.middle, (forecast.low..=forecast.high).contains(&actual))
@@ -392,16 +386,17 @@ fn a_certified_run_costs_some_fifty_units_of_noise() {
     let mut medians: Vec<f64> = settings()
         .iter()
         .map(|&Setting { objective, start, noise, recipe, target }| {
-            let oracle = Noisy::new(objective(), noise, start.to_vec()).unwrap();
+            let oracle = Arc::new(Noisy::new(objective(), noise, start.to_vec()).unwrap());
             let Noise { growth, floor, .. } = noise;
             let rule = rule(target, Grade::Growth { growth, floor, distance: 0.0 });
             let mut costs: Vec<f64> = (1..=21u64)
                 .into_par_iter()
                 .map(|seed| {
-                    let walk = run(&oracle, recipe, target, seed).certified(&oracle, rule, seed, None);
-                    let end = walk.unwrap().finish().unwrap();
+                    let mut gate = Gate::over(oracle.clone(), seed);
+                    let walk = run(&oracle, &gate, recipe, target).certified(&gate, rule);
+                    let end = walk.unwrap().finish(&mut gate).unwrap();
                     assert_eq!(end.stop, Stop::Certified);
-                    samples(&end) as f64 * target * target / oracle.variance(&end.point)
+                    end.ledger.samples() as f64 * target * target / oracle.variance(&end.point)
                 })
                 .collect();
             costs.sort_by(f64::total_cmp);
@@ -418,12 +413,14 @@ fn a_certified_run_costs_some_fifty_units_of_noise() {
 fn a_pilot_that_is_too_small_makes_no_forecast() {
     let oracle = oracle(Noise { growth: 9.0, ..NOISE });
     let rule = rule(0.01, Grade::Growth { growth: 9.0, floor: 1.0, distance: 0.0 });
-    let start_run = |target, seed| Ok::<_, String>(smooth(&oracle, target, seed));
+    let start_run = |gate: &Gate, target| Ok::<_, String>(smooth(&oracle, gate, target));
     for budget in [0, 10, 2_000] {
-        let pilot = Pilot::fly(&oracle, &[1.2], rule, budget, 1, start_run, || true).unwrap();
+        let mut gate = Gate::over(oracle.clone(), 1);
+        let pilot = Pilot::fly(&mut gate, &[1.2], rule, budget, start_run).unwrap();
         assert!(pilot.samples <= budget);
         assert_eq!(pilot.forecast(0.01), None);
     }
-    let stopped = Pilot::fly(&oracle, &[1.2], rule, 10_000, 1, start_run, || false).unwrap_err();
-    assert_eq!(stopped.to_string(), "the pilot was interrupted");
+    let mut gate = Gate::over(oracle.clone(), 1).with_stop(Arc::new(true.into()));
+    let stopped = Pilot::fly(&mut gate, &[1.2], rule, 10_000, start_run).unwrap_err();
+    assert_eq!(stopped.to_string(), "interrupted");
 }

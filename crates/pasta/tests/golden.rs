@@ -2,12 +2,15 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use pasta_opt::bounds::{LowerBound, LowerMeanSquareSmooth, LowerSmooth};
-use pasta_opt::estimator::Estimator;
 use pasta_opt::hard::{HardInstance, Rotation};
-use pasta_opt::oracle::{Batch, Oracle, OracleError};
+use pasta_opt::oracle::{About, Answer, Draw, Form, Request};
 use pasta_opt::prelude::*;
 use pasta_opt::recipe::Uncertainty;
 use serde_json::Value;
+
+use common::Made;
+
+mod common;
 
 fn golden() -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/golden.json");
@@ -323,27 +326,19 @@ fn the_lower_bounds_match_the_reference() {
 }
 
 /// A quadratic whose answers are perturbed by a fixed cycle of vectors, one a step.
-struct Scripted {
-    curvature: Vec<f64>,
-    cycle: Vec<Vec<f64>>,
-}
-
-impl Oracle for Scripted {
-    fn dim(&self) -> usize {
-        self.curvature.len()
-    }
-
-    fn sum(&self, x: &[f64], batch: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
-        let noise = &self.cycle[batch.step as usize % self.cycle.len()];
+fn scripted(curvature: Vec<f64>, cycle: Vec<Vec<f64>>) -> impl Oracle {
+    let about = About::stream(curvature.len(), "scripted");
+    let answer = move |request: &Request<'_>, answer: &mut Answer<'_>| {
+        let (Draw::Batch(batch), Form::Sums) = (&request.draw, request.form) else {
+            return Err(OracleError::new("p = 1 never corrects"));
+        };
+        let (x, noise) = (request.points[0], &cycle[batch.step as usize % cycle.len()]);
         for i in 0..x.len() {
-            out[i] = batch.n as f64 * (self.curvature[i] * x[i] + noise[i]);
+            answer.gradients[i] = batch.count() as f64 * (curvature[i] * x[i] + noise[i]);
         }
         Ok(())
-    }
-
-    fn sum_difference(&self, _: &[f64], _: &[f64], _: &Batch, _: &mut [f64]) -> Result<(), OracleError> {
-        Err(OracleError::new("p = 1 never corrects"))
-    }
+    };
+    Made { about, answer }
 }
 
 #[test]
@@ -359,7 +354,7 @@ fn the_scripted_trace_matches_the_reference() {
     };
     for trace in golden["traces"].as_array().unwrap() {
         let cycle = trace["noise_cycle"].as_array().unwrap().iter().map(list).collect();
-        let oracle = Scripted { curvature: list(&trace["hess_diag"]), cycle };
+        let mut gate = Gate::new(scripted(list(&trace["hess_diag"]), cycle), 1);
         let parameters = &trace["params"];
         let schedule = Schedule {
             epochs: parameters["S"].as_u64().unwrap(),
@@ -374,7 +369,7 @@ fn the_scripted_trace_matches_the_reference() {
             large: BatchRule::Fixed(7),
             output: Output::Average,
         };
-        let mut run = Pasta::start(&oracle, schedule, &list(&trace["x0"]), 1).unwrap();
+        let mut run = Pasta::start(&gate, schedule, &list(&trace["x0"])).unwrap();
         let mut anchors = trace["anchors"].as_array().unwrap().iter();
         for line in trace["log"].as_array().unwrap() {
             assert_eq!(
@@ -385,14 +380,14 @@ fn the_scripted_trace_matches_the_reference() {
             if run.state().t == 0 {
                 near(&run.state().x, anchors.next().unwrap());
             }
-            assert!(matches!(run.advance().unwrap(), Advance::Step(_)));
+            assert!(matches!(run.advance(&mut gate).unwrap(), Advance::Step(_)));
             near(&run.state().g, &line["g"]);
         }
         near(&run.state().x, anchors.next().unwrap());
-        let end = run.finish().unwrap();
+        let end = run.finish(&mut gate).unwrap();
         near(&end.point, &trace["ergodic_average_last_epoch"]);
-        assert_eq!(end.ledger.samples, u128::from(trace["samples"].as_u64().unwrap()));
-        assert_eq!(end.ledger.evaluations, u128::from(trace["gradient_evaluations"].as_u64().unwrap()));
+        assert_eq!(end.ledger.samples(), u128::from(trace["samples"].as_u64().unwrap()));
+        assert_eq!(end.ledger.evaluations(), u128::from(trace["gradient_evaluations"].as_u64().unwrap()));
         assert_eq!(end.stop, Stop::PlannedEnd);
     }
 }

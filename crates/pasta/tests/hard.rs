@@ -10,8 +10,12 @@ use pasta_opt::bounds::{LowerBound, LowerMeanSquareSmooth, LowerSmooth};
 use pasta_opt::draws::{Address, Role, Stream};
 use pasta_opt::hard::{HardInstance, InstanceError, Mask, Rotation, RotationError};
 use pasta_opt::objective::Objective;
-use pasta_opt::oracle::{Batch, Oracle};
+use pasta_opt::oracle::{Answer, Request};
 use pasta_opt::prelude::*;
+
+use common::{batch_of, difference_at, sum_at};
+
+mod common;
 
 /// An instance with the constants it was made of.
 struct Case {
@@ -615,7 +619,7 @@ fn revealed(case: &Case, sum: &[f64]) -> u64 {
 }
 
 fn batch(step: u64, n: u64) -> Batch {
-    Batch { seed: 43, role: Role::Large, step, n }
+    batch_of(43, Role::Large, step, n)
 }
 
 #[test]
@@ -625,7 +629,7 @@ fn a_batch_is_n_times_the_estimator_at_the_mean_of_its_z() {
         for n in [1, 7, 1_000_000] {
             for step in 0..50 {
                 let mut sum = vec![0.0; x.len()];
-                case.instance.sum(&x, &batch(step, n), &mut sum).unwrap();
+                sum_at(&case.instance, &x, &batch(step, n), &mut sum);
                 let count = revealed(&case, &sum);
                 assert!(count <= n);
                 let mean = case.composite(&x, Some(count as f64 / n as f64));
@@ -649,7 +653,7 @@ fn a_batch_has_the_law_of_its_samples_one_by_one() {
     let mut counts = [[0u32; N as usize + 1]; 2];
     for step in 0..BATCHES {
         let mut at_once = vec![0.0; x.len()];
-        case.instance.sum(&x, &batch(step, N), &mut at_once).unwrap();
+        sum_at(&case.instance, &x, &batch(step, N), &mut at_once);
         let mut one_by_one = vec![0.0; x.len()];
         for sample in 0..N {
             let z = Address { seed: 44, role: Role::Setup, step, sample }.stream().bernoulli(case.p());
@@ -681,14 +685,14 @@ fn a_sum_of_differences_uses_the_same_z_at_both_points() {
             let [x, y] = [case.at(u, &x), case.at(v, &y)];
             let batch = batch(step as u64, 1 + draws.below(1000));
             let [mut at_x, mut at_y, mut between] = [(); 3].map(|()| vec![0.0; x.len()]);
-            case.instance.sum(&x, &batch, &mut at_x).unwrap();
-            case.instance.sum(&y, &batch, &mut at_y).unwrap();
-            case.instance.sum_difference(&x, &y, &batch, &mut between).unwrap();
+            sum_at(&case.instance, &x, &batch, &mut at_x);
+            sum_at(&case.instance, &y, &batch, &mut at_y);
+            difference_at(&case.instance, &x, &y, &batch, &mut between);
             for ((x, y), between) in at_x.iter().zip(&at_y).zip(&between) {
                 // A rounding each of x, y and their difference.
                 assert!((between - (x - y)).abs() <= 4.0 * f64::EPSILON * x.abs().max(y.abs()));
             }
-            case.instance.sum_difference(&x, &x, &batch, &mut between).unwrap();
+            difference_at(&case.instance, &x, &x, &batch, &mut between);
             assert!(between.iter().all(|d| *d == 0.0));
         }
     }
@@ -760,8 +764,8 @@ fn a_rotated_instance_is_the_instance_at_rotated_points() {
             assert!(norm(&difference(&out, &rotate(&g))) <= l * shift + rounding, "{x:?}");
             // The oracle is that of the same z.
             let mut plain = vec![0.0; x.len()];
-            case.instance.sum(&x, &batch(step as u64, 10), &mut plain).unwrap();
-            rotated.sum(&there, &batch(step as u64, 10), &mut out).unwrap();
+            sum_at(&case.instance, &x, &batch(step as u64, 10), &mut plain);
+            sum_at(&rotated, &there, &batch(step as u64, 10), &mut out);
             let z_over_p = 1.0 / case.p();
             let rounding = 1e-13 * norm(&plain);
             assert!(
@@ -860,10 +864,11 @@ fn a_chain_of_a_million_is_walked_at_its_frontier() {
     let mut start = vec![0.0; Objective::dim(&instance)];
     start[0] = 1.5 * instance.bound().reach;
     let rule = Rule::Sgd { eta: Sequence::Constant(1.0) };
-    let walk = Baseline::start(&instance, rule, 1000, 1, &start, 1).unwrap();
+    let mut gate = Gate::new(instance.clone(), 1);
+    let walk = Baseline::start(&gate, Settings { rule, steps: 1000, batch: 1 }, &start).unwrap();
     let mut frontier = 0;
-    let walk = walk.tee(|_, state| frontier = frontier.max(instance.progress(&state.x[1..100], 0.25)));
-    let end = walk.finish().unwrap();
+    let walk = walk.tee(|_, view, _| frontier = frontier.max(instance.progress(&view.x[1..100], 0.25)));
+    let end = walk.finish(&mut gate).unwrap();
     assert_eq!((end.steps, end.stop), (1000, Stop::PlannedEnd));
     assert!(frontier > 5, "{frontier}");
     // No coordinate is awake beyond the one after the frontier, and u.
@@ -880,9 +885,10 @@ fn an_instance_holds_nothing_of_the_length_of_its_chain() {
     assert_eq!(instance.bound().chain, 1_000_000_000_000_000);
     let LowerBound { reach: far, lambda, .. } = *instance.bound();
     let x = [2.0 * far, lambda, -2.0 * lambda, 0.0];
-    assert_eq!(instance.reach(3), 4);
     let mut out = [f64::NAN; 4];
-    instance.sum(&x, &batch(0, 1), &mut out).unwrap();
+    let mut answer = Answer::new(&mut out);
+    instance.answer(&Request { active: 3, ..Request::sums(batch(0, 1), &[&x]) }, &mut answer).unwrap();
+    assert_eq!(answer.support, 4);
     assert!(out.iter().all(|g| g.is_finite()) && out[1] < 0.0 && out[2] < 0.0);
 }
 

@@ -1,17 +1,24 @@
 //! Laws: equalities and distributions that hold for every oracle and schedule.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pasta_opt::draws::{Address, Role};
 use pasta_opt::estimator::Kind;
-use pasta_opt::oracle::{Batch, BatchMode};
+use pasta_opt::oracle::{About, Answer, BatchMode, Draw, Form, Request};
 use pasta_opt::prelude::*;
-use pasta_opt::walk::{Divergence, StartError};
+use pasta_opt::state::StartError;
+use pasta_opt::stop::Divergence;
+use pasta_opt::walk::{Record, View};
 
-fn bowl(growth: f64, floor: f64) -> Noisy {
+use common::{Around, Made, batch_of, difference_at, sum_at};
+
+mod common;
+
+fn bowl(growth: f64, floor: f64) -> Arc<Noisy> {
     let noise = Noise { growth, floor, tail: Tail::Gaussian };
-    Noisy::new(Box::new(SineBowl { dimension: 3 }), noise, vec![1.2, -0.3, 0.7]).unwrap()
+    Arc::new(Noisy::new(Box::new(SineBowl { dimension: 3 }), noise, vec![1.2, -0.3, 0.7]).unwrap())
 }
 
 fn schedule() -> Schedule {
@@ -36,14 +43,42 @@ fn storm() -> Schedule {
 }
 
 /// The bits of every iterate, and the ledger.
-fn path(oracle: &dyn Oracle, schedule: Schedule, start: &[f64], seed: u64) -> (Vec<Vec<u64>>, Finished) {
+fn path<O>(oracle: &O, schedule: Schedule, start: &[f64], seed: u64) -> (Vec<Vec<u64>>, Finished)
+where
+    O: Oracle + Clone + 'static,
+{
+    let mut gate = Gate::new(oracle.clone(), seed);
+    traced(Pasta::start(&gate, schedule, start).unwrap(), &mut gate)
+}
+
+fn traced(walk: impl Walk, gate: &mut Gate) -> (Vec<Vec<u64>>, Finished) {
     let mut iterates = Vec::new();
-    let end = Pasta::start(oracle, schedule, start, seed)
-        .unwrap()
-        .tee(|_, state| iterates.push(bits(&state.x)))
-        .finish()
-        .unwrap();
+    let end = walk.tee(|_, view, _| iterates.push(bits(view.x))).finish(gate).unwrap();
     (iterates, end)
+}
+
+/// A run to its end.
+fn run<O: Oracle + Clone + 'static>(oracle: &O, schedule: Schedule, start: &[f64], seed: u64) -> Finished {
+    let mut gate = Gate::new(oracle.clone(), seed);
+    Pasta::start(&gate, schedule, start).unwrap().finish(&mut gate).unwrap()
+}
+
+/// A run of a baseline, behind a gate of its own.
+fn baseline<O>(oracle: &O, rule: Rule, steps: u64, batch: u64, start: &[f64], seed: u64) -> (Gate, Baseline)
+where
+    O: Oracle + Clone + 'static,
+{
+    let gate = Gate::new(oracle.clone(), seed);
+    let walk = Baseline::start(&gate, Settings { rule, steps, batch }, start).unwrap();
+    (gate, walk)
+}
+
+/// Through the bytes of a file and back.
+fn saved(gate: &Gate, walk: &impl Walk) -> Checkpoint {
+    let mut saver = Saver::default();
+    gate.save(&mut saver);
+    walk.save(&mut saver);
+    Checkpoint::from_bytes(&saver.to_bytes()).unwrap()
 }
 
 fn bits(x: &[f64]) -> Vec<u64> {
@@ -71,13 +106,8 @@ fn without_anchor_algorithm_1_is_sgd_bit_for_bit() {
     let oracle = bowl(2.0, 1.0);
     for eta in [Sequence::Constant(0.05), Sequence::InverseRoot { scale: 0.1, shift: 1.0 }] {
         let ours = path(&oracle, Schedule::plain(eta, 200, 4), oracle.start(), 3);
-        let mut iterates = Vec::new();
-        let theirs = Baseline::start(&oracle, Rule::Sgd { eta }, 200, 4, oracle.start(), 3)
-            .unwrap()
-            .tee(|_, state| iterates.push(bits(&state.x)))
-            .finish()
-            .unwrap();
-        assert_eq!(ours, (iterates, theirs));
+        let (mut gate, theirs) = baseline(&oracle, Rule::Sgd { eta }, 200, 4, oracle.start(), 3);
+        assert_eq!(ours, traced(theirs, &mut gate));
     }
 }
 
@@ -85,17 +115,21 @@ fn without_anchor_algorithm_1_is_sgd_bit_for_bit() {
 fn clipping_at_infinity_is_sgd_and_clipping_bounds_every_move() {
     let oracle = bowl(2.0, 1.0);
     let eta = Sequence::Constant(0.05);
-    let run = |rule| Baseline::start(&oracle, rule, 200, 1, oracle.start(), 3).unwrap();
-    let loose = run(Rule::ClippedSgd { eta, threshold: 1e300 }).finish().unwrap();
-    assert_eq!(loose, run(Rule::Sgd { eta }).finish().unwrap());
-    run(Rule::ClippedSgd { eta, threshold: 0.5 })
-        .tee(|_, state| {
-            let moved: f64 = state.x.iter().zip(&state.x_prev).map(|(a, b)| (a - b).powi(2)).sum();
-            // A handful of roundings of numbers of order one.
-            assert!(moved.sqrt() <= 0.05 * 0.5 + 1e-15);
-        })
-        .finish()
-        .unwrap();
+    let run = |rule| baseline(&oracle, rule, 200, 1, oracle.start(), 3);
+    let end = |rule| {
+        let (mut gate, walk) = run(rule);
+        walk.finish(&mut gate).unwrap()
+    };
+    assert_eq!(end(Rule::ClippedSgd { eta, threshold: 1e300 }), end(Rule::Sgd { eta }));
+    let (mut gate, walk) = run(Rule::ClippedSgd { eta, threshold: 0.5 });
+    let mut before = oracle.start().to_vec();
+    let check = |_: &Record, view: &View<'_>, _: &Ledger| {
+        let moved: f64 = view.x.iter().zip(&before).map(|(a, b)| (a - b).powi(2)).sum();
+        before.copy_from_slice(view.x);
+        // A handful of roundings of numbers of order one.
+        assert!(moved.sqrt() <= 0.05 * 0.5 + 1e-15);
+    };
+    walk.tee(check).finish(&mut gate).unwrap();
 }
 
 #[test]
@@ -105,10 +139,11 @@ fn a_coupled_step_is_an_sgd_step_on_the_regularised_surrogate() {
     let (eta, lambda) = (0.05, 3.0);
     let coupled =
         Schedule { beta: Sequence::Constant(lambda * eta), eta: Sequence::Constant(eta), ..schedule() };
-    let mut run = Pasta::start(&oracle, coupled, oracle.start(), 11).unwrap();
+    let mut gate = Gate::over(oracle.clone(), 11);
+    let mut run = Pasta::start(&gate, coupled, oracle.start()).unwrap();
     for _ in 0..100 {
         let before = run.state().clone();
-        let Advance::Step(_) = run.advance().unwrap() else { panic!("there are 120 steps") };
+        let Advance::Step(_) = run.advance(&mut gate).unwrap() else { panic!("there are 120 steps") };
         let after = run.state();
         for i in 0..3 {
             let expected = before.x[i] - eta * (after.g[i] + lambda * (before.x[i] - after.anchor[i]));
@@ -121,12 +156,13 @@ fn a_coupled_step_is_an_sgd_step_on_the_regularised_surrogate() {
 fn uncoupled_halpern_and_krasnoselskii_mann_are_what_their_names_say() {
     let oracle = bowl(0.0, 1.0);
     let x0 = oracle.start().to_vec();
-    let mut halpern = Pasta::start(&oracle, Schedule::halpern(0.1, 50, 2), &x0, 1).unwrap();
-    let mut mann = Pasta::start(&oracle, Schedule::krasnoselskii_mann(0.1, 0.25, 50, 2), &x0, 1).unwrap();
+    let mut gate = Gate::over(oracle, 1);
+    let mut halpern = Pasta::start(&gate, Schedule::halpern(0.1, 50, 2), &x0).unwrap();
+    let mut mann = Pasta::start(&gate, Schedule::krasnoselskii_mann(0.1, 0.25, 50, 2), &x0).unwrap();
     for t in 0..50u32 {
         let (h, m) = (halpern.state().x.clone(), mann.state().x.clone());
-        halpern.advance().unwrap();
-        mann.advance().unwrap();
+        halpern.advance(&mut gate).unwrap();
+        mann.advance(&mut gate).unwrap();
         let beta = 1.0 / (f64::from(t) + 2.0);
         for i in 0..3 {
             let expected = beta * x0[i] + (1.0 - beta) * h[i] - 0.1 * halpern.state().g[i];
@@ -134,7 +170,7 @@ fn uncoupled_halpern_and_krasnoselskii_mann_are_what_their_names_say() {
             assert!((mann.state().x[i] - (m[i] - 0.1 * mann.state().g[i])).abs() < 1e-15);
         }
     }
-    assert!(matches!(mann.advance().unwrap(), Advance::Stop(Stop::PlannedEnd)));
+    assert!(matches!(mann.advance(&mut gate).unwrap(), Advance::Stop(Stop::PlannedEnd)));
 }
 
 #[test]
@@ -143,8 +179,8 @@ fn a_run_without_steps_returns_its_start_and_asks_nothing() {
     for (epochs, steps) in [(0, 5), (5, 0), (0, 0)] {
         for output in [Output::Last, Output::Uniform, Output::Average, Output::RandomAnchor] {
             let empty = Schedule { epochs, steps, output, ..schedule() };
-            let end = Pasta::start(&oracle, empty, oracle.start(), 1).unwrap().finish().unwrap();
-            assert_eq!((end.stop, end.ledger.samples), (Stop::PlannedEnd, 0));
+            let end = run(&oracle, empty, oracle.start(), 1);
+            assert_eq!((end.stop, end.ledger.samples()), (Stop::PlannedEnd, 0));
             assert_eq!(end.point, oracle.start());
         }
     }
@@ -157,27 +193,31 @@ fn resuming_at_any_step_is_bit_identical_to_not_stopping() {
     let mut random = Address { seed: 5, role: Role::Setup, step: 0, sample: 0 }.stream();
     for (i, schedule) in [schedule(), page(), storm(), schedule()].into_iter().enumerate() {
         let schedule = Schedule { output: outputs[i], ..schedule };
-        let whole = Pasta::start(&oracle, schedule.clone(), oracle.start(), 9).unwrap().finish().unwrap();
+        let whole = run(&oracle, schedule.clone(), oracle.start(), 9);
         for _ in 0..12 {
-            let mut run = Pasta::start(&oracle, schedule.clone(), oracle.start(), 9).unwrap();
+            let mut gate = Gate::over(oracle.clone(), 9);
+            let mut run = Pasta::start(&gate, schedule.clone(), oracle.start()).unwrap();
             for _ in 0..random.below(121) {
-                run.advance().unwrap();
+                run.advance(&mut gate).unwrap();
             }
-            let bytes = run.checkpoint().to_bytes();
-            let resumed = Pasta::resume(&oracle, Checkpoint::from_bytes(&bytes).unwrap()).unwrap();
+            let mut checkpoint = saved(&gate, &run);
+            let mut gate = Gate::resume(oracle.clone(), &mut checkpoint).unwrap();
+            let resumed = Pasta::resume(&gate, &mut checkpoint).unwrap();
             assert_eq!(resumed.state(), run.state());
-            assert_eq!(resumed.finish().unwrap(), whole);
+            assert_eq!(resumed.finish(&mut gate).unwrap(), whole);
         }
     }
     let rule = Rule::ClippedSgd { eta: Sequence::Constant(0.1), threshold: 1.0 };
-    let start = || Baseline::start(&oracle, rule, 100, 2, oracle.start(), 4).unwrap();
-    let whole = start().finish().unwrap();
-    let mut run = start();
+    let start = || baseline(&oracle, rule, 100, 2, oracle.start(), 4);
+    let (mut gate, whole) = start();
+    let whole = whole.finish(&mut gate).unwrap();
+    let (mut gate, mut run) = start();
     for _ in 0..37 {
-        run.advance().unwrap();
+        run.advance(&mut gate).unwrap();
     }
-    let checkpoint = Checkpoint::from_bytes(&run.checkpoint().to_bytes()).unwrap();
-    assert_eq!(Baseline::resume(&oracle, checkpoint).unwrap().finish().unwrap(), whole);
+    let mut checkpoint = saved(&gate, &run);
+    let mut gate = Gate::resume(oracle, &mut checkpoint).unwrap();
+    assert_eq!(Baseline::resume(&gate, &mut checkpoint).unwrap().finish(&mut gate).unwrap(), whole);
 }
 
 /// Least squares on a stream, one sample at a time.
@@ -188,10 +228,20 @@ impl Sampled for Regression {
         5
     }
 
-    fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) {
+    fn identity(&self) -> String {
+        "regression".into()
+    }
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
         let a: Vec<f64> = x.iter().map(|_| xi.normal()).collect();
         let residual = a.iter().zip(x).map(|(a, x)| a * (x - 1.0)).sum::<f64>() - xi.normal();
         out.iter_mut().zip(&a).for_each(|(o, a)| *o += weight * residual * a);
+        Ok(())
     }
 }
 
@@ -200,13 +250,14 @@ fn any_number_of_threads_gives_the_same_bits() {
     let heavy = Noise { growth: 1.0, floor: 1.0, tail: Tail::StudentT { dof: 3.0 } };
     let heavy = Noisy::new(Box::new(SineBowl { dimension: 5 }), heavy, vec![0.5; 5]).unwrap();
     let streamed = Batched::new(Regression);
-    let single = Batched { sampled: Regression, block: 1 };
-    let oracles: [&dyn Oracle; 3] = [&heavy, &streamed, &single];
+    let mut single = Batched::new(Regression);
+    single.block = 1;
+    let oracles: [Arc<dyn Oracle>; 3] = [Arc::new(heavy), Arc::new(streamed), Arc::new(single)];
     for oracle in oracles {
         let wide = Schedule { large: BatchRule::Fixed(1000), epochs: 1, ..page() };
         let on = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| path(oracle, wide.clone(), &[0.5; 5], 2))
+            pool.install(|| path(&oracle, wide.clone(), &[0.5; 5], 2))
         };
         let one = on(1);
         for threads in [2, 3, 8] {
@@ -219,15 +270,15 @@ fn any_number_of_threads_gives_the_same_bits() {
 fn a_batch_is_the_sum_of_its_samples() {
     // 37 samples of order one: the tree and the plain order differ by roundings only.
     let oracle = Batched::new(Regression);
-    let batch = Batch { seed: 3, role: Role::Large, step: 17, n: 37 };
+    let batch = batch_of(3, Role::Large, 17, 37);
     let (x, y) = ([0.3; 5], [-0.2; 5]);
     let (mut sum, mut difference) = ([0.0; 5], [0.0; 5]);
-    oracle.sum(&x, &batch, &mut sum).unwrap();
-    oracle.sum_difference(&x, &y, &batch, &mut difference).unwrap();
+    sum_at(&oracle, &x, &batch, &mut sum);
+    difference_at(&oracle, &x, &y, &batch, &mut difference);
     let (mut by_hand, mut at_y) = ([0.0; 5], [0.0; 5]);
     for i in 0..37 {
-        Regression.add_gradient(1.0, &x, &mut batch.sample(i), &mut by_hand);
-        Regression.add_gradient(1.0, &y, &mut batch.sample(i), &mut at_y);
+        Regression.add_gradient(1.0, &x, &mut batch.sample(i), &mut by_hand).unwrap();
+        Regression.add_gradient(1.0, &y, &mut batch.sample(i), &mut at_y).unwrap();
     }
     for i in 0..5 {
         assert!((sum[i] - by_hand[i]).abs() < 1e-12);
@@ -242,7 +293,7 @@ fn scaled_deviations(oracle: &Noisy, x: &[f64], n: u64, draws: u64, seed: u64) -
     let mut sum = vec![0.0; x.len()];
     (0..draws)
         .map(|step| {
-            oracle.sum(x, &Batch { seed, role: Role::Large, step, n }, &mut sum).unwrap();
+            sum_at(oracle, x, &batch_of(seed, Role::Large, step, n), &mut sum);
             let deviation = (sum[0] / n as f64 - gradient[0]) * (n as f64).sqrt();
             // Off the last digits, in which equal lattice points differ by the order of their additions.
             (deviation * 1e9).round() / 1e9
@@ -337,19 +388,19 @@ fn every_noise_is_unbiased_with_the_stated_variance() {
 fn paired_differences_share_their_samples() {
     // With floor only (B = 0) the noise cancels to the last bit; with growth, MSS holds with equality in the noise part.
     let oracle = bowl(0.0, 1.0);
-    let batch = Batch { seed: 1, role: Role::Small, step: 4, n: 10 };
+    let batch = batch_of(1, Role::Small, 4, 10);
     let (x, y) = ([0.1, 0.2, 0.3], [0.5, -0.2, 0.0]);
     let (mut difference, mut at_x, mut at_y) = ([0.0; 3], [0.0; 3], [0.0; 3]);
-    oracle.sum_difference(&x, &y, &batch, &mut difference).unwrap();
+    difference_at(&oracle, &x, &y, &batch, &mut difference);
     oracle.objective().gradient(&x, &mut at_x);
     oracle.objective().gradient(&y, &mut at_y);
     for i in 0..3 {
         assert_eq!(difference[i], 10.0 * (at_x[i] - at_y[i]));
     }
     let growing = bowl(2.0, 0.0);
-    growing.sum_difference(&x, &y, &batch, &mut difference).unwrap();
-    growing.sum(&x, &batch, &mut at_x).unwrap();
-    growing.sum(&y, &batch, &mut at_y).unwrap();
+    difference_at(&growing, &x, &y, &batch, &mut difference);
+    sum_at(&growing, &x, &batch, &mut at_x);
+    sum_at(&growing, &y, &batch, &mut at_y);
     for i in 0..3 {
         // Sums of ten terms of order ten.
         assert!((difference[i] - (at_x[i] - at_y[i])).abs() < 1e-12);
@@ -365,40 +416,39 @@ fn storm_keeps_the_variance_that_theory_gives_it() {
     let oracle = bowl(0.0, 1.0);
     let run = Schedule { epochs: 1, steps: 20_000, ..Schedule::storm(0.01, a, 20_000, 1) };
     let (mut total, mut count, mut gradient) = (0.0, 0.0, [0.0; 3]);
-    Pasta::start(&oracle, run, oracle.start(), 1)
-        .unwrap()
-        .tee(|record, state| {
-            oracle.objective().gradient(&state.x_prev, &mut gradient);
-            if record.t > 100 {
-                total += state.g.iter().zip(&gradient).map(|(g, t)| (g - t).powi(2)).sum::<f64>();
-                count += 1.0;
-            }
-        })
-        .finish()
-        .unwrap();
+    let mut gate = Gate::over(oracle.clone(), 1);
+    let mut run = Pasta::start(&gate, run, oracle.start()).unwrap();
+    while let Advance::Step(record) = run.advance(&mut gate).unwrap() {
+        let state = run.state();
+        oracle.objective().gradient(&state.x_prev, &mut gradient);
+        if record.t > 100 {
+            total += state.g.iter().zip(&gradient).map(|(g, t)| (g - t).powi(2)).sum::<f64>();
+            count += 1.0;
+        }
+    }
     let expected = a / (2.0 - a);
     // Effective sample size about count a; the relative error is sqrt(2/(3 count a)) < 2 %; ten percent is 5 of it.
     assert!((total / count / expected - 1.0).abs() < 0.1, "{} is not {expected}", total / count);
 }
 
 #[test]
-fn the_next_cost_is_known_before_it_is_paid_and_a_budget_is_never_overdrawn() {
+fn every_step_costs_what_its_record_says_and_a_budget_is_never_overdrawn() {
     let oracle = bowl(2.0, 1.0);
     for schedule in [schedule(), page(), storm()] {
-        let mut run = Pasta::start(&oracle, schedule.clone(), oracle.start(), 8).unwrap();
-        loop {
-            let (announced, before) = (run.next_samples(), run.state().ledger.samples);
-            let advance = run.advance().unwrap();
-            assert_eq!(run.state().ledger.samples - before, u128::from(announced));
-            if let Advance::Stop(_) = advance {
-                break;
-            }
+        let mut gate = Gate::over(oracle.clone(), 8);
+        let mut walk = Pasta::start(&gate, schedule.clone(), oracle.start()).unwrap();
+        let mut before = 0;
+        while let Advance::Step(record) = walk.advance(&mut gate).unwrap() {
+            assert_eq!(gate.ledger().samples() - before, u128::from(record.n));
+            before = gate.ledger().samples();
         }
-        let all = run.state().ledger.samples;
+        let all = gate.ledger().samples();
+        assert_eq!(all, before);
         for budget in [0, 1, 8, 9, 10, 500, all - 1, all, all + 1] {
-            let run = Pasta::start(&oracle, schedule.clone(), oracle.start(), 8).unwrap();
-            let end = run.budget(budget).finish().unwrap();
-            assert!(end.ledger.samples <= budget);
+            let mut gate = Gate::over(oracle.clone(), 8).with_budget(budget);
+            let walk = Pasta::start(&gate, schedule.clone(), oracle.start()).unwrap();
+            let end = walk.finish(&mut gate).unwrap();
+            assert!(end.ledger.samples() <= budget);
             assert_eq!(end.stop, if budget < all { Stop::OutOfBudget } else { Stop::PlannedEnd });
         }
     }
@@ -407,33 +457,21 @@ fn the_next_cost_is_known_before_it_is_paid_and_a_budget_is_never_overdrawn() {
 #[test]
 fn the_uniform_output_is_uniform_whenever_the_run_stops() {
     // f = 0 without noise but with eta = 1 and a constant push: the iterate tells its own step.
-    struct Clock;
-    impl Oracle for Clock {
-        fn dim(&self) -> usize {
-            1
-        }
-        fn sum(&self, _: &[f64], batch: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
-            out[0] = -(batch.n as f64);
+    let clock = Arc::new(Made {
+        about: About::stream(1, "clock"),
+        answer: |request: &Request<'_>, answer: &mut Answer<'_>| {
+            let Draw::Batch(batch) = &request.draw else { unreachable!("a stream") };
+            answer.gradients[0] = -(batch.count() as f64);
             Ok(())
-        }
-        fn sum_difference(
-            &self,
-            _: &[f64],
-            _: &[f64],
-            _: &Batch,
-            out: &mut [f64],
-        ) -> Result<(), OracleError> {
-            out[0] = 0.0;
-            Ok(())
-        }
-    }
+        },
+    });
     let chi_square = |output: Output, epochs: u64, steps: u64, stop: u64, cells: usize| {
         let mut counts = vec![0.0; cells];
         let seeds = 20_000;
         for seed in 0..seeds {
             let schedule = Schedule { epochs, output, ..Schedule::plain(Sequence::Constant(1.0), steps, 1) };
-            let run = Pasta::start(&Clock, schedule, &[0.0], seed).unwrap();
-            let end = run.budget(u128::from(stop)).finish().unwrap();
+            let mut gate = Gate::over(clock.clone(), seed).with_budget(u128::from(stop));
+            let end = Pasta::start(&gate, schedule, &[0.0]).unwrap().finish(&mut gate).unwrap();
             counts[(end.point[0] / if output == Output::RandomAnchor { steps as f64 } else { 1.0 })
                 as usize] += 1.0;
         }
@@ -450,69 +488,47 @@ fn the_uniform_output_is_uniform_whenever_the_run_stops() {
 fn the_average_output_is_the_mean_of_the_points_where_gradients_were_taken() {
     let oracle = bowl(2.0, 1.0);
     let schedule = Schedule { epochs: 1, output: Output::Average, ..schedule() };
+    let mut gate = Gate::over(oracle.clone(), 8);
+    let mut walk = Pasta::start(&gate, schedule, oracle.start()).unwrap();
     let mut total = [0.0; 3];
-    let end = Pasta::start(&oracle, schedule, oracle.start(), 8)
-        .unwrap()
-        .tee(|_, state| total.iter_mut().zip(&state.x_prev).for_each(|(total, x)| *total += x))
-        .finish()
-        .unwrap();
+    while let Advance::Step(_) = walk.advance(&mut gate).unwrap() {
+        total.iter_mut().zip(&walk.state().x_prev).for_each(|(total, x)| *total += x);
+    }
+    let end = walk.finish(&mut gate).unwrap();
     for i in 0..3 {
         // Forty additions of numbers of order one.
         assert!((end.point[i] - total[i] / 40.0).abs() < 1e-14);
     }
 }
 
-/// Answers like the bowl, but fails or lies at one step.
-struct Faulty {
-    inner: Noisy,
-    at: u64,
-    answer: Option<f64>,
-    failures_left: AtomicU64,
-}
-
-impl Oracle for Faulty {
-    fn dim(&self) -> usize {
-        3
-    }
-
-    fn sum(&self, x: &[f64], batch: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
-        self.inner.sum(x, batch, out)?;
-        if batch.step == self.at && self.failures_left.load(Ordering::Relaxed) > 0 {
-            self.failures_left.fetch_sub(1, Ordering::Relaxed);
-            match self.answer {
-                Some(lie) => out[1] = lie,
+/// Answers like the bowl, but fails or lies once, at one step.
+fn faulty(at: u64, lie: Option<f64>) -> impl Oracle {
+    let failures_left = AtomicU64::new(1);
+    let answer = move |inner: &Arc<Noisy>, request: &Request<'_>, answer: &mut Answer<'_>| {
+        let charge = inner.answer(request, answer)?;
+        let here = matches!(&request.draw, Draw::Batch(batch) if batch.step == at);
+        if here && request.form == Form::Sums && failures_left.swap(0, Ordering::Relaxed) > 0 {
+            match lie {
+                Some(lie) => answer.gradients[1] = lie,
                 None => {
                     return Err(OracleError::new(std::io::Error::other("the simulator lost its licence")));
                 }
             }
         }
-        Ok(())
-    }
-
-    fn sum_difference(
-        &self,
-        x: &[f64],
-        y: &[f64],
-        batch: &Batch,
-        out: &mut [f64],
-    ) -> Result<(), OracleError> {
-        self.inner.sum_difference(x, y, batch, out)
-    }
-}
-
-fn faulty(answer: Option<f64>) -> Faulty {
-    Faulty { inner: bowl(2.0, 1.0), at: 23, answer, failures_left: AtomicU64::new(1) }
+        Ok(charge)
+    };
+    Around { inner: bowl(2.0, 1.0), answer }
 }
 
 #[test]
 fn an_answer_that_is_not_finite_stops_the_run_and_the_last_finite_state_is_kept() {
     for lie in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-        let oracle = faulty(Some(lie));
+        let mut gate = Gate::new(faulty(23, Some(lie)), 1);
         let mut before = Vec::new();
-        let end = Pasta::start(&oracle, schedule(), &[1.2, -0.3, 0.7], 1)
+        let end = Pasta::start(&gate, schedule(), &[1.2, -0.3, 0.7])
             .unwrap()
-            .tee(|_, state| before.clone_from(&state.x))
-            .finish()
+            .tee(|_, view, _| before = view.x.to_vec())
+            .finish(&mut gate)
             .unwrap();
         assert_eq!(end.stop, Stop::Diverged(Divergence::Gradient { step: 23 }));
         assert_eq!((end.last, end.steps), (before, 23));
@@ -522,10 +538,7 @@ fn an_answer_that_is_not_finite_stops_the_run_and_the_last_finite_state_is_kept(
 
 #[test]
 fn an_absurdly_large_answer_is_a_runaway() {
-    let end = |lie| {
-        let oracle = faulty(Some(lie));
-        Pasta::start(&oracle, schedule(), &[1.2, -0.3, 0.7], 1).unwrap().finish().unwrap().stop
-    };
+    let end = |lie| run(&Arc::new(faulty(23, Some(lie))), schedule(), &[1.2, -0.3, 0.7], 1).stop;
     assert_eq!(end(1e60), Stop::Diverged(Divergence::Runaway { step: 23 }));
     assert_eq!(end(1e200), Stop::Diverged(Divergence::Runaway { step: 23 }));
 }
@@ -534,10 +547,7 @@ fn an_absurdly_large_answer_is_a_runaway() {
 fn a_batch_beyond_counting_is_a_divergence_with_its_size() {
     let oracle = bowl(2.0, 1.0);
     let rule = BatchRule::Drift { growth: 1e12, floor: 0.0, target_variance: 1e-6, at_least: 1 };
-    let end = Pasta::start(&oracle, Schedule { large: rule, ..schedule() }, oracle.start(), 1)
-        .unwrap()
-        .finish()
-        .unwrap();
+    let end = run(&oracle, Schedule { large: rule, ..schedule() }, oracle.start(), 1);
     let Stop::Diverged(Divergence::Batch { step: 1, needed }) = end.stop else { panic!("{:?}", end.stop) };
     assert!(needed > 9.2e18);
 }
@@ -546,27 +556,26 @@ fn a_batch_beyond_counting_is_a_divergence_with_its_size() {
 fn an_oracle_error_keeps_its_cause_and_the_step_can_be_tried_again() {
     for (schedule, output) in [(schedule(), Output::Uniform), (page(), Output::Average)] {
         let schedule = Schedule { output, ..schedule };
-        let oracle = Faulty { at: 80, ..faulty(None) };
-        let mut run = Pasta::start(&oracle, schedule.clone(), &[1.2, -0.3, 0.7], 1).unwrap();
+        let mut gate = Gate::new(faulty(80, None), 1);
+        let mut walk = Pasta::start(&gate, schedule.clone(), &[1.2, -0.3, 0.7]).unwrap();
         let error = loop {
-            match run.advance() {
-                Ok(Advance::Step(_) | Advance::Check) => {}
+            match walk.advance(&mut gate) {
                 Ok(Advance::Stop(stop)) => panic!("stopped: {stop:?}"),
+                Ok(_) => {}
                 Err(error) => break error,
             }
         };
         assert_eq!(error.to_string(), "the oracle failed: the simulator lost its licence");
         assert!(std::error::Error::source(&error).unwrap().downcast_ref::<std::io::Error>().is_some());
-        let healthy = bowl(2.0, 1.0);
-        let whole = Pasta::start(&healthy, schedule, &[1.2, -0.3, 0.7], 1).unwrap().finish().unwrap();
-        assert_eq!(run.finish().unwrap(), whole);
+        let whole = run(&bowl(2.0, 1.0), schedule, &[1.2, -0.3, 0.7], 1);
+        assert_eq!(walk.finish(&mut gate).unwrap(), whole);
     }
 }
 
 #[test]
 fn wrong_starts_and_settings_are_refused_at_the_start() {
-    let oracle = bowl(1.0, 1.0);
-    let refuse = |schedule: Schedule, start: &[f64]| Pasta::start(&oracle, schedule, start, 1).unwrap_err();
+    let gate = Gate::over(bowl(1.0, 1.0), 1);
+    let refuse = |schedule: Schedule, start: &[f64]| Pasta::start(&gate, schedule, start).unwrap_err();
     assert_eq!(refuse(schedule(), &[1.0]), StartError::Dimension { start: 1, oracle: 3 });
     assert_eq!(
         refuse(schedule(), &[1.0; 2]).to_string(),
@@ -631,17 +640,18 @@ fn wrong_starts_and_settings_are_refused_at_the_start() {
 #[test]
 fn adaptors_observe_thin_and_stop() {
     let oracle = bowl(1.0, 1.0);
-    let run = || Pasta::start(&oracle, schedule(), oracle.start(), 1).unwrap();
+    let gate = || Gate::over(oracle.clone(), 1);
+    let run = || Pasta::start(&gate(), schedule(), oracle.start()).unwrap();
     let mut steps = Vec::new();
-    run().every(50, |record, _| steps.push((record.epoch, record.t))).finish().unwrap();
+    run().every(50, |record, _, _| steps.push((record.epoch, record.t))).finish(&mut gate()).unwrap();
     assert_eq!(steps, [(1, 0), (2, 10), (3, 20)]);
-    let mut walk = run().until(|_, state| state.step == 7);
-    let end = (&mut walk).finish().unwrap();
+    let mut walk = run().until(|_, view| view.step == 7);
+    let end = (&mut walk).finish(&mut gate()).unwrap();
     assert_eq!((end.stop, end.steps), (Stop::Asked, 7));
-    assert!(matches!(walk.advance().unwrap(), Advance::Stop(Stop::Asked)));
+    assert!(matches!(walk.advance(&mut gate()).unwrap(), Advance::Stop(Stop::Asked)));
     let mut kinds = Vec::new();
-    let first = Pasta::start(&oracle, page(), oracle.start(), 1).unwrap();
-    first.tee(|record, _| kinds.push((record.t, record.kind))).finish().unwrap();
+    let first = Pasta::start(&gate(), page(), oracle.start()).unwrap();
+    first.tee(|record, _, _| kinds.push((record.t, record.kind))).finish(&mut gate()).unwrap();
     // There is no g_{-1} to correct: every epoch begins with a fresh batch.
     assert!(kinds.iter().all(|&(t, kind)| t > 0 || kind == Kind::Fresh));
     assert!(kinds.iter().any(|&(_, kind)| kind == Kind::Correction));
@@ -652,34 +662,22 @@ fn a_run_that_touches_only_awake_coordinates_is_the_run_that_touches_all() {
     use pasta_opt::bounds::LowerSmooth;
     use pasta_opt::hard::HardInstance;
 
-    /// The same instance without its promise of zeros.
-    struct Dense(HardInstance);
-    impl Oracle for Dense {
-        fn dim(&self) -> usize {
-            Oracle::dim(&self.0)
-        }
-        fn sum(&self, x: &[f64], batch: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
-            self.0.sum(x, batch, out)
-        }
-        fn sum_difference(
-            &self,
-            x: &[f64],
-            y: &[f64],
-            batch: &Batch,
-            out: &mut [f64],
-        ) -> Result<(), OracleError> {
-            self.0.sum_difference(x, y, batch, out)
-        }
-        fn identity(&self) -> String {
-            Oracle::identity(&self.0)
-        }
-    }
     let limit = LowerSmooth { smoothness: 1.0, gap: 1.0, growth: 0.01, floor: 0.0, target: 0.0005 };
     let instance = HardInstance::smooth(limit).unwrap();
     // Where the chain is switched on; the way there is long.
-    let mut start = vec![0.0; Oracle::dim(&instance)];
+    let mut start = vec![0.0; instance.about().dim];
     start[0] = 0.9 * instance.bound().reach;
-    let dense = Dense(instance.clone());
+    // The same instance without its promise of zeros.
+    let dense = Arc::new(Around {
+        inner: instance.clone(),
+        answer: |inner: &HardInstance, request: &Request<'_>, answer: &mut Answer<'_>| {
+            let charge = inner.answer(&Request { active: usize::MAX, ..request.clone() }, answer)?;
+            let dim = inner.about().dim;
+            answer.gradients.chunks_mut(dim).for_each(|row| row[answer.support..].fill(0.0));
+            answer.support = dim;
+            Ok(charge)
+        },
+    });
     // Steps of 1/L as the recipe takes them, and batches that reveal a coordinate now and then.
     let batch = (0.3 / instance.bound().p) as u64;
     let plain = Schedule { output: Output::Average, ..Schedule::plain(Sequence::Constant(1.0), 4000, batch) };
@@ -692,14 +690,16 @@ fn a_run_that_touches_only_awake_coordinates_is_the_run_that_touches_all() {
         let sparse = path(&instance, schedule.clone(), &start, 1);
         assert_eq!(sparse, path(&dense, schedule.clone(), &start, 1));
         assert!(sparse.1.last.iter().skip(1).any(|y| *y != 0.0), "the chain was reached");
-        let mut run = Pasta::start(&instance, schedule, &start, 1).unwrap();
+        let mut gate = Gate::new(instance.clone(), 1);
+        let mut run = Pasta::start(&gate, schedule, &start).unwrap();
         for _ in 0..2500 {
-            run.advance().unwrap();
+            run.advance(&mut gate).unwrap();
         }
-        let resumed =
-            Pasta::resume(&instance, Checkpoint::from_bytes(&run.checkpoint().to_bytes()).unwrap()).unwrap();
+        let mut checkpoint = saved(&gate, &run);
+        let mut gate = Gate::resume(Arc::new(instance.clone()), &mut checkpoint).unwrap();
+        let resumed = Pasta::resume(&gate, &mut checkpoint).unwrap();
         assert_eq!(resumed.state(), run.state());
-        assert_eq!(resumed.finish().unwrap(), sparse.1);
+        assert_eq!(resumed.finish(&mut gate).unwrap(), sparse.1);
     }
     for rule in [
         Rule::Sgd { eta: Sequence::Constant(1.0) },
@@ -707,9 +707,10 @@ fn a_run_that_touches_only_awake_coordinates_is_the_run_that_touches_all() {
         Rule::Adam { eta: Sequence::Constant(0.1), first: 0.9, second: 0.999, epsilon: 1e-8 },
         Rule::AdaGradNorm { eta: 10.0, offset: 1e-3 },
     ] {
-        let run = |oracle| Baseline::start(oracle, rule, 4000, batch, &start, 1).unwrap();
-        let sparse = run(&instance).finish().unwrap();
-        assert_eq!(sparse, run(&dense).finish().unwrap());
+        let (mut gate, walk) = baseline(&instance, rule, 4000, batch, &start, 1);
+        let sparse = walk.finish(&mut gate).unwrap();
+        let (mut gate, walk) = baseline(&dense, rule, 4000, batch, &start, 1);
+        assert_eq!(sparse, walk.finish(&mut gate).unwrap());
         assert!(sparse.last.iter().skip(1).any(|y| *y != 0.0), "the chain was reached by {rule:?}");
     }
 }
@@ -719,29 +720,29 @@ fn adam_and_adagrad_norm_take_the_steps_of_their_papers() {
     let oracle = bowl(0.0, 1.0);
     let (eta, first, second, epsilon) = (0.1, 0.9, 0.99, 1e-8);
     let rule = Rule::Adam { eta: Sequence::Constant(eta), first, second, epsilon };
-    let mut adam = Baseline::start(&oracle, rule, 20, 1, oracle.start(), 1).unwrap();
+    let (mut gate, mut adam) = baseline(&oracle, rule, 20, 1, oracle.start(), 1);
     let rule = Rule::AdaGradNorm { eta: 0.5, offset: 0.1 };
-    let mut adagrad = Baseline::start(&oracle, rule, 20, 1, oracle.start(), 1).unwrap();
+    let (mut other, mut adagrad) = baseline(&oracle, rule, 20, 1, oracle.start(), 1);
     let (mut m, mut v, mut total) = ([0.0; 3], [0.0; 3], 0.01);
     for t in 0..20 {
-        let batch = Batch { seed: 1, role: Role::Large, step: t, n: 1 };
+        let batch = batch_of(1, Role::Large, t, 1);
         let mut g = [0.0; 3];
-        let before = adam.state().x.clone();
-        oracle.sum(&before, &batch, &mut g).unwrap();
-        adam.advance().unwrap();
+        let before = adam.view().x.to_vec();
+        sum_at(&oracle, &before, &batch, &mut g);
+        adam.advance(&mut gate).unwrap();
         for i in 0..3 {
             m[i] = first * m[i] + (1.0 - first) * g[i];
             v[i] = second * v[i] + (1.0 - second) * g[i] * g[i];
             let [mhat, vhat] =
                 [m[i] / (1.0 - first.powi(t as i32 + 1)), v[i] / (1.0 - second.powi(t as i32 + 1))];
-            assert!((adam.state().x[i] - (before[i] - eta * mhat / (vhat.sqrt() + epsilon))).abs() < 1e-14);
+            assert!((adam.view().x[i] - (before[i] - eta * mhat / (vhat.sqrt() + epsilon))).abs() < 1e-14);
         }
-        let before = adagrad.state().x.clone();
-        oracle.sum(&before, &batch, &mut g).unwrap();
+        let before = adagrad.view().x.to_vec();
+        sum_at(&oracle, &before, &batch, &mut g);
         total += g.iter().map(|g| g * g).sum::<f64>();
-        adagrad.advance().unwrap();
+        adagrad.advance(&mut other).unwrap();
         for i in 0..3 {
-            assert!((adagrad.state().x[i] - (before[i] - 0.5 * g[i] / total.sqrt())).abs() < 1e-14);
+            assert!((adagrad.view().x[i] - (before[i] - 0.5 * g[i] / total.sqrt())).abs() < 1e-14);
         }
     }
 }

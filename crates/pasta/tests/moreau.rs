@@ -1,22 +1,25 @@
 //! Moreau certificates: how often they are wrong, how sharp they are, and what they say.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use pasta_opt::certificate::moreau::{Certifier, MoreauCertificate, MoreauRequest};
+use std::sync::Arc;
+
+use pasta_opt::certificate::moreau::{Certifier, MoreauCertificate, MoreauClaim};
 use pasta_opt::prelude::*;
 use rayon::prelude::*;
 
-fn request(target: f64, grade: Grade) -> MoreauRequest {
-    MoreauRequest { lambda: 2.0, rho: 1.0, target, delta: 0.05, grade, points: 128, budget: None }
+fn claim(target: f64, grade: Grade) -> MoreauClaim {
+    MoreauClaim { lambda: 2.0, rho: 1.0, target, delta: 0.05, grade, points: 128, budget: None }
 }
 
-fn oracle(objective: Box<dyn Objective>, tail: Tail, start: Vec<f64>) -> Noisy {
-    Noisy::new(objective, Noise { growth: 0.5, floor: 1.0, tail }, start).unwrap()
+fn oracle(objective: Box<dyn Objective>, tail: Tail, start: Vec<f64>) -> Arc<Noisy> {
+    Arc::new(Noisy::new(objective, Noise { growth: 0.5, floor: 1.0, tail }, start).unwrap())
 }
 
 const GROWTH: Grade = Grade::Growth { growth: 0.5, floor: 1.0, distance: 0.0 };
 
-fn certify(oracle: &Noisy, x: &[f64], request: MoreauRequest, seed: u64) -> MoreauCertificate {
-    Certifier::start(oracle, x, oracle.start(), request, seed, 0).unwrap().finish().unwrap()
+fn certify(oracle: &Arc<Noisy>, x: &[f64], claim: MoreauClaim, seed: u64) -> MoreauCertificate {
+    let mut gate = Gate::over(oracle.clone(), seed);
+    Certifier::start(&mut gate, x, oracle.start(), claim, 0).unwrap().finish(&mut gate).unwrap()
 }
 
 fn truth(oracle: &Noisy, x: &[f64], lambda: f64) -> f64 {
@@ -27,7 +30,7 @@ fn truth(oracle: &Noisy, x: &[f64], lambda: f64) -> f64 {
 fn a_kink_is_certified_where_the_gradient_says_nothing() {
     // At the bottom of the kinked well |grad f| = 1/2 on both sides, and the envelope is flat.
     let oracle = oracle(Box::new(KinkedWell { dimension: 1 }), Tail::Gaussian, vec![1.0]);
-    let certificate = certify(&oracle, &[0.5], request(0.3, GROWTH), 1);
+    let certificate = certify(&oracle, &[0.5], claim(0.3, GROWTH), 1);
     assert_eq!(certificate.verdict, Verdict::Certified);
     let statement = certificate.statement();
     assert!(statement.starts_with("With probability at least 95 %"), "{statement}");
@@ -48,14 +51,14 @@ fn bounds_are_above_the_truth_on_every_weakly_convex_problem() {
     for (objective, x) in cases {
         let start = vec![1.0; x.len()];
         let oracle = oracle(objective, Tail::Gaussian, start);
-        let exact = certify(&oracle, &x, request(1.0, Grade::Exact), 1);
+        let exact = certify(&oracle, &x, claim(1.0, Grade::Exact), 1);
         let truth = truth(&oracle, &x, 2.0);
         assert!(exact.bound.unwrap() >= truth, "{oracle:?}: {exact:?} {truth}");
         for (points, grade) in [(1, GROWTH), (128, GROWTH), (32, Grade::Kurtosis(10.0))] {
             let bounds: Vec<f64> = (0..20u64)
                 .into_par_iter()
                 .filter_map(|seed| {
-                    certify(&oracle, &x, MoreauRequest { points, ..request(1.0, grade) }, seed).bound
+                    certify(&oracle, &x, MoreauClaim { points, ..claim(1.0, grade) }, seed).bound
                 })
                 .collect();
             // Twenty certificates, each false with probability at most .05, far less in truth: two is the limit.
@@ -71,8 +74,8 @@ fn false_certificates_are_as_rare_as_stated_where_the_target_is_just_below_the_t
     let oracle = oracle(Box::new(Absolute { dimension: 1 }), Tail::TwoPoint { probability: 0.02 }, vec![1.0]);
     let x = [0.2];
     let target = truth(&oracle, &x, 2.0) / 1.02;
-    let request = MoreauRequest { rho: 0.0, budget: Some(200_000), ..request(target, GROWTH) };
-    let certified = |seed: &u64| certify(&oracle, &x, request, *seed).verdict == Verdict::Certified;
+    let claim = MoreauClaim { rho: 0.0, budget: Some(200_000), ..claim(target, GROWTH) };
+    let certified = |seed: &u64| certify(&oracle, &x, claim, *seed).verdict == Verdict::Certified;
     let wrong = (0..200u64).into_par_iter().filter(certified).count();
     assert!(wrong <= 18, "{wrong} of 200, where 10 are promised on average at most (level 1 %)");
 }
@@ -81,8 +84,8 @@ fn false_certificates_are_as_rare_as_stated_where_the_target_is_just_below_the_t
 fn more_points_see_through_a_kink_and_one_point_does_not() {
     let oracle = oracle(Box::new(Absolute { dimension: 1 }), Tail::Gaussian, vec![0.5]);
     let at = |points| {
-        let request = MoreauRequest { rho: 0.0, points, ..request(0.02, Grade::Exact) };
-        certify(&oracle, &[0.001], request, 1).bound
+        let claim = MoreauClaim { rho: 0.0, points, ..claim(0.02, Grade::Exact) };
+        certify(&oracle, &[0.001], claim, 1).bound
     };
     let (one, few, many) = (at(1).unwrap(), at(16).unwrap(), at(1024).unwrap());
     assert!(one >= 1.0 && few < 0.5 && many < 0.05, "{one} {few} {many}");
@@ -91,8 +94,8 @@ fn more_points_see_through_a_kink_and_one_point_does_not() {
 #[test]
 fn a_smooth_function_needs_one_point() {
     let oracle = oracle(Box::new(SineBowl { dimension: 2 }), Tail::Gaussian, vec![1.0, 1.0]);
-    let request = MoreauRequest { points: 1, lambda: 4.0, ..request(0.3, GROWTH) };
-    let certificate = certify(&oracle, &[0.01, -0.01], request, 1);
+    let claim = MoreauClaim { points: 1, lambda: 4.0, ..claim(0.3, GROWTH) };
+    let certificate = certify(&oracle, &[0.01, -0.01], claim, 1);
     assert_eq!((certificate.verdict, certificate.points), (Verdict::Certified, 1));
     assert!(certificate.statement().contains("at the point it rests on"));
 }
@@ -100,12 +103,12 @@ fn a_smooth_function_needs_one_point() {
 #[test]
 fn a_point_far_from_stationary_is_not_certified_and_a_budget_is_kept() {
     let oracle = oracle(Box::new(Absolute { dimension: 1 }), Tail::Gaussian, vec![1.0]);
-    let far = certify(&oracle, &[3.0], MoreauRequest { rho: 0.0, ..request(0.3, GROWTH) }, 1);
+    let far = certify(&oracle, &[3.0], MoreauClaim { rho: 0.0, ..claim(0.3, GROWTH) }, 1);
     assert_eq!(far.verdict, Verdict::NotReached);
     assert!(far.bound.is_none_or(|bound| bound >= 1.0));
     for budget in [0, 1, 100, 3_000, 50_000] {
-        let request = MoreauRequest { rho: 0.0, budget: Some(budget), ..request(0.3, GROWTH) };
-        let certificate = certify(&oracle, &[0.01], request, 1);
+        let claim = MoreauClaim { rho: 0.0, budget: Some(budget), ..claim(0.3, GROWTH) };
+        let certificate = certify(&oracle, &[0.01], claim, 1);
         assert!(certificate.samples <= budget, "{budget}: {certificate:?}");
         assert!(certificate.verdict != Verdict::Certified || budget == 50_000);
     }
@@ -116,23 +119,24 @@ fn any_number_of_threads_gives_the_same_certificate() {
     let oracle = oracle(Box::new(KinkedWell { dimension: 2 }), Tail::StudentT { dof: 3.0 }, vec![1.0, 0.0]);
     let on = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| certify(&oracle, &[0.4, 0.3], request(0.5, GROWTH), 3))
+        pool.install(|| certify(&oracle, &[0.4, 0.3], claim(0.5, GROWTH), 3))
     };
     assert_eq!(on(1), on(3));
 }
 
 #[test]
-fn requests_that_mean_nothing_are_refused_with_the_number() {
+fn claims_that_mean_nothing_are_refused_with_the_number() {
     let oracle = oracle(Box::new(Absolute { dimension: 1 }), Tail::Gaussian, vec![1.0]);
-    let refuse = |request| {
-        Certifier::start(&oracle, &[0.0], &[1.0], request, 1, 0).map(|_| ()).unwrap_err().to_string()
+    let refuse = |claim| {
+        let mut gate = Gate::over(oracle.clone(), 1);
+        Certifier::start(&mut gate, &[0.0], &[1.0], claim, 0).unwrap_err().to_string()
     };
-    let base = request(0.3, GROWTH);
+    let base = claim(0.3, GROWTH);
     assert_eq!(
-        refuse(MoreauRequest { lambda: 1.0, ..base }),
+        refuse(MoreauClaim { lambda: 1.0, ..base }),
         "certificate: lambda must be finite and larger than rho, but is 1"
     );
-    assert!(refuse(MoreauRequest { rho: -1.0, ..base }).contains("rho must be finite, at least 0"));
-    assert!(refuse(MoreauRequest { points: 0, ..base }).contains("points must be from 1 to 4096"));
-    assert!(refuse(MoreauRequest { grade: Grade::Approximate, ..base }).contains("no certificate"));
+    assert!(refuse(MoreauClaim { rho: -1.0, ..base }).contains("rho must be finite, at least 0"));
+    assert!(refuse(MoreauClaim { points: 0, ..base }).contains("points must be from 1 to 4096"));
+    assert!(refuse(MoreauClaim { grade: Grade::Approximate, ..base }).contains("no certificate"));
 }

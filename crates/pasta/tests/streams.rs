@@ -73,7 +73,8 @@ fn the_first_steps_on_every_problem_are_pinned() {
             estimator: Estimator::Page { refresh: Sequence::Constant(0.5), small: 2 },
             ..Schedule::plain(Sequence::Constant(0.1), 6, 4)
         };
-        let end = Pasta::start(&oracle, schedule, &start, 1).unwrap().finish().unwrap();
+        let mut gate = Gate::new(oracle, 1);
+        let end = Pasta::start(&gate, schedule, &start).unwrap().finish(&mut gate).unwrap();
         reached.push((row.name, end.last[0]));
     }
     assert_eq!(reached, PINNED_STEPS);

@@ -19,9 +19,9 @@ pub(crate) fn main(benchmarks: &[(&str, fn(&str))]) {
 }
 
 /// So many steps of a walk that has no end in sight.
-pub(crate) fn advance(walk: &mut impl Walk, steps: u32) {
+pub(crate) fn advance((gate, walk): &mut (Gate, impl Walk), steps: u32) {
     for _ in 0..steps {
-        let step = walk.advance().expect("these oracles cannot fail");
+        let step = walk.advance(gate).expect("these oracles cannot fail");
         assert!(matches!(step, Advance::Step(_)), "a benchmark must not run into the end of its walk");
     }
 }

@@ -18,7 +18,7 @@
 //! let found = Calibration::measure(&mut gate, &[1.0, 1.0], USUAL_BUDGET, &mut |_| {})?;
 //! assert!((found.smoothness.value - 4.0).abs() < 0.4);
 //! assert!(found.rays.iter().all(|ray| ray.diagnosis == Diagnosis::Plausible));
-//! assert!(found.ledger.samples <= 25_000);
+//! assert!(found.cost.samples <= 25_000);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

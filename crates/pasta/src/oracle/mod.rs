@@ -175,10 +175,11 @@ impl<'a> Request<'a> {
             && self.points.iter().all(|x| x.len() == about.dim)
             && answer.gradients.len() == self.rows() * about.dim
             && (!self.losses || answer.losses.len() == self.points.len());
-        let drawn = matches!(&self.draw, Draw::Batch(batch) if batch.count() > 0);
-        let possible = (drawn || about.source != Source::Stream)
-            && (self.points.len() == 1 || about.shared)
-            && (!self.losses || about.losses);
+        let drawn = match &self.draw {
+            Draw::Batch(batch) => batch.count() > 0,
+            Draw::Everything(_) => about.source != Source::Stream,
+        };
+        let possible = drawn && (self.points.len() == 1 || about.shared) && (!self.losses || about.losses);
         if fits && possible { Ok(()) } else { Err(self.refusal(about, answer)) }
     }
 

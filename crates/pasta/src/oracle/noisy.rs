@@ -233,8 +233,14 @@ impl Oracle for Noisy {
 
     #[inline]
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
-        let rows = answer.gradients.chunks_mut(self.start.len().max(1));
         let mut units = Vec::new();
+        // One point is one row: dividing the answer into rows costs a small step a tenth of its time.
+        if let (Draw::Batch(batch), Form::Sums, [x]) = (&request.draw, request.form, request.points) {
+            self.objective.gradient(x, answer.gradients);
+            self.sum_around(self.deviation(x), batch, request, &mut units, answer.gradients)?;
+            return Ok(request.usual_price(&self.about));
+        }
+        let rows = answer.gradients.chunks_mut(self.start.len().max(1));
         match (&request.draw, request.form) {
             (Draw::Batch(batch), Form::Sums) => {
                 for (x, row) in request.points.iter().zip(rows) {

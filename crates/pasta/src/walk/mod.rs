@@ -47,8 +47,8 @@ use crate::stop::Stop;
 /// impl Walk for SignDescent {
 ///     fn advance(&mut self, gate: &mut Gate) -> Result<Advance, Halt> {
 ///         let mut g = [0.0];
-///         let request = Request::sums(gate.batch(Role::Large, self.step, 1), &[&self.x]);
-///         gate.ask(request, &mut Answer::new(&mut g))?;
+///         let batch = gate.batch(Role::Large, self.step, 1);
+///         gate.ask(Request::sums(batch, &[&self.x]), &mut Answer::new(&mut g))?;
 ///         self.x[0] -= 0.01 * g[0].signum();
 ///         self.step += 1;
 ///         let distance2 = (self.x[0] - self.start[0]).powi(2);

@@ -3,6 +3,8 @@
 //! the same of the cost. Each comes with a run that breaks the promise, so that the test is seen to be able to fail.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod horizon_sgd;
 mod lipschitz_convex;
 mod mean_square_smooth;

@@ -1,4 +1,3 @@
-use pasta_opt::estimator::Estimator;
 use pasta_opt::prelude::*;
 
 use super::support::{assert_broken, assert_promise, cost_exponent, noisy, outcome};
@@ -22,14 +21,15 @@ fn page_counts_corrections_twice_in_evaluations_and_once_in_samples() {
     let plan = recipe(2.0, 1.0, 0.3).plan().unwrap();
     let Estimator::Page { small, .. } = plan.schedule.estimator else { panic!("PAGE") };
     let mut corrections = 0;
-    let end = Pasta::start(&oracle, plan.schedule.clone(), &START, 5)
+    let mut gate = Gate::over(oracle, 5);
+    let end = Pasta::start(&gate, plan.schedule.clone(), &START)
         .unwrap()
-        .tee(|record, _| corrections += u128::from(record.kind == pasta_opt::estimator::Kind::Correction))
-        .finish()
+        .tee(|record, _, _| corrections += u128::from(record.kind == pasta_opt::estimator::Kind::Correction))
+        .finish(&mut gate)
         .unwrap();
     assert!(corrections > 0);
-    assert_eq!(end.ledger.evaluations - end.ledger.samples, corrections * u128::from(small));
-    assert!((end.ledger.evaluations as f64) < plan.cost.evaluations);
+    assert_eq!(end.ledger.evaluations() - end.ledger.samples(), corrections * u128::from(small));
+    assert!((end.ledger.evaluations() as f64) < plan.cost.evaluations);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use pasta_opt::objective::Measure;
 use pasta_opt::prelude::*;
 use rayon::prelude::*;
+use std::sync::Arc;
 
 /// One-sided normal quantile of level .001.
 const Z: f64 = 3.1;
@@ -43,13 +44,18 @@ pub(crate) struct Outcome {
 }
 
 /// Gaussian BG-0 noise around an objective.
-pub(crate) fn noisy(objective: impl Objective + 'static, growth: f64, floor: f64, start: &[f64]) -> Noisy {
+pub(crate) fn noisy(
+    objective: impl Objective + 'static,
+    growth: f64,
+    floor: f64,
+    start: &[f64],
+) -> Arc<Noisy> {
     let noise = Noise { growth, floor, tail: Tail::Gaussian };
-    Noisy::new(Box::new(objective), noise, start.to_vec()).unwrap()
+    Arc::new(Noisy::new(Box::new(objective), noise, start.to_vec()).unwrap())
 }
 
 /// Runs a schedule over the seeds 1..=seeds and measures what its output rule promises.
-pub(crate) fn outcome(oracle: &Noisy, schedule: &Schedule, measure: Measure, seeds: u64) -> Outcome {
+pub(crate) fn outcome(oracle: &Arc<Noisy>, schedule: &Schedule, measure: Measure, seeds: u64) -> Outcome {
     let runs: Vec<_> = (1..=seeds).into_par_iter().map(|seed| one(oracle, schedule, measure, seed)).collect();
     let (measures, samples): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
     Outcome { measure: Mean::of(&measures), samples: Mean::of(&samples) }
@@ -57,9 +63,10 @@ pub(crate) fn outcome(oracle: &Noisy, schedule: &Schedule, measure: Measure, see
 
 /// The measure of one run: over the points that a random output is drawn from, their mean. A run that diverges
 /// has an infinite measure.
-fn one(oracle: &Noisy, schedule: &Schedule, measure: Measure, seed: u64) -> (f64, f64) {
+fn one(oracle: &Arc<Noisy>, schedule: &Schedule, measure: Measure, seed: u64) -> (f64, f64) {
     let at = |x: &[f64]| measure.at(oracle.objective(), x).unwrap();
-    let mut run = Pasta::start(oracle, schedule.clone(), oracle.start(), seed).unwrap();
+    let mut gate = Gate::over(oracle.clone(), seed);
+    let mut run = Pasta::start(&gate, schedule.clone(), oracle.start()).unwrap();
     let (mut total, mut points) = (0.0, 0.0);
     let stop = loop {
         let state = run.state();
@@ -69,26 +76,25 @@ fn one(oracle: &Noisy, schedule: &Schedule, measure: Measure, seed: u64) -> (f64
             Output::Last | Output::Average => false,
         };
         let here = if candidate { at(&state.x) } else { 0.0 };
-        match run.advance().unwrap() {
+        match run.advance(&mut gate).unwrap() {
             Advance::Step(_) if candidate => {
                 total += here;
                 points += 1.0;
             }
-            Advance::Step(_) | Advance::Check => {}
             Advance::Stop(stop) => break stop,
+            _ => {}
         }
     };
-    let state = run.state();
     let measured = match (stop, schedule.output) {
         (Stop::Diverged(_), _) => f64::INFINITY,
         (_, Output::Uniform | Output::RandomAnchor) => total / points,
-        (_, Output::Last | Output::Average) => at(state.output()),
+        (_, Output::Last | Output::Average) => at(run.state().output()),
     };
-    (measured, state.ledger.samples as f64)
+    (measured, gate.ledger().samples() as f64)
 }
 
 /// The promise and the cost bound of a plan hold on this oracle.
-pub(crate) fn assert_promise(oracle: &Noisy, plan: &Plan, seeds: u64) -> Outcome {
+pub(crate) fn assert_promise(oracle: &Arc<Noisy>, plan: &Plan, seeds: u64) -> Outcome {
     let outcome = outcome(oracle, &plan.schedule, plan.guarantee.measure, seeds);
     assert!(outcome.measure.is_below(plan.guarantee.bound), "{outcome:?} breaks {:?}", plan.guarantee);
     match plan.cost.exact {
@@ -99,7 +105,7 @@ pub(crate) fn assert_promise(oracle: &Noisy, plan: &Plan, seeds: u64) -> Outcome
 }
 
 /// The promise of a plan is broken on this oracle: for oracles noisier than the plan was told.
-pub(crate) fn assert_broken(oracle: &Noisy, plan: &Plan, seeds: u64) {
+pub(crate) fn assert_broken(oracle: &Arc<Noisy>, plan: &Plan, seeds: u64) {
     let outcome = outcome(oracle, &plan.schedule, plan.guarantee.measure, seeds);
     assert!(outcome.measure.is_above(plan.guarantee.bound), "{outcome:?} keeps {:?}", plan.guarantee);
 }

@@ -1,6 +1,7 @@
 use pasta_opt::prelude::*;
 use pasta_opt::recipe::Uncertainty;
 
+use super::common::{batch_of, sum_at};
 use super::support::noisy;
 
 /// The mean of |x_1 - y|^2 over one anchored step from x with the anchor x0, with its standard error.
@@ -10,8 +11,8 @@ fn one_step(oracle: &Noisy, x: f64, y: f64, beta: f64, eta: f64, n: u64) -> (f64
     let x0 = oracle.start()[0];
     let squares: Vec<f64> = (0..runs)
         .map(|seed| {
-            let batch = pasta_opt::oracle::Batch { seed, role: pasta_opt::draws::Role::Large, step: 0, n };
-            oracle.sum(&[x], &batch, &mut gradient).unwrap();
+            let batch = batch_of(seed, pasta_opt::draws::Role::Large, 0, n);
+            sum_at(&oracle, &[x], &batch, &mut gradient);
             (beta * x0 + (1.0 - beta) * x - eta * gradient[0] / n as f64 - y).powi(2)
         })
         .collect();

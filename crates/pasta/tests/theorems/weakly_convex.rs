@@ -22,7 +22,7 @@ fn weakly_convex_keeps_its_promise_at_a_kink_under_growing_noise() {
 
 /// A Huber function and noise so large that the batch sizes carry the whole promise. lambda = 16: the printed
 /// formulas divide where they should multiply by lambda^2, so their batches are 65536 times too small.
-fn counterexample(formulas: Formulas) -> (Noisy, Plan) {
+fn counterexample(formulas: Formulas) -> (std::sync::Arc<Noisy>, Plan) {
     let start = [0.03];
     let huber = || Huber { dimension: 1, curvature: 16.0, lipschitz: 1.0 };
     let recipe = WeaklyConvex {
