@@ -38,6 +38,8 @@ use crate::stop::{Divergence, Stop};
 /// The only way to an oracle: it counts, keeps the budget, and can be told to stop.
 pub struct Gate {
     oracle: Arc<dyn Oracle>,
+    /// What the oracle says about itself: asked once, since a small step has no time to ask again.
+    about: About,
     seed: u64,
     ledger: Ledger,
     budget: Option<u128>,
@@ -106,7 +108,8 @@ impl Gate {
 
     /// The same for an oracle that is shared.
     pub fn over(oracle: Arc<dyn Oracle>, seed: u64) -> Self {
-        Self { oracle, seed, ledger: Ledger::default(), budget: None, held: 0, stop: Arc::default() }
+        let about = oracle.about().clone();
+        Self { oracle, about, seed, ledger: Ledger::default(), budget: None, held: 0, stop: Arc::default() }
     }
 
     /// At most so many samples in all. Not one more is ever drawn.
@@ -124,7 +127,7 @@ impl Gate {
     /// What the oracle is.
     #[inline]
     pub fn about(&self) -> &About {
-        self.oracle.about()
+        &self.about
     }
 
     /// The seed of all randomness.
@@ -193,7 +196,7 @@ impl Gate {
             None => None,
             Some(_) => Some(afford(self.oracle.price(&request).samples, self.left())?),
         };
-        let charge = put(&*self.oracle, &request, answer)?;
+        let charge = put(&*self.oracle, &self.about, &request, answer)?;
         self.ledger.charge(request.draw.role(), charge);
         if price.is_some_and(|price| charge.samples > price) {
             return Err(Halt::Oracle(OracleError::new("it charged more than its price")));
@@ -219,6 +222,7 @@ impl Gate {
         }
         let window = Window {
             oracle: &*self.oracle,
+            about: &self.about,
             seed: self.seed,
             role,
             stop: &self.stop,
@@ -243,14 +247,9 @@ impl Gate {
     /// draws is counted here once it is [absorbed](Self::absorb).
     #[must_use]
     pub fn fork(&self, role: Role, number: u64, budget: u128) -> Self {
-        Self {
-            oracle: Arc::clone(&self.oracle),
-            seed: derived_seed(self.seed, role, number),
-            ledger: Ledger::default(),
-            budget: Some(budget.min(self.left())),
-            held: 0,
-            stop: Arc::clone(&self.stop),
-        }
+        Self::over(Arc::clone(&self.oracle), derived_seed(self.seed, role, number))
+            .with_budget(budget.min(self.left()))
+            .with_stop(Arc::clone(&self.stop))
     }
 
     /// A gate to an oracle that is made of this one's, with the same seed, interrupt and budget. What it draws is counted here
@@ -259,14 +258,7 @@ impl Gate {
     pub fn wrap(&self, make: impl FnOnce(Arc<dyn Oracle>) -> Arc<dyn Oracle>) -> Self {
         let oracle = make(Arc::clone(&self.oracle));
         let budget = self.budget.map(|_| self.left());
-        Self {
-            oracle,
-            seed: self.seed,
-            ledger: Ledger::default(),
-            budget,
-            held: 0,
-            stop: Arc::clone(&self.stop),
-        }
+        Self::over(oracle, self.seed).with_budget(budget).with_stop(Arc::clone(&self.stop))
     }
 
     /// Counts all that a fork drew under one role.
@@ -318,6 +310,7 @@ struct Saved {
 #[derive(Debug)]
 pub struct Window<'g> {
     oracle: &'g dyn Oracle,
+    about: &'g About,
     seed: u64,
     role: Role,
     stop: &'g AtomicBool,
@@ -347,7 +340,7 @@ impl Window<'_> {
         samples: Samples,
     ) -> Result<Charge, Halt> {
         let request = Request { stop: Some(self.stop), ..request };
-        let mut charge = put(self.oracle, &request, answer)?;
+        let mut charge = put(self.oracle, self.about, &request, answer)?;
         if samples == Samples::Known {
             charge.samples = 0;
         }
@@ -370,8 +363,12 @@ pub(crate) enum Samples {
 
 /// Asks an oracle, more than once if that may help.
 #[inline]
-fn put(oracle: &dyn Oracle, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, Halt> {
-    let about = oracle.about();
+fn put(
+    oracle: &dyn Oracle,
+    about: &About,
+    request: &Request<'_>,
+    answer: &mut Answer<'_>,
+) -> Result<Charge, Halt> {
     request.check(about, answer)?;
     request.interrupted()?;
     answer.support = about.dim;

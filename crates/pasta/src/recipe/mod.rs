@@ -102,7 +102,7 @@ pub enum RecipeError {
         got: f64,
     },
     /// A count is beyond 2^63.
-    #[error("{recipe}: {count} would be {needed:e}, more than 2^63")]
+    #[error("{recipe}: {count} would be {}, more than 2^63", number(*.needed))]
     TooMany {
         /// The recipe.
         recipe: &'static str,
@@ -148,6 +148,11 @@ impl RecipeError {
             Self::TooMany { .. } | Self::Budget { .. } => None,
         }
     }
+}
+
+/// A count that is too large, in words where no double holds it.
+fn number(needed: f64) -> String {
+    if needed.is_finite() { format!("{needed:e}") } else { "beyond all bounds".into() }
 }
 
 /// Checks hypotheses on behalf of one recipe.

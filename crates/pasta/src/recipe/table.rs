@@ -36,199 +36,115 @@ impl Given<'_> {
     fn need(&self, constant: Constant) -> Result<f64, RecipeError> {
         self.constants.get(constant).ok_or(RecipeError::Missing { recipe: self.row, constant })
     }
-
-    fn weakly_convex(&self, formulas: Formulas) -> Result<Box<dyn Recipe>, RecipeError> {
-        Ok(Box::new(WeaklyConvex {
-            rho: self.need(Rho)?,
-            lambda: self.need(Lambda)?,
-            lipschitz: self.need(Lipschitz)?,
-            gap: self.need(Gap)?,
-            growth: self.need(Growth)?,
-            floor: self.need(Floor)?,
-            target: self.need(Target)?,
-            formulas,
-        }))
-    }
 }
 
 use Constant::{
     Distance, Floor, Gap, Growth, Lambda, Lipschitz, MsSmoothness, Mu, Rho, Smoothness, Target, Variance,
 };
 
-const NO_MU: fn(&Facts) -> Option<f64> = |_| None;
+/// A row, from the recipe's fields and the constants that fill them: those it needs, those it takes, and choices that are
+/// made here.
+macro_rules! row {
+    (
+        $name:literal, $reference:literal, $for_problems:literal,
+        $recipe:ident { $($field:ident: $needed:ident),* $(; takes $option:ident: $taken:ident)? $(; with $choice:ident = $chosen:expr)? },
+        applies: $applies:expr $(, mu: $mu:expr)?
+    ) => {
+        Row {
+            name: $name,
+            reference: $reference,
+            for_problems: $for_problems,
+            needs: &[$($needed),*],
+            takes: &[$($taken)?],
+            applies: $applies,
+            mu: first!($($mu,)? |_| None),
+            build: |given| {
+                Ok(Box::new($recipe {
+                    $($field: given.need($needed)?,)*
+                    $($option: given.constants.get($taken),)?
+                    $($choice: $chosen,)?
+                }))
+            },
+        }
+    };
+}
+
+macro_rules! first {
+    ($first:expr $(, $rest:expr)*) => {
+        $first
+    };
+}
+
+/// Smooth, with a constant that a step size can rest on.
+const SMOOTH: fn(&Facts) -> bool = |facts| facts.smoothness.is_some_and(|l| l > 0.0);
 
 /// Every recipe of the library.
 pub const TABLE: &[Row] = &[
-    Row {
-        name: "smooth",
-        reference: "Theorem 3",
-        for_problems: "smooth, not convex",
-        needs: &[Smoothness, Gap, Growth, Floor, Target],
-        takes: &[Variance],
-        applies: |facts| facts.smoothness.is_some_and(|l| l > 0.0),
-        mu: NO_MU,
-        build: |given| {
-            Ok(Box::new(Smooth {
-                smoothness: given.need(Smoothness)?,
-                gap: given.need(Gap)?,
-                growth: given.need(Growth)?,
-                floor: given.need(Floor)?,
-                variance: given.constants.get(Variance),
-                target: given.need(Target)?,
-            }))
+    row!(
+        "smooth", "Theorem 3", "smooth, not convex",
+        Smooth { smoothness: Smoothness, gap: Gap, growth: Growth, floor: Floor, target: Target; takes variance: Variance },
+        applies: SMOOTH
+    ),
+    row!(
+        "smooth-convex", "Theorem 4", "smooth and convex",
+        SmoothConvex {
+            smoothness: Smoothness, distance: Distance, growth: Growth, floor: Floor, target: Target; takes variance: Variance
         },
-    },
-    Row {
-        name: "smooth-convex",
-        reference: "Theorem 4",
-        for_problems: "smooth and convex",
-        needs: &[Smoothness, Distance, Growth, Floor, Target],
-        takes: &[Variance],
-        applies: |facts| facts.smoothness.is_some_and(|l| l > 0.0) && facts.is_convex(),
-        mu: NO_MU,
-        build: |given| {
-            Ok(Box::new(SmoothConvex {
-                smoothness: given.need(Smoothness)?,
-                distance: given.need(Distance)?,
-                growth: given.need(Growth)?,
-                floor: given.need(Floor)?,
-                variance: given.constants.get(Variance),
-                target: given.need(Target)?,
-            }))
+        applies: |facts| SMOOTH(facts) && facts.is_convex()
+    ),
+    row!(
+        "lipschitz-convex", "Theorem 5", "convex with bounded subgradients, kinks allowed",
+        LipschitzConvex {
+            lipschitz: Lipschitz, distance: Distance, growth: Growth, floor: Floor, target: Target; takes variance: Variance
         },
-    },
-    Row {
-        name: "lipschitz-convex",
-        reference: "Theorem 5",
-        for_problems: "convex with bounded subgradients, kinks allowed",
-        needs: &[Lipschitz, Distance, Growth, Floor, Target],
-        takes: &[Variance],
-        applies: |facts| facts.lipschitz.is_some() && facts.is_convex(),
-        mu: NO_MU,
-        build: |given| {
-            Ok(Box::new(LipschitzConvex {
-                lipschitz: given.need(Lipschitz)?,
-                distance: given.need(Distance)?,
-                growth: given.need(Growth)?,
-                floor: given.need(Floor)?,
-                variance: given.constants.get(Variance),
-                target: given.need(Target)?,
-            }))
-        },
-    },
-    Row {
-        name: "mean-square-smooth",
-        reference: "Theorem 7",
-        for_problems: "smooth sample by sample, not convex",
-        needs: &[MsSmoothness, Gap, Growth, Floor, Target],
-        takes: &[],
-        applies: |facts| facts.smoothness.is_some_and(|l| l > 0.0),
-        mu: NO_MU,
-        build: |given| {
-            Ok(Box::new(MeanSquareSmooth {
-                ms_smoothness: given.need(MsSmoothness)?,
-                gap: given.need(Gap)?,
-                growth: given.need(Growth)?,
-                floor: given.need(Floor)?,
-                target: given.need(Target)?,
-            }))
-        },
-    },
-    Row {
-        name: "pl",
-        reference: "Theorem 8",
-        for_problems: "smooth, gradient dominated (Polyak-Lojasiewicz), one minimiser",
-        needs: &[Smoothness, Mu, Gap, Growth, Floor, Target],
-        takes: &[],
+        applies: |facts| facts.lipschitz.is_some() && facts.is_convex()
+    ),
+    row!(
+        "mean-square-smooth", "Theorem 7", "smooth sample by sample, not convex",
+        MeanSquareSmooth { ms_smoothness: MsSmoothness, gap: Gap, growth: Growth, floor: Floor, target: Target },
+        applies: SMOOTH
+    ),
+    row!(
+        "pl", "Theorem 8", "smooth, gradient dominated (Polyak-Lojasiewicz), one minimiser",
+        Pl { smoothness: Smoothness, mu: Mu, gap: Gap, growth: Growth, floor: Floor, target: Target },
         applies: |facts| facts.smoothness.is_some() && facts.pl.is_some(),
-        mu: |facts| facts.pl,
-        build: |given| {
-            Ok(Box::new(Pl {
-                smoothness: given.need(Smoothness)?,
-                mu: given.need(Mu)?,
-                gap: given.need(Gap)?,
-                growth: given.need(Growth)?,
-                floor: given.need(Floor)?,
-                target: given.need(Target)?,
-            }))
-        },
-    },
-    Row {
-        name: "star-convex",
-        reference: "Theorem 9",
-        for_problems: "smooth, convex towards its minimiser",
-        needs: &[Smoothness, Mu, Gap, Growth, Floor, Target],
-        takes: &[],
+        mu: |facts| facts.pl
+    ),
+    row!(
+        "star-convex", "Theorem 9", "smooth, convex towards its minimiser",
+        StarConvex { smoothness: Smoothness, mu: Mu, gap: Gap, growth: Growth, floor: Floor, target: Target },
         applies: |facts| facts.smoothness.is_some() && facts.star.is_some(),
-        mu: |facts| facts.star,
-        build: |given| {
-            Ok(Box::new(StarConvex {
-                smoothness: given.need(Smoothness)?,
-                mu: given.need(Mu)?,
-                gap: given.need(Gap)?,
-                growth: given.need(Growth)?,
-                floor: given.need(Floor)?,
-                target: given.need(Target)?,
-            }))
+        mu: |facts| facts.star
+    ),
+    row!(
+        "weakly-convex", "Theorem 10", "weakly convex with bounded subgradients, kinks allowed",
+        WeaklyConvex {
+            rho: Rho, lambda: Lambda, lipschitz: Lipschitz, gap: Gap, growth: Growth, floor: Floor, target: Target;
+            with formulas = Formulas::Corrected
         },
-    },
-    Row {
-        name: "weakly-convex",
-        reference: "Theorem 10",
-        for_problems: "weakly convex with bounded subgradients, kinks allowed",
-        needs: &[Rho, Lambda, Lipschitz, Gap, Growth, Floor, Target],
-        takes: &[],
-        applies: |facts| facts.weak_convexity.is_some() && facts.lipschitz.is_some(),
-        mu: NO_MU,
-        build: |given| given.weakly_convex(Formulas::Corrected),
-    },
-    Row {
-        name: "weakly-convex-as-printed",
-        reference: "Theorem 10 with the paper's batch sizes, whose promise can fail",
-        for_problems: "checking the paper; use weakly-convex",
-        needs: &[Rho, Lambda, Lipschitz, Gap, Growth, Floor, Target],
-        takes: &[],
-        applies: |_| false,
-        mu: NO_MU,
-        build: |given| given.weakly_convex(Formulas::AsPrinted),
-    },
-    Row {
-        name: "smooth-anchored",
-        reference: "Remark after Theorem 10",
-        for_problems: "smooth with a bounded gradient, by anchored epochs",
-        needs: &[Smoothness, Lipschitz, Gap, Growth, Floor, Target],
-        takes: &[],
-        applies: |facts| facts.smoothness.is_some_and(|l| l > 0.0) && facts.lipschitz.is_some(),
-        mu: NO_MU,
-        build: |given| {
-            Ok(Box::new(SmoothAnchored {
-                smoothness: given.need(Smoothness)?,
-                lipschitz: given.need(Lipschitz)?,
-                gap: given.need(Gap)?,
-                growth: given.need(Growth)?,
-                floor: given.need(Floor)?,
-                target: given.need(Target)?,
-            }))
+        applies: |facts| facts.weak_convexity.is_some() && facts.lipschitz.is_some()
+    ),
+    row!(
+        "weakly-convex-as-printed", "Theorem 10 with the paper's batch sizes, whose promise can fail",
+        "checking the paper; use weakly-convex",
+        WeaklyConvex {
+            rho: Rho, lambda: Lambda, lipschitz: Lipschitz, gap: Gap, growth: Growth, floor: Floor, target: Target;
+            with formulas = Formulas::AsPrinted
         },
-    },
-    Row {
-        name: "horizon-sgd",
-        reference: "Derived in docs/theorems.md",
-        for_problems: "smooth, one sample a step",
-        needs: &[Smoothness, Gap, Growth, Floor, Target],
-        takes: &[],
-        applies: |facts| facts.smoothness.is_some_and(|l| l > 0.0),
-        mu: NO_MU,
-        build: |given| {
-            Ok(Box::new(HorizonSgd {
-                smoothness: given.need(Smoothness)?,
-                gap: given.need(Gap)?,
-                growth: given.need(Growth)?,
-                floor: given.need(Floor)?,
-                target: given.need(Target)?,
-            }))
+        applies: |_| false
+    ),
+    row!(
+        "smooth-anchored", "Remark after Theorem 10", "smooth with a bounded gradient, by anchored epochs",
+        SmoothAnchored {
+            smoothness: Smoothness, lipschitz: Lipschitz, gap: Gap, growth: Growth, floor: Floor, target: Target
         },
-    },
+        applies: |facts| SMOOTH(facts) && facts.lipschitz.is_some()
+    ),
+    row!(
+        "horizon-sgd", "Derived in docs/theorems.md", "smooth, one sample a step",
+        HorizonSgd { smoothness: Smoothness, gap: Gap, growth: Growth, floor: Floor, target: Target },
+        applies: SMOOTH
+    ),
 ];
 
 /// The row of that name.
@@ -243,7 +159,14 @@ impl Row {
             let used: Vec<_> = self.needs.iter().chain(self.takes).map(|c| c.name()).collect();
             return Err(RecipeError::Unused { recipe: self.name, constant, used: used.join(", ") });
         }
-        (self.build)(&Given { row: self.name, constants })?.plan()
+        let plan = (self.build)(&Given { row: self.name, constants })?.plan()?;
+        // Constants that doubles can hold may have squares that they cannot.
+        match plan.schedule.large.size(0.0) {
+            Err(needed) if needed >= f64::MAX => {
+                Err(RecipeError::TooMany { recipe: self.name, count: "N", needed: f64::INFINITY })
+            }
+            _ => Ok(plan),
+        }
     }
 
     /// Whether the recipe needs or takes a constant.
