@@ -11,6 +11,7 @@ mod page;
 mod runs;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use findings::Findings;
@@ -84,7 +85,7 @@ fn broken(cause: impl std::fmt::Display) -> Failure {
 
 /// The problem, and what theory says before the first sample.
 struct Setting {
-    oracle: Noisy,
+    oracle: Arc<Noisy>,
     /// Theorem 3 with the true constants.
     recipe: Smooth,
     pasta: Plan,
@@ -104,12 +105,17 @@ impl Setting {
         let recipe = Smooth { smoothness, gap, growth, floor, variance: None, target: TARGET };
         let naive = Smooth { growth: 0.0, variance: Some(floor * floor), ..recipe };
         Ok(Self {
-            oracle: Noisy::new(Box::new(bowl), NOISE, vec![START])?,
+            oracle: Arc::new(Noisy::new(Box::new(bowl), NOISE, vec![START])?),
             recipe,
             pasta: recipe.plan()?,
             bounded: naive.plan()?,
             horizon: HorizonSgd { smoothness, gap, growth, floor, target: TARGET }.plan()?,
         })
+    }
+
+    /// A gate for one run.
+    fn gate(&self, seed: u64) -> Gate {
+        Gate::over(Arc::<Noisy>::clone(&self.oracle), seed)
     }
 
     /// eps^2: what |grad f|^2 shall come down to.
@@ -121,7 +127,7 @@ impl Setting {
     fn stop_rule() -> StopRule {
         let Noise { growth, floor, .. } = NOISE;
         let grade = Grade::Growth { growth, floor, distance: 0.0 };
-        StopRule { target: TARGET, delta: DELTA, grade, share: SHARE, budget: None }
+        StopRule { target: TARGET, delta: DELTA, grade, share: SHARE }
     }
 
     /// |grad f|^2, by formula. There is one coordinate.

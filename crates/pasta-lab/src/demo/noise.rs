@@ -1,8 +1,6 @@
 //! The noise, diagnosed: what samples say of it, beside the truth.
 
-use std::ops::ControlFlow;
-
-use pasta_opt::calibrate::{Calibration, Diagnosis, Estimate, Settings};
+use pasta_opt::calibrate::{Calibration, Diagnosis, Estimate, USUAL_BUDGET};
 use serde::Serialize;
 
 use super::{NOISE, START, Setting, broken};
@@ -54,9 +52,7 @@ const TRUE_EXPONENT: f64 = 2.0;
 
 /// Measures as `pasta calibrate` does, with its usual number of samples.
 pub(super) fn measure(setting: &Setting, seed: u64) -> Result<Calibration, Failure> {
-    let settings = Settings { seed, ..Settings::default() };
-    Calibration::measure(&setting.oracle, &[START], &settings, &mut |_| ControlFlow::Continue(()))
-        .map_err(broken)
+    Calibration::measure(&mut setting.gate(seed), &[START], USUAL_BUDGET, &mut |_| {}).map_err(broken)
 }
 
 impl Diagnosed {
@@ -79,7 +75,7 @@ impl Diagnosed {
         ));
         let every = |wanted: &[Diagnosis]| calibration.rays.iter().all(|ray| wanted.contains(&ray.diagnosis));
         Self {
-            samples: calibration.ledger.samples as f64,
+            samples: calibration.cost.samples as f64,
             figures,
             rays: calibration
                 .rays

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use pasta_opt::bounds::LowerBound;
 use serde::{Serialize, Serializer};
 
-use super::bout::{End, Limits, Run};
 use super::contender::{Contender, Setting};
 use super::instance::{Instance, Kind};
+use super::run::{End, Limits, Run};
 use pasta_report::console::Failure;
 use pasta_report::constants::Echo;
 use pasta_report::number::{digits, given, grouped, real, rough, significant};

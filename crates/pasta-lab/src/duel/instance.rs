@@ -1,6 +1,7 @@
 //! The hard instance that the methods are pitted against, with what is proved about it.
 
 use std::f64::consts::{E, PI};
+use std::sync::Arc;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use pasta_opt::bounds::{CHAIN_NOISE, LowerBound, LowerMeanSquareSmooth, LowerSmooth};
@@ -87,7 +88,11 @@ impl FromArgMatches for ConstantFlags {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        flags::take_constants(matches, &mut self.0);
+        for constant in FLAGS {
+            if let Some(&value) = matches.get_one(constant.name()) {
+                self.0.set(constant, value);
+            }
+        }
         Ok(())
     }
 }
@@ -101,7 +106,7 @@ pub(super) struct Instance {
     pub(super) kind: Kind,
     /// Those that make it.
     pub(super) constants: Constants,
-    pub(super) hard: HardInstance,
+    pub(super) hard: Arc<HardInstance>,
     /// (T - 1)/(2p).
     pub(super) sharp: f64,
     /// The closed form, which is smaller.
@@ -135,7 +140,7 @@ impl Instance {
                 target,
             }),
         };
-        let hard = hard.map_err(Failure::input)?;
+        let hard = Arc::new(hard.map_err(Failure::input)?);
         let LowerBound { chain, p, bound, sharp_bound, .. } = *hard.bound();
         if chain > LONGEST {
             return Err(Failure::input(format!(

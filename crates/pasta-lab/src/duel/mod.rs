@@ -1,14 +1,13 @@
 //! `pasta-lab duel`: methods against the hard instances of the lower bounds.
 
-mod bout;
 mod contender;
 mod findings;
 mod instance;
 mod page;
+mod run;
 
 use std::path::PathBuf;
 
-use bout::{Limits, Run};
 use clap::Args;
 use contender::{Contender, Settings};
 use findings::{Findings, Outcome, Verdict, count};
@@ -16,6 +15,7 @@ use indicatif::ProgressBar;
 use instance::{ConstantFlags, Instance, Kind};
 use pasta_report::number::real;
 use rayon::prelude::*;
+use run::{Limits, Run};
 
 use pasta_report as report;
 use pasta_report::console::{Exit, Failure, answer, flags};
@@ -139,7 +139,7 @@ enum Entry {
 
 impl Entry {
     fn new(
-        contender: Result<Contender, (&'static str, pasta_opt::recipe::RecipeError)>,
+        contender: Result<Contender, (&'static str, Failure)>,
         instance: &Instance,
         limits: Limits,
     ) -> Self {
@@ -157,9 +157,9 @@ impl Entry {
                 Self::Out(Outcome::not_run(contender.name, Some(&contender), reason))
             }
             Err((name, error)) => {
-                let reason = error.to_string();
+                let reason = error.message();
                 let bare = reason.strip_prefix(name).and_then(|rest| rest.strip_prefix(": "));
-                Self::Out(Outcome::not_run(name, None, bare.unwrap_or(&reason).to_owned()))
+                Self::Out(Outcome::not_run(name, None, bare.unwrap_or(reason).to_owned()))
             }
         }
     }
@@ -190,7 +190,7 @@ impl Arguments {
                 let runs: Result<Vec<Run>, Failure> = (0..self.runs())
                     .into_par_iter()
                     .map(|run| {
-                        let run = bout::run(&contender, instance, limits, self.seed.wrapping_add(run.into()));
+                        let run = run::run(&contender, instance, limits, self.seed.wrapping_add(run.into()));
                         progress.inc(1);
                         run
                     })

@@ -1,11 +1,13 @@
 //! Convex: eps^-2, smooth or not.
 
+use std::sync::Arc;
+
 use pasta_opt::prelude::*;
 
 use super::finding::{Claim, Finding, Measured};
 use super::fit::grid;
 use super::rate::{Rate, log_axis};
-use super::runs::{Noiseless, Samples, Until, noisy, over_seeds, samples};
+use super::runs::{Samples, Until, gate, noisy, over_seeds, samples};
 use super::{Setting, effort};
 use pasta_report::{Chart, Tone};
 
@@ -66,18 +68,17 @@ fn rate(
     setting: &Setting,
     name: &'static str,
     constants: &str,
-    pose: impl Fn(f64) -> Measured<(Noisy, Plan)> + Sync,
+    pose: impl Fn(f64) -> Measured<(Arc<Noisy>, Plan)> + Sync,
 ) -> Measured<Rate> {
     let targets = effort(setting, grid(0.4, 0.0125, 6), grid(0.4, 0.00625, 7));
     let seeds = setting.seeds(24, 64);
     let smallest = targets.iter().copied().fold(f64::INFINITY, f64::min);
     let count = |target: f64, seed: Option<u64>| -> Measured<f64> {
         let (oracle, plan) = pose(target)?;
-        let exact = Noiseless { objective: oracle.objective(), oracle: &oracle };
-        let asked: &dyn Oracle = if seed.is_some() { &oracle } else { &exact };
-        let walk = Pasta::start(asked, plan.schedule, oracle.start(), seed.unwrap_or(0))?;
+        let mut gate = gate(&oracle, seed);
+        let walk = Pasta::start(&gate, plan.schedule, oracle.start())?;
         // The whole run is counted; when it first meets the target does not matter here.
-        let Samples { in_all, .. } = samples(walk, oracle.objective(), f64::INFINITY, Until::End)?;
+        let Samples { in_all, .. } = samples(&mut gate, walk, oracle.objective(), f64::INFINITY, Until::End)?;
         Ok(in_all)
     };
     Ok(Rate {

@@ -1,5 +1,7 @@
 //! Polyak-Lojasiewicz and star-convex: eps^-1 log(1/eps), one sample a step.
 
+use std::sync::Arc;
+
 use pasta_opt::prelude::*;
 
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
@@ -29,7 +31,7 @@ struct Case {
 }
 
 struct Posed {
-    oracle: Noisy,
+    oracle: Arc<Noisy>,
     plan: Plan,
     /// The logarithm in K.
     log: f64,

@@ -1,5 +1,7 @@
 //! The guarantee of each recipe, measured.
 
+use std::sync::Arc;
+
 use pasta_opt::prelude::*;
 
 use super::Setting;
@@ -21,7 +23,7 @@ struct Case {
     theorem: u32,
     recipe: &'static str,
     problem: &'static str,
-    oracle: Noisy,
+    oracle: Arc<Noisy>,
     plan: Plan,
 }
 

@@ -1,11 +1,14 @@
 //! The lower bounds: no zero-respecting method is faster, and what is measured lies between the two bounds.
 
+use std::sync::Arc;
+
+use pasta_opt::hard::HardInstance;
 use pasta_opt::prelude::*;
 
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
 use super::fit::Estimate;
 use super::rate::{Rate, log_axis};
-use super::runs::{Noiseless, Until, over_seeds, samples};
+use super::runs::{Until, gate, over_seeds, samples};
 use super::smooth::{instance, listed, recipe, recipe_on_instance, target_of_chain};
 use super::{Setting, effort};
 use pasta_report::{Chart, Series, Shape, Tone, significant};
@@ -40,20 +43,24 @@ struct Row {
 /// SGD with the step 1/L.
 const SGD: Rule = Rule::Sgd { eta: Sequence::Constant(1.0) };
 
+/// Samples, one a step, until |grad F| <= eps; without a seed also without noise.
+fn run_baseline(hard: &Arc<HardInstance>, rule: Rule, steps: u64, seed: Option<u64>) -> Measured<f64> {
+    let mut gate = gate(hard, seed);
+    let start = vec![0.0; gate.about().dim];
+    let walk = Baseline::start(&gate, Settings { rule, steps, batch: 1 }, &start)?;
+    Ok(samples(&mut gate, walk, &**hard, hard.target(), Until::Hit)?.to_hit)
+}
+
 /// The way to the chain with exact gradients, and 1/p samples for each of T coordinates to be shown.
 fn expected_sgd(target: f64) -> Measured<f64> {
     let hard = instance(GROWTH, target)?;
-    let exact = Noiseless { objective: &hard, oracle: &hard };
-    let start = vec![0.0; Objective::dim(&hard)];
-    let walk = Baseline::start(&exact, SGD, u64::MAX, 1, &start, 0)?;
-    let way = samples(walk, &hard, target, Until::Hit)?.to_hit;
+    let way = run_baseline(&hard, SGD, u64::MAX, None)?;
     Ok(way + hard.bound().chain as f64 / hard.bound().p)
 }
 
 fn row(target: f64, seeds: &[u64], with_sgd: bool) -> Measured<Row> {
     let hard = instance(GROWTH, target)?;
     let bound = *hard.bound();
-    let start = vec![0.0; Objective::dim(&hard)];
     let expected = expected_sgd(target)?;
     // A run that has not arrived by then counts as never.
     let patience = (30.0 * expected) as u64;
@@ -64,8 +71,7 @@ fn row(target: f64, seeds: &[u64], with_sgd: bool) -> Measured<Row> {
         expected,
         recipe: over_seeds(seeds, |seed| recipe_on_instance(GROWTH, target, Some(seed)))?,
         sgd: over_seeds(if with_sgd { seeds } else { &[] }, |seed| {
-            let walk = Baseline::start(&hard, SGD, patience, 1, &start, seed)?;
-            Ok(samples(walk, &hard, target, Until::Hit)?.to_hit)
+            run_baseline(&hard, SGD, patience, Some(seed))
         })?,
     })
 }
@@ -186,7 +192,7 @@ fn early_hits(setting: &Setting) -> Measured<Vec<Check>> {
     let bound = *hard.bound();
     let budget = ((bound.chain as f64 - (1.0 / DELTA).ln()) / (2.0 * bound.p)).floor() as u64;
     let seeds = setting.seeds(20, 40);
-    let start = vec![0.0; Objective::dim(&hard)];
+    let start = vec![0.0; hard.about().dim];
     let rules = [
         ("SGD, N = 1", SGD),
         ("Clipped SGD", Rule::ClippedSgd { eta: Sequence::Constant(10.0), threshold: 0.1 }),
@@ -204,15 +210,13 @@ fn early_hits(setting: &Setting) -> Measured<Vec<Check>> {
     };
     let mut checks = Vec::new();
     for (name, rule) in rules {
-        let hits = over_seeds(&seeds, |seed| {
-            let walk = Baseline::start(&hard, rule, budget, 1, &start, seed)?;
-            Ok(samples(walk, &hard, target, Until::Hit)?.to_hit)
-        })?;
+        let hits = over_seeds(&seeds, |seed| run_baseline(&hard, rule, budget, Some(seed)))?;
         checks.push(check(name, &hits));
     }
     let hits = over_seeds(&seeds, |seed| {
-        let walk = Pasta::start(&hard, recipe(GROWTH, target)?.schedule, &start, seed)?;
-        Ok(samples(walk.budget(u128::from(budget)), &hard, target, Until::Hit)?.to_hit)
+        let mut gate = gate(&hard, Some(seed)).with_budget(u128::from(budget));
+        let walk = Pasta::start(&gate, recipe(GROWTH, target)?.schedule, &start)?;
+        Ok(samples(&mut gate, walk, &*hard, target, Until::Hit)?.to_hit)
     })?;
     checks.push(check("Recipe", &hits));
     Ok(checks)

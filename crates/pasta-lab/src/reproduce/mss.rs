@@ -1,12 +1,13 @@
 //! Mean-square smooth: eps^-4 by PAGE.
 
-use pasta_opt::estimator::Estimator;
+use std::sync::Arc;
+
 use pasta_opt::prelude::*;
 
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
 use super::fit::{Estimate, grid};
 use super::rate::{Rate, log_axis};
-use super::runs::{Kept, Noiseless, noisy, over_seeds, promise};
+use super::runs::{Kept, gate, noisy, over_seeds, promise};
 use super::smooth::FITTED_FROM;
 use super::{Setting, effort};
 use pasta_report::{Chart, Tone};
@@ -20,7 +21,7 @@ pub(super) const CLAIM: Claim = Claim {
 };
 
 /// The ramp for one target with L = 1, Delta = 1, B = 3, b = .1.
-fn posed(target: f64) -> Measured<(Noisy, Plan)> {
+fn posed(target: f64) -> Measured<(Arc<Noisy>, Plan)> {
     let ramp = Ramp::family(1.0, 1.0, target);
     let (growth, floor) = (3.0, 0.1);
     let gap = ramp.gap(&[0.0]);
@@ -35,12 +36,12 @@ fn noiseless(target: f64) -> Measured<f64> {
     let Estimator::Page { refresh, small } = plan.schedule.estimator else {
         return Err("Theorem 7 plans PAGE".into());
     };
-    let exact = Noiseless { objective: oracle.objective(), oracle: &oracle };
     // Large batches at every step: their sizes are what the coin decides about.
     let schedule = Schedule { estimator: Estimator::Minibatch, ..plan.schedule };
-    let mut walk = Pasta::start(&exact, schedule, oracle.start(), 0)?;
+    let mut gate = gate(&oracle, None);
+    let mut walk = Pasta::start(&gate, schedule, oracle.start())?;
     let mut expected = 0.0;
-    while let Advance::Step(record) = walk.advance()? {
+    while let Advance::Step(record) = walk.advance(&mut gate)? {
         let p = if record.t == 0 { 1.0 } else { refresh.at(record.t) };
         expected += p * record.n as f64 + (1.0 - p) * small as f64;
     }

@@ -1,7 +1,7 @@
 //! The uncertainty principle: which (beta, N) bound the drift of one anchored step.
 
-use pasta_opt::draws::Role;
-use pasta_opt::oracle::Batch;
+use std::sync::Arc;
+
 use pasta_opt::prelude::*;
 use pasta_opt::recipe::Uncertainty;
 use rayon::prelude::*;
@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
 use super::fit::Estimate;
 use super::rate::log_axis;
-use super::runs::noisy;
+use super::runs::{draw, noisy};
 use super::{Setting, effort};
 use pasta_report::{Axis, Chart, Scale, Series, Shape, Tone, significant};
 
@@ -44,22 +44,21 @@ impl Cell {
 }
 
 /// E|x_1 - y|^2 after one anchored step from x, over its bound (1 - beta/2)|x - y|^2 + beta |x0 - y|^2 + eta^2 b^2/N.
-fn drift(oracle: &Noisy, [x, y]: [f64; 2], beta: f64, n: u64, seeds: &[u64]) -> Measured<Estimate> {
+fn drift(oracle: &Arc<Noisy>, [x, y]: [f64; 2], beta: f64, n: u64, seeds: &[u64]) -> Measured<Estimate> {
     let x0 = oracle.start()[0];
     let floor = oracle.noise().floor;
     let bound =
         (1.0 - beta / 2.0) * (x - y).powi(2) + beta * (x0 - y).powi(2) + ETA * ETA * floor * floor / n as f64;
-    let mut gradient = [0.0];
     let mut squares = Vec::with_capacity(seeds.len());
     for &seed in seeds {
-        oracle.sum(&[x], &Batch { seed, role: Role::Large, step: 0, n }, &mut gradient)?;
-        squares.push((beta * x0 + (1.0 - beta) * x - ETA * gradient[0] / n as f64 - y).powi(2));
+        let gradient = draw(oracle, seed, x, n)?;
+        squares.push((beta * x0 + (1.0 - beta) * x - ETA * gradient / n as f64 - y).powi(2));
     }
     Ok(Estimate::of(&squares).over(bound))
 }
 
 /// The worst drift over the points, at each (beta, N).
-fn cells(setting: &Setting, oracle: &Noisy, points: &[[f64; 2]]) -> Measured<Vec<Cell>> {
+fn cells(setting: &Setting, oracle: &Arc<Noisy>, points: &[[f64; 2]]) -> Measured<Vec<Cell>> {
     let steps: u32 = effort(setting, 12, 24);
     let draws = setting.seeds(4_000, 20_000);
     let grid: Vec<(f64, u64)> = (1..2 * steps)
