@@ -7,8 +7,8 @@ mod cost;
 mod findings;
 mod methods;
 mod noise;
-mod page;
 mod runs;
+mod story;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let pilot = cost::fly(&setting, seed)?;
     let rounds = runs::play(&setting, seed)?;
     let findings = Findings::new(&setting, arguments.seed, &calibration, &pilot, &rounds)?;
-    let page = page::page(&setting, &findings, &calibration, &rounds).html()?;
+    let page = story::page(&setting, &findings, &calibration, &rounds).html()?;
     let path = report::write(&arguments.output, "index.html", &page)?;
     answer(&if arguments.json { findings.json(&path)? } else { findings.text(&path) })?;
     Ok(Exit::Done)

@@ -1,22 +1,26 @@
 //! `pasta-lab duel`: methods against the hard instances of the lower bounds.
 
 mod contender;
-mod findings;
+mod curves;
+mod explanation;
 mod instance;
-mod page;
 mod run;
+mod score;
+mod tables;
 
 use std::path::PathBuf;
 
 use clap::Args;
 use contender::{Contender, Settings};
-use findings::{Findings, Outcome, Verdict, count};
 use indicatif::ProgressBar;
-use instance::{ConstantFlags, Instance, Kind};
+use instance::{ConstantFlags, Instance};
 use pasta_report::number::real;
 use rayon::prelude::*;
 use run::{Limits, Run};
+use score::{Findings, Outcome, Verdict};
+use tables::count;
 
+use crate::hard::Kind;
 use pasta_report as report;
 use pasta_report::console::{Exit, Failure, answer, flags};
 
@@ -123,7 +127,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let mut findings =
         Findings::new(&instance, (arguments.seed, arguments.runs() as usize), limits, outcomes);
     if let Some(folder) = &arguments.output {
-        let page = page::page(&findings, arguments.command()).html()?;
+        let page = explanation::page(&findings, arguments.command()).html()?;
         findings.page = Some(report::write(folder, "index.html", &page)?);
     }
     answer(&if arguments.json { findings.json()? } else { findings.text() })?;

@@ -176,7 +176,7 @@ impl End {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::duel::instance::Kind;
+    use crate::hard::Kind;
 
     #[test]
     fn a_coordinate_that_was_only_ever_answered_with_zero_must_stay_zero() {

@@ -6,10 +6,10 @@ use pasta_opt::prelude::*;
 
 use super::finding::{Claim, Finding, Measured};
 use super::fit::grid;
-use super::rate::{Rate, log_axis};
+use super::rate::Rate;
 use super::runs::{Samples, Until, gate, noisy, over_seeds, samples};
 use super::{Setting, effort};
-use pasta_report::{Chart, Tone};
+use pasta_report::{Axis, Chart, Tone};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "convex",
@@ -54,8 +54,8 @@ fn measure(setting: &Setting) -> Measured<Finding> {
                 "Samples of the whole recipe. Points: means over the seeds. Lines: the same runs with exact \
                       gradients."
                     .into(),
-            x: log_axis("target eps"),
-            y: log_axis("samples"),
+            x: Axis::log("target eps"),
+            y: Axis::log("samples"),
             series: [vec![smooth.guide(-2.0)], smooth.series(Tone::Blue), kinked.series(Tone::Red)].concat(),
             references: Vec::new(),
         }],

@@ -36,14 +36,8 @@ fn measure(setting: &Setting) -> Measured<Finding> {
 
 /// Keeps the numbers of the seeds.
 fn record(finding: &mut Finding, series: &str, quantity: &'static str, seeds: &[u64], values: &[f64]) {
-    finding.points.extend(seeds.iter().zip(values).map(|(&seed, &value)| Point {
-        series: series.into(),
-        parameter: "run",
-        at: 1.0,
-        seed: Some(seed),
-        quantity,
-        value,
-    }));
+    let point = |(&seed, &value)| Point::new(series, ("run", 1.0), Some(seed), (quantity, value));
+    finding.points.extend(seeds.iter().zip(values).map(point));
 }
 
 /// Theorem 10 as printed.

@@ -6,10 +6,9 @@ use pasta_opt::prelude::*;
 
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
 use super::fit::{Estimate, grid, slope};
-use super::rate::log_axis;
 use super::runs::{Kept, noisy, over_seeds, promise};
 use super::{Setting, effort};
-use pasta_report::{Chart, Column, Series, Shape, Table, Tone, grouped, significant};
+use pasta_report::{Axis, Chart, Column, Series, Shape, Table, Tone, grouped, significant};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "curvature",
@@ -109,21 +108,17 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         finding.points.extend(rows.iter().flat_map(|row| case.points(row, &seeds)));
         table.rows.extend(rows.iter().map(|row| case.cells(row)));
         let line: Vec<(f64, f64)> = rows.iter().map(|row| (row.target, row.steps)).collect();
-        series.push(Series { name: format!("{}: K", case.name), tone, shape: Shape::Line(line.clone()) });
+        series.push(Series::new(format!("{}: K", case.name), tone, Shape::Line(line)));
         let drawn = rows.iter().map(|row| (row.target, Estimate::of(&row.samples()).value)).collect();
-        series.push(Series {
-            name: format!("{}: samples drawn", case.name),
-            tone,
-            shape: Shape::Points(drawn),
-        });
+        series.push(Series::new(format!("{}: samples drawn", case.name), tone, Shape::Points(drawn)));
     }
     finding.tables.push(table);
     finding.figures.push(Chart {
         id: "curvature-samples",
         title: "Samples with curvature".into(),
         caption: "Lines: K of the theorem. Points: what the runs drew.".into(),
-        x: log_axis("target eps"),
-        y: log_axis("samples"),
+        x: Axis::log("target eps"),
+        y: Axis::log("samples"),
         series,
         references: Vec::new(),
     });
@@ -176,16 +171,12 @@ impl Case {
             (false, false) => "some run did not draw K samples".into(),
         };
         Ok(vec![
-            Check {
-                name: format!("{name}: slope of samples/log"),
-                setting: setting.clone(),
-                measured: exponent,
-                interval: None,
-                predicted: Predicted::Is(-1.0),
-                on_this_grid: None,
-                reason,
-                holds,
-            },
+            Check::counted(
+                format!("{name}: slope of samples/log"),
+                setting.clone(),
+                (exponent, -1.0),
+                (holds, reason),
+            ),
             Check::within(
                 format!("{name}: largest mean f - f* over all targets, in units of eps"),
                 setting,
@@ -206,14 +197,8 @@ impl Case {
     }
 
     fn points(&self, row: &Row, seeds: &[u64]) -> Vec<Point> {
-        let point = |seed, quantity, value| Point {
-            series: self.name.into(),
-            parameter: "eps",
-            at: row.target,
-            seed,
-            quantity,
-            value,
-        };
+        let point =
+            |seed, quantity, value| Point::new(self.name, ("eps", row.target), seed, (quantity, value));
         let runs = row.runs.iter().zip(seeds).flat_map(|(kept, &seed)| {
             [point(Some(seed), "samples", kept.samples), point(Some(seed), "f - f*", kept.measure)]
         });

@@ -8,7 +8,7 @@ use super::Setting;
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
 use super::fit::Estimate;
 use super::runs::{Kept, noisy, over_seeds, promise};
-use pasta_report::{Axis, Chart, Column, Reference, Scale, Series, Shape, Table, Tone, Where, significant};
+use pasta_report::{Axis, Chart, Column, Reference, Series, Shape, Table, Tone, significant};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "guarantees",
@@ -212,13 +212,9 @@ fn measure(setting: &Setting) -> Measured<Finding> {
             kind.into(),
         ]);
         finding.points.extend(runs.iter().zip(&seeds).flat_map(|(kept, &seed)| {
-            [("measure", kept.measure), ("samples", kept.samples)].map(|(quantity, value)| Point {
-                series: format!("{}: {}", case.name(), case.problem),
-                parameter: "bound",
-                at: case.plan.guarantee.bound,
-                seed: Some(seed),
-                quantity,
-                value,
+            [("measure", kept.measure), ("samples", kept.samples)].map(|measured| {
+                let series = format!("{}: {}", case.name(), case.problem);
+                Point::new(series, ("bound", case.plan.guarantee.bound), Some(seed), measured)
             })
         }));
     }
@@ -228,13 +224,13 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         caption: "The mean of the promised measure over its bound, with its interval, for each theorem. Theorem 3 is \
                   measured on two problems."
             .into(),
-        x: Axis { label: "theorem".into(), scale: Scale::Linear, range: Some((2.5, 10.5)) },
-        y: Axis { label: "measured/bound".into(), scale: Scale::Log, range: None },
+        x: Axis::linear("theorem").within(2.5, 10.5),
+        y: Axis::log("measured/bound"),
         series: vec![
-            Series { name: "interval".into(), tone: Tone::Blue, shape: Shape::Line(bars) },
-            Series { name: "mean".into(), tone: Tone::Blue, shape: Shape::Points(marks) },
+            Series::new("interval", Tone::Blue, Shape::Line(bars)),
+            Series::new("mean", Tone::Blue, Shape::Points(marks)),
         ],
-        references: vec![Reference { label: "the bound".into(), at: Where::Y(1.0) }],
+        references: vec![Reference::y("the bound", 1.0)],
     });
     if setting.sabotage != 1.0 {
         finding.text.push(format!(

@@ -7,11 +7,11 @@ use pasta_opt::prelude::*;
 
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
 use super::fit::Estimate;
-use super::rate::{Rate, log_axis};
+use super::rate::Rate;
 use super::runs::{Until, gate, over_seeds, samples};
 use super::smooth::{instance, listed, recipe, recipe_on_instance, target_of_chain};
 use super::{Setting, effort};
-use pasta_report::{Chart, Series, Shape, Tone, significant};
+use pasta_report::{Axis, Chart, Series, Shape, Tone, significant};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "lower",
@@ -225,20 +225,19 @@ fn early_hits(setting: &Setting) -> Measured<Vec<Check>> {
 fn sandwich_chart(rows: &[Row]) -> Chart {
     let line = |what: &dyn Fn(&Row) -> f64| rows.iter().map(|row| (row.target, what(row))).collect();
     let mean = |values: &[f64]| Estimate::of(values).value;
-    let series = |name: &str, tone, shape| Series { name: name.into(), tone, shape };
     Chart {
         id: "lower-sandwich",
         title: "Between the bounds".into(),
         caption: "Samples until |grad F| <= eps on the hard instance of each target: the lower bound (T - 1)/(2p) of \
                   Theorem 1, SGD with one sample a step, the recipe of Theorem 3, and that recipe's upper bound."
             .into(),
-        x: log_axis("target eps"),
-        y: log_axis("samples"),
+        x: Axis::log("target eps"),
+        y: Axis::log("samples"),
         series: vec![
-            series("upper bound of the recipe", Tone::Grey, Shape::Line(line(&|row| row.upper))),
-            series("recipe", Tone::Blue, Shape::Points(line(&|row| mean(&row.recipe)))),
-            series("SGD, N = 1", Tone::Green, Shape::Crosses(line(&|row| mean(&row.sgd)))),
-            series("lower bound", Tone::Red, Shape::Line(line(&|row| row.lower))),
+            Series::new("upper bound of the recipe", Tone::Grey, Shape::Line(line(&|row| row.upper))),
+            Series::new("recipe", Tone::Blue, Shape::Points(line(&|row| mean(&row.recipe)))),
+            Series::new("SGD, N = 1", Tone::Green, Shape::Crosses(line(&|row| mean(&row.sgd)))),
+            Series::new("lower bound", Tone::Red, Shape::Line(line(&|row| row.lower))),
         ],
         references: Vec::new(),
     }
@@ -246,13 +245,8 @@ fn sandwich_chart(rows: &[Row]) -> Chart {
 
 impl Row {
     fn points(&self, seeds: &[u64]) -> Vec<Point> {
-        let point = |series: &str, seed, quantity, value| Point {
-            series: series.into(),
-            parameter: "eps",
-            at: self.target,
-            seed,
-            quantity,
-            value,
+        let point = |series: &str, seed, quantity, value| {
+            Point::new(series, ("eps", self.target), seed, (quantity, value))
         };
         let mut points = vec![
             point("bounds", None, "lower bound", self.lower),

@@ -8,11 +8,11 @@ mod fit;
 mod guarantees;
 mod lower;
 mod mss;
-mod page;
 mod rate;
 mod runs;
 mod smooth;
 mod uncertainty;
+mod verdicts;
 mod weakly_convex;
 
 use std::io::{self, IsTerminal};
@@ -24,9 +24,9 @@ use clap::builder::PossibleValuesParser;
 use indicatif::ProgressBar;
 
 use finding::{Claim, Finding};
-use page::Findings;
 use pasta_report as report;
 use pasta_report::console::{Exit, Failure, answer, say};
+use verdicts::Findings;
 
 /// Measure every rate of the paper and write a page of verdicts
 ///
@@ -122,9 +122,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let path = write(&arguments.output, &findings, &setting)?;
     answer(&if arguments.json {
-        page::results(&findings, &setting).to_string()
+        verdicts::results(&findings, &setting).to_string()
     } else {
-        format!("{}\n\nThe page: {}", page::summary(&findings, |claim| claim.name).text(), path.display())
+        format!("{}\n\nThe page: {}", verdicts::summary(&findings, |claim| claim.name).text(), path.display())
     })?;
     Ok(verdict(&findings, &path))
 }
@@ -157,15 +157,15 @@ fn measured(claim: &Claim, setting: &Setting) -> Result<Finding, Failure> {
 /// Writes every file and gives the path of the page, which comes last: where it is, all are.
 fn write(folder: &Path, findings: &Findings, setting: &Setting) -> Result<PathBuf, Failure> {
     for (claim, finding) in findings {
-        report::write(folder, &format!("{}.csv", claim.name), &page::csv(&finding.points))?;
+        report::write(folder, &format!("{}.csv", claim.name), &verdicts::csv(&finding.points))?;
         for chart in &finding.figures {
             report::write(folder, &format!("{}.svg", chart.id), &chart.svg()?)?;
         }
     }
-    let results = serde_json::to_string_pretty(&page::results(findings, setting))
+    let results = serde_json::to_string_pretty(&verdicts::results(findings, setting))
         .map_err(|cause| Failure::system(format!("cannot write the results as JSON: {cause}")))?;
     report::write(folder, "results.json", &(results + "\n"))?;
-    report::write(folder, "index.html", &page::page(findings, setting).html()?)
+    report::write(folder, "index.html", &verdicts::page(findings, setting).html()?)
 }
 
 /// The answer is printed already: what is wrong with it is said besides.

@@ -6,11 +6,11 @@ use pasta_opt::prelude::*;
 
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
 use super::fit::{Estimate, grid};
-use super::rate::{Rate, log_axis};
+use super::rate::Rate;
 use super::runs::{Kept, gate, noisy, over_seeds, promise};
 use super::smooth::FITTED_FROM;
 use super::{Setting, effort};
-use pasta_report::{Chart, Tone};
+use pasta_report::{Axis, Chart, Tone};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "mss",
@@ -94,13 +94,8 @@ fn measure(setting: &Setting) -> Measured<Finding> {
     );
     let mut points = rate.points();
     for (row, &at) in runs.iter().zip(&targets) {
-        points.extend(row.iter().zip(&seeds).map(|(kept, &seed)| Point {
-            series: rate.name.into(),
-            parameter: "eps",
-            at,
-            seed: Some(seed),
-            quantity: "mean |grad f|^2",
-            value: kept.measure,
+        points.extend(row.iter().zip(&seeds).map(|(kept, &seed)| {
+            Point::new(rate.name, ("eps", at), Some(seed), ("mean |grad f|^2", kept.measure))
         }));
     }
     Ok(Finding {
@@ -117,8 +112,8 @@ fn measure(setting: &Setting) -> Measured<Finding> {
             caption: "Samples of the whole recipe of Theorem 7. Points: means over the seeds. Line: along the path of \
                       exact gradients."
                 .into(),
-            x: log_axis("target eps"),
-            y: log_axis("samples"),
+            x: Axis::log("target eps"),
+            y: Axis::log("samples"),
             series: [vec![rate.guide(-4.0)], rate.series(Tone::Blue)].concat(),
             references: Vec::new(),
         }],

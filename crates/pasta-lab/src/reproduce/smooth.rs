@@ -8,10 +8,10 @@ use pasta_opt::prelude::*;
 
 use super::finding::{Claim, Finding, Measured};
 use super::fit::grid;
-use super::rate::{Rate, log_axis, split};
+use super::rate::{Rate, split};
 use super::runs::{Samples, Until, gate, noisy, over_seeds, samples};
 use super::{Setting, effort};
-use pasta_report::{Chart, Tone};
+use pasta_report::{Axis, Chart, Tone};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "smooth",
@@ -51,8 +51,8 @@ fn measure(setting: &Setting) -> Measured<Finding> {
                 title: "The hard instance".into(),
                 caption: "Samples until |grad F| <= eps for the first time. Points: means over the seeds. Line: the same run with exact gradients."
                     .into(),
-                x: log_axis("target eps"),
-                y: log_axis("samples"),
+                x: Axis::log("target eps"),
+                y: Axis::log("samples"),
                 series: [vec![hard.guide(-6.0)], hard.series(Tone::Blue)].concat(),
                 references: Vec::new(),
             },
@@ -62,8 +62,8 @@ fn measure(setting: &Setting) -> Measured<Finding> {
                 caption: "Samples of the recipe of Theorem 3 on the ramp, whose length grows as eps falls, and on one \
                           function that stays as it is. Points: means over the seeds. Lines: with exact gradients."
                     .into(),
-                x: log_axis("target eps"),
-                y: log_axis("samples"),
+                x: Axis::log("target eps"),
+                y: Axis::log("samples"),
                 series: [
                     vec![whole.guide(-6.0)],
                     to_hit.series(Tone::Blue),

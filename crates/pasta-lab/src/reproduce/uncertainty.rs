@@ -8,10 +8,9 @@ use rayon::prelude::*;
 
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
 use super::fit::Estimate;
-use super::rate::log_axis;
 use super::runs::{draw, noisy};
 use super::{Setting, effort};
-use pasta_report::{Axis, Chart, Scale, Series, Shape, Tone, significant};
+use pasta_report::{Axis, Chart, Series, Shape, Tone, significant};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "uncertainty",
@@ -107,13 +106,9 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         chart("uncertainty-soft", "f = sqrt(1 + x^2)", &on_soft),
     ];
     for (name, cells) in [("f = 0", on_flat), ("sqrt(1 + x^2)", on_soft)] {
-        finding.points.extend(cells.iter().map(|cell| Point {
-            series: format!("{name}, N = {}", cell.n),
-            parameter: "beta",
-            at: cell.beta,
-            seed: None,
-            quantity: "drift over its bound",
-            value: cell.drift.value,
+        finding.points.extend(cells.iter().map(|cell| {
+            let measured = ("drift over its bound", cell.drift.value);
+            Point::new(format!("{name}, N = {}", cell.n), ("beta", cell.beta), None, measured)
         }));
     }
     Ok(finding)
@@ -179,7 +174,6 @@ fn chart(id: &'static str, function: &str, cells: &[Cell]) -> Chart {
     let chosen = |which: &dyn Fn(&Cell) -> bool| {
         cells.iter().filter(|cell| which(cell)).map(|cell| (cell.beta, cell.n as f64)).collect()
     };
-    let series = |name: &str, tone, shape| Series { name: name.into(), tone, shape };
     Chart {
         id,
         title: format!("Where one step has a bounded drift: {function}"),
@@ -188,14 +182,18 @@ fn chart(id: &'static str, function: &str, cells: &[Cell]) -> Chart {
              it holds exactly on f = 0. Here eta^2 B^2 = {}.",
             significant(rhs, 3)
         ),
-        x: Axis { label: "anchoring beta".into(), scale: Scale::Linear, range: Some((0.0, 1.0)) },
-        y: Axis { range: Some((6.0, 1300.0)), ..log_axis("samples N") },
+        x: Axis::linear("anchoring beta").within(0.0, 1.0),
+        y: Axis::log("samples N").within(6.0, 1300.0),
         series: vec![
-            series("the inequality holds", Tone::Green, Shape::Points(chosen(&Cell::holds))),
-            series("it fails", Tone::Red, Shape::Crosses(chosen(&Cell::fails))),
-            series("undecided", Tone::Grey, Shape::Points(chosen(&|c| !c.holds() && !c.fails()))),
-            series("beta (1 - 2 beta) N = eta^2 B^2", Tone::Red, Shape::Line(curve(|b| b * (1.0 - 2.0 * b)))),
-            series("beta (1 - beta) N = eta^2 B^2", Tone::Blue, Shape::Line(curve(|b| b * (1.0 - b)))),
+            Series::new("the inequality holds", Tone::Green, Shape::Points(chosen(&Cell::holds))),
+            Series::new("it fails", Tone::Red, Shape::Crosses(chosen(&Cell::fails))),
+            Series::new("undecided", Tone::Grey, Shape::Points(chosen(&|c| !c.holds() && !c.fails()))),
+            Series::new(
+                "beta (1 - 2 beta) N = eta^2 B^2",
+                Tone::Red,
+                Shape::Line(curve(|b| b * (1.0 - 2.0 * b))),
+            ),
+            Series::new("beta (1 - beta) N = eta^2 B^2", Tone::Blue, Shape::Line(curve(|b| b * (1.0 - b)))),
         ],
         references: Vec::new(),
     }
