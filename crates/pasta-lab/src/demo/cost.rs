@@ -51,7 +51,7 @@ impl Predicted {
         let WorstCase { samples, measure, .. } = self.worst_case;
         Table {
             caption: "Samples of PASTA, said beforehand".into(),
-            columns: vec![Column::left(""), Column::left("samples"), Column::left("what it is")],
+            columns: Column::all(b"lll", ["", "samples", "what it is"]),
             rows: vec![
                 vec![
                     "worst case".into(),

@@ -97,12 +97,7 @@ impl Diagnosed {
     pub(super) fn table(&self) -> Table {
         Table {
             caption: format!("The noise, from {} samples", grouped(self.samples as u128)),
-            columns: vec![
-                Column::left(""),
-                Column::right("true"),
-                Column::right("estimated"),
-                Column::left("interval (about 95 %)"),
-            ],
+            columns: Column::all(b"lrrl", ["", "true", "estimated", "interval (about 95 %)"]),
             rows: self.figures.iter().map(Figure::row).collect(),
         }
     }

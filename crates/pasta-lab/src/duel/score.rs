@@ -59,7 +59,7 @@ impl Safe {
 }
 
 /// What a method came to.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct Outcome {
     pub(super) method: &'static str,
     #[serde(serialize_with = "values")]
@@ -104,7 +104,7 @@ pub(super) struct Score {
 }
 
 /// What the runs of a method say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Verdict {
     /// Every run got to |grad F| <= eps.
@@ -115,6 +115,7 @@ pub(super) enum Verdict {
     /// A run left every bound behind.
     Diverged,
     /// It could not have reached anything within the limits, or cannot be set up.
+    #[default]
     NotRun,
 }
 
@@ -200,33 +201,17 @@ impl Outcome {
             _ if reached < runs.len() => Verdict::ReachedInPart,
             _ => Verdict::Reached,
         };
+        let (leap, score) = (contender.leap(instance), Score::of(&runs, instance));
+        Self { verdict, reached, diverged, leap, score, runs, ..Self::set_up(contender) }
+    }
+
+    /// A method that has not run.
+    pub(super) fn set_up(contender: &Contender) -> Self {
         Self {
             method: contender.name,
             settings: contender.settings.clone(),
             planned_steps: contender.planned,
-            verdict,
-            reason: None,
-            reached,
-            diverged,
-            leap: contender.leap(instance),
-            score: Score::of(&runs, instance),
-            runs,
-        }
-    }
-
-    /// A method that was not run, and why.
-    pub(super) fn not_run(method: &'static str, contender: Option<&Contender>, reason: String) -> Self {
-        Self {
-            method,
-            settings: contender.map_or_else(Vec::new, |contender| contender.settings.clone()),
-            planned_steps: contender.and_then(|contender| contender.planned),
-            verdict: Verdict::NotRun,
-            reason: Some(reason),
-            reached: 0,
-            diverged: 0,
-            leap: None,
-            score: None,
-            runs: Vec::new(),
+            ..Self::default()
         }
     }
 }

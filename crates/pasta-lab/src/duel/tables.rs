@@ -59,14 +59,10 @@ impl Findings {
         };
         Table {
             caption: format!("Samples until |grad F| <= eps, {over}"),
-            columns: vec![
-                Column::left("method"),
-                Column::right("samples"),
-                Column::right("quartiles"),
-                Column::right("/ sharp"),
-                Column::right("/ closed"),
-                Column::left("reached"),
-            ],
+            columns: Column::all(
+                b"lrrrrl",
+                ["method", "samples", "quartiles", "/ sharp", "/ closed", "reached"],
+            ),
             rows: self.methods.iter().map(Outcome::cells).collect(),
         }
     }
@@ -75,15 +71,10 @@ impl Findings {
     pub(super) fn checks(&self) -> Table {
         Table {
             caption: "What it took besides, and what was checked".into(),
-            columns: vec![
-                Column::left("method"),
-                Column::right("prog_1"),
-                Column::right("steps"),
-                Column::right("evals"),
-                Column::right("fastest"),
-                Column::left("limit"),
-                Column::left("verdict"),
-            ],
+            columns: Column::all(
+                b"lrrrrll",
+                ["method", "prog_1", "steps", "evals", "fastest", "limit", "verdict"],
+            ),
             rows: self.methods.iter().filter_map(|outcome| outcome.checked(&self.instance)).collect(),
         }
     }
@@ -92,7 +83,7 @@ impl Findings {
         let set = self.methods.iter().filter(|outcome| !outcome.settings.is_empty());
         Table {
             caption: "Settings".into(),
-            columns: vec![Column::left("method"), Column::left("settings")],
+            columns: Column::all(b"ll", ["method", "settings"]),
             rows: set.map(|outcome| vec![outcome.method.into(), outcome.spelled()]).collect(),
         }
     }

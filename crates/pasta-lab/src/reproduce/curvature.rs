@@ -93,13 +93,7 @@ fn measure(setting: &Setting) -> Measured<Finding> {
     let mut series = Vec::new();
     let mut table = Table {
         caption: "K eps divided by the theorem's logarithm".into(),
-        columns: vec![
-            Column::left("recipe"),
-            Column::right("eps"),
-            Column::right("K"),
-            Column::right("K eps/log"),
-            Column::right("mean f - f*, in units of eps"),
-        ],
+        columns: Column::all(b"lrrrr", ["recipe", "eps", "K", "K eps/log", "mean f - f*, in units of eps"]),
         rows: Vec::new(),
     };
     for (case, tone) in cases.iter().zip([Tone::Blue, Tone::Red]) {

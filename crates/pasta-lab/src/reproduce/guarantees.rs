@@ -178,12 +178,7 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         ],
         tables: vec![Table {
             caption: "Samples drawn and planned".into(),
-            columns: vec![
-                Column::left("recipe"),
-                Column::right("mean samples"),
-                Column::right("planned"),
-                Column::left("the plan is"),
-            ],
+            columns: Column::all(b"lrrl", ["recipe", "mean samples", "planned", "the plan is"]),
             rows: Vec::new(),
         }],
         ..Finding::default()

@@ -38,14 +38,7 @@ pub(super) fn summary(findings: &Findings, label: fn(&Claim) -> &'static str) ->
     };
     Table {
         caption: "Claims, and the first number of each".into(),
-        columns: vec![
-            Column::left("claim"),
-            Column::left("verdict"),
-            Column::right("checks"),
-            Column::right("measured"),
-            Column::right("theory"),
-            Column::left("what"),
-        ],
+        columns: Column::all(b"llrrrl", ["claim", "verdict", "checks", "measured", "theory", "what"]),
         rows: findings.iter().map(row).collect(),
     }
 }
@@ -66,7 +59,7 @@ fn predicted(predicted: Predicted) -> String {
 fn checks_table(finding: &Finding) -> Table {
     let predicted_slopes = finding.checks.iter().filter(|check| check.on_this_grid.is_some()).count();
     let sharper = 2 * predicted_slopes >= finding.checks.len();
-    let mut columns = vec![Column::left("what"), Column::right("measured"), Column::right("interval")];
+    let mut columns = Column::all(b"lrr", ["what", "measured", "interval"]);
     columns.push(Column::right("theory"));
     if sharper {
         columns.push(Column::right("without noise"));

@@ -70,7 +70,7 @@ impl Law {
     }
 
     /// E|u|^4/(E|u|^2)^2 of the noise u in d dimensions. A mask is an event with a fixed direction.
-    fn kurtosis(self, dimension: usize) -> f64 {
+    pub(super) fn kurtosis(self, dimension: usize) -> f64 {
         match self {
             Self::Tail(tail) => tail.kurtosis(dimension),
             Self::Mask { p } => Tail::TwoPoint { probability: p }.kurtosis(dimension),
@@ -144,7 +144,7 @@ pub(super) struct Case {
     pub(super) dimension: usize,
     pub(super) kurtosis: f64,
     pub(super) trials: Vec<Trial>,
-    source: Source,
+    pub(super) source: Source,
 }
 
 /// One grade of a case.
@@ -207,7 +207,7 @@ fn succeeded(verdict: Verdict) -> bool {
 }
 
 impl Case {
-    fn new(law: Law, dimension: usize) -> Result<Self, Broken> {
+    pub(super) fn new(law: Law, dimension: usize) -> Result<Self, Broken> {
         match law {
             Law::Tail(tail) => Self::additive(tail, dimension),
             Law::Mask { p } => Self::masked(p, dimension),

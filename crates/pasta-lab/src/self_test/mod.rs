@@ -346,19 +346,22 @@ impl Evidence {
     }
 
     fn table(&self, caption: String, grades: &[Basis]) -> String {
-        let columns = vec![
-            Column::left("noise"),
-            Column::right("d"),
-            Column::right("kurtosis"),
-            Column::left("assumption"),
-            Column::right("seeds"),
-            Column::right("false %"),
-            Column::right("95 % interval"),
-            Column::right("V/eps^2"),
-            Column::right("certified %"),
-            Column::right("cost"),
-            Column::left("verdict"),
-        ];
+        let columns = Column::all(
+            b"lrrlrrrrrrl",
+            [
+                "noise",
+                "d",
+                "kurtosis",
+                "assumption",
+                "seeds",
+                "false %",
+                "95 % interval",
+                "V/eps^2",
+                "certified %",
+                "cost",
+                "verdict",
+            ],
+        );
         let rows = self.rows.iter().filter(|row| grades.contains(&row.grade)).map(Row::cells).collect();
         Table { caption, columns, rows }.text()
     }

@@ -190,7 +190,7 @@ mod tests {
         };
         let (late, early) = (Bank::new(noisy), Bank::new(noisy));
         let x = [0.25; 10];
-        let single = |i| answer(noisy, &x, &batch(i, 1));
+        let single = |i| answer(&**noisy, &x, &batch(i, 1));
         let of_three = answer(&late, &x, &batch(4, 3));
         // Rounding aside, which sums of four numbers of order ten leave below 1e-13.
         for i in 0..10 {
