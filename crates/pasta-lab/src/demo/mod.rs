@@ -62,7 +62,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     // A folder that cannot be had is told before the work, not after.
     report::folder_for_page(&arguments.output)?;
     let setting = Setting::new().map_err(broken)?;
-    let seed = first_seed(arguments.seed);
+    // Of the first run; the others count on from it. No two seeds below 2^58 share a run.
+    let seed = arguments.seed.wrapping_mul(RUNS);
     let calibration = noise::measure(&setting, seed)?;
     let pilot = cost::fly(&setting, seed)?;
     let rounds = runs::play(&setting, seed)?;
@@ -71,11 +72,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let path = report::write(&arguments.output, "index.html", &page)?;
     answer(&if arguments.json { findings.json(&path)? } else { findings.text(&path) })?;
     Ok(Exit::Done)
-}
-
-/// The seed of the first run; the others count on from it. No two seeds below 2^58 share a run.
-fn first_seed(seed: u64) -> u64 {
-    seed.wrapping_mul(RUNS)
 }
 
 /// The problem is fixed, so nothing of it can be refused unless the program itself is wrong.

@@ -9,7 +9,6 @@ use pasta_report::{Page, Part, Section, significant};
 
 /// The whole page. `command` makes it again.
 pub(super) fn page(findings: &Findings, command: String) -> Page {
-    let text = |lines: &[String]| Part::Text(lines.join(" "));
     let section = |heading: &str, parts: Vec<Part>| Section { heading: heading.into(), parts };
     let mut happened: Vec<Part> = charts(findings).into_iter().map(Part::Figure).collect();
     happened.extend([
@@ -22,8 +21,10 @@ pub(super) fn page(findings: &Findings, command: String) -> Page {
     let why: Vec<Part> = why(findings).into_iter().map(Part::Text).collect();
     // First, since without it the headline misleads.
     let mut sections = if why.is_empty() { Vec::new() } else { vec![section("Why, and what it means", why)] };
-    sections
-        .push(section("The opponent", vec![text(&findings.instance.sentences()), Part::Text(RULES.into())]));
+    sections.push(section(
+        "The opponent",
+        vec![Part::Text(findings.instance.sentences().join(" ")), Part::Text(RULES.into())],
+    ));
     sections.push(section("What happened", happened));
     sections.push(section(
         "Do it again",

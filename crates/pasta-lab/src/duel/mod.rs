@@ -140,11 +140,12 @@ fn admit(
     contender: Result<Contender, (&'static str, Failure)>,
     instance: &Instance,
     limits: Limits,
-) -> Result<Contender, Outcome> {
+) -> Result<Contender, Box<Outcome>> {
     let contender = contender.map_err(|(name, error)| {
         let reason = error.message();
         let bare = reason.strip_prefix(name).and_then(|rest| rest.strip_prefix(": "));
-        Outcome { method: name, reason: Some(bare.unwrap_or(reason).to_owned()), ..Outcome::default() }
+        let reason = Some(bare.unwrap_or(reason).to_owned());
+        Box::new(Outcome { method: name, reason, ..Outcome::default() })
     })?;
     let steps = contender.steps_on_slope(instance);
     if steps <= limits.steps as f64 {
@@ -155,7 +156,7 @@ fn admit(
         count(steps),
         real(limits.steps as f64)
     );
-    Err(Outcome { reason: Some(reason), ..Outcome::set_up(&contender) })
+    Err(Box::new(Outcome { reason: Some(reason), ..Outcome::set_up(&contender) }))
 }
 
 impl Arguments {
@@ -167,7 +168,7 @@ impl Arguments {
     fn play(
         &self,
         instance: &Instance,
-        entries: Vec<Result<Contender, Outcome>>,
+        entries: Vec<Result<Contender, Box<Outcome>>>,
         limits: Limits,
     ) -> Result<Vec<Outcome>, Failure> {
         let ready = entries.iter().flatten().count();
@@ -177,7 +178,7 @@ impl Arguments {
             .into_par_iter()
             .map(|entry| {
                 let contender = match entry {
-                    Err(outcome) => return Ok(outcome),
+                    Err(outcome) => return Ok(*outcome),
                     Ok(contender) => contender,
                 };
                 let runs: Result<Vec<Run>, Failure> = (0..self.runs())

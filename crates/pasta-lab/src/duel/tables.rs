@@ -13,7 +13,11 @@ impl Findings {
         let mut parts = vec![self.instance.sentences().join("\n")];
         match &self.methods[..] {
             [only] => parts.push(only.lines(&self.instance)),
-            _ => parts.extend(self.tables()),
+            _ => parts.extend([
+                format!("{}\n{LEGEND}", self.comparison().text()),
+                format!("{}\n{PROGRESS}\n{}", self.checks().text(), self.instance.limit()),
+                self.settings().text(),
+            ]),
         }
         let remarks = self.remarks();
         if !remarks.is_empty() {
@@ -41,14 +45,6 @@ impl Findings {
              That is not what the recipe's batches are for; {more}.",
             count(batched.samples.median / single.samples.median)
         ))
-    }
-
-    fn tables(&self) -> [String; 3] {
-        [
-            format!("{}\n{}", self.comparison().text(), LEGEND),
-            format!("{}\n{PROGRESS}\n{}", self.checks().text(), self.instance.limit()),
-            self.settings().text(),
-        ]
     }
 
     /// The samples that the methods took.

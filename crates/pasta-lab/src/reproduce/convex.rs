@@ -7,7 +7,7 @@ use pasta_opt::prelude::*;
 use super::finding::{Claim, Finding, Measured};
 use super::fit::grid;
 use super::rate::Rate;
-use super::runs::{Samples, Until, gate, noisy, over_seeds, samples};
+use super::runs::{Samples, Until, gate, noisy, samples};
 use super::{Setting, effort};
 use pasta_report::{Axis, Chart, Tone};
 
@@ -81,21 +81,6 @@ fn rate(
         let Samples { in_all, .. } = samples(&mut gate, walk, oracle.objective(), f64::INFINITY, Until::End)?;
         Ok(in_all)
     };
-    Ok(Rate {
-        name,
-        setting: format!("{constants}, eps {} to {smallest}, {} seeds", targets[0], seeds.len()),
-        exponent: -2.0,
-        samples: targets
-            .iter()
-            .map(|&target| over_seeds(&seeds, |seed| count(target, Some(seed))))
-            .collect::<Measured<_>>()?,
-        noiseless: targets.iter().map(|&target| count(target, None)).collect::<Measured<_>>()?,
-        beyond: [smallest / 2.0, smallest / 4.0]
-            .into_iter()
-            .map(|target| Ok((target, count(target, None)?)))
-            .collect::<Measured<_>>()?,
-        targets,
-        fitted_from: f64::INFINITY,
-        seeds,
-    })
+    let place = format!("{constants}, eps {} to {smallest}, {} seeds", targets[0], seeds.len());
+    Rate::counted((name, place), -2.0, targets, &[smallest / 2.0, smallest / 4.0], seeds, count)
 }

@@ -6,7 +6,7 @@ use pasta_opt::prelude::*;
 
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
 use super::fit::{Estimate, grid, slope};
-use super::runs::{Kept, noisy, over_seeds, promise};
+use super::runs::{Kept, estimate, noisy, over_seeds, promise};
 use super::{Setting, effort};
 use pasta_report::{Axis, Chart, Column, Series, Shape, Table, Tone, grouped, significant};
 
@@ -103,7 +103,8 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         table.rows.extend(rows.iter().map(|row| case.cells(row)));
         let line: Vec<(f64, f64)> = rows.iter().map(|row| (row.target, row.steps)).collect();
         series.push(Series::new(format!("{}: K", case.name), tone, Shape::Line(line)));
-        let drawn = rows.iter().map(|row| (row.target, Estimate::of(&row.samples()).value)).collect();
+        let drawn =
+            rows.iter().map(|row| (row.target, estimate(&row.runs, |kept| kept.samples).value)).collect();
         series.push(Series::new(format!("{}: samples drawn", case.name), tone, Shape::Points(drawn)));
     }
     finding.tables.push(table);
@@ -120,14 +121,9 @@ fn measure(setting: &Setting) -> Measured<Finding> {
 }
 
 impl Row {
-    fn samples(&self) -> Vec<f64> {
-        self.runs.iter().map(|kept| kept.samples).collect()
-    }
-
     /// E f - f* over eps.
     fn promise(&self) -> Estimate {
-        let measures: Vec<f64> = self.runs.iter().map(|kept| kept.measure).collect();
-        Estimate::of(&measures).over(self.target)
+        estimate(&self.runs, |kept| kept.measure).over(self.target)
     }
 }
 
@@ -150,7 +146,7 @@ impl Case {
             format!("{}, eps {first} to {}, {seeds} seeds", self.constants, rows[rows.len() - 1].target);
         let line: Vec<(f64, f64)> = rows.iter().map(|row| (row.target, row.steps / row.log)).collect();
         let exponent = slope(&line);
-        let counted = rows.iter().all(|row| row.samples().iter().all(|&samples| samples == row.steps));
+        let counted = rows.iter().all(|row| row.runs.iter().all(|kept| kept.samples == row.steps));
         let worst = rows
             .iter()
             .map(Row::promise)

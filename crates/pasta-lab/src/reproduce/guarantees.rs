@@ -6,8 +6,7 @@ use pasta_opt::prelude::*;
 
 use super::Setting;
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
-use super::fit::Estimate;
-use super::runs::{Kept, noisy, over_seeds, promise};
+use super::runs::{Kept, estimate, noisy, over_seeds, promise};
 use pasta_report::{Axis, Chart, Column, Reference, Series, Shape, Table, Tone, significant};
 
 pub(super) const CLAIM: Claim = Claim {
@@ -198,7 +197,7 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         ]);
         finding.checks.push(promise);
         finding.checks.push(case.cost_check(&runs));
-        let samples = Estimate::of(&pick(&runs, |kept| kept.samples));
+        let samples = estimate(&runs, |kept| kept.samples);
         let kind = if case.plan.cost.exact.is_some() { "exact" } else { "an upper bound" };
         finding.tables[0].rows.push(vec![
             case.name(),
@@ -236,10 +235,6 @@ fn measure(setting: &Setting) -> Measured<Finding> {
     Ok(finding)
 }
 
-fn pick(runs: &[Kept], what: fn(&Kept) -> f64) -> Vec<f64> {
-    runs.iter().map(what).collect()
-}
-
 impl Case {
     fn name(&self) -> String {
         format!("Theorem {} ({})", self.theorem, self.recipe)
@@ -258,14 +253,14 @@ impl Case {
                 guarantee.measure.formula().replace("phi_{1/lambda}", "phi")
             ),
             self.setting(runs),
-            Estimate::of(&pick(runs, |kept| kept.measure)).over(guarantee.bound),
+            estimate(runs, |kept| kept.measure).over(guarantee.bound),
             Predicted::AtMost(1.0),
         )
     }
 
     fn cost_check(&self, runs: &[Kept]) -> Check {
         let cost = self.plan.cost;
-        let samples = Estimate::of(&pick(runs, |kept| kept.samples)).over(cost.samples);
+        let samples = estimate(runs, |kept| kept.samples).over(cost.samples);
         let name = format!("{}: samples over their plan", self.name());
         let predicted = if cost.exact.is_some() { Predicted::Is(1.0) } else { Predicted::AtMost(1.0) };
         Check::within(name, self.setting(runs), samples, predicted)

@@ -117,7 +117,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let setting = Setting { effort, seed, sabotage };
     report::folder_for_page(&arguments.output)?;
     let mut findings = Findings::new();
-    for claim in CLAIMS.iter().filter(|claim| arguments.wants(claim)) {
+    let wanted = &arguments.claims;
+    for claim in
+        CLAIMS.iter().filter(|claim| wanted.is_empty() || wanted.iter().any(|name| name == claim.name))
+    {
         findings.push((claim, measured(claim, &setting)?));
     }
     let path = write(&arguments.output, &findings, &setting)?;
@@ -127,12 +130,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         format!("{}\n\nThe page: {}", verdicts::summary(&findings, |claim| claim.name).text(), path.display())
     })?;
     Ok(verdict(&findings, &path))
-}
-
-impl Arguments {
-    fn wants(&self, claim: &Claim) -> bool {
-        self.claims.is_empty() || self.claims.iter().any(|name| name == claim.name)
-    }
 }
 
 /// Measures one claim, and says on stderr which and how long it took.

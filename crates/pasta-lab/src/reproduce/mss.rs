@@ -5,9 +5,9 @@ use std::sync::Arc;
 use pasta_opt::prelude::*;
 
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
-use super::fit::{Estimate, grid};
+use super::fit::grid;
 use super::rate::Rate;
-use super::runs::{Kept, gate, noisy, over_seeds, promise};
+use super::runs::{Kept, estimate, gate, noisy, over_seeds, promise};
 use super::smooth::FITTED_FROM;
 use super::{Setting, effort};
 use pasta_report::{Axis, Chart, Tone};
@@ -80,10 +80,7 @@ fn measure(setting: &Setting) -> Measured<Finding> {
     let worst = runs
         .iter()
         .zip(&targets)
-        .map(|(row, target)| {
-            let measures: Vec<f64> = row.iter().map(|kept| kept.measure).collect();
-            Estimate::of(&measures).over(target * target)
-        })
+        .map(|(row, target)| estimate(row, |kept| kept.measure).over(target * target))
         .max_by(|a, b| a.high().total_cmp(&b.high()))
         .ok_or("there are no targets")?;
     let kept = Check::within(

@@ -1,8 +1,8 @@
 //! A rate: samples against the target eps, and the exponent that the theory gives them.
 
-use super::finding::{Check, Point, Predicted};
+use super::finding::{Check, Measured, Point, Predicted};
 use super::fit::{Estimate, slope, slope_over_seeds};
-use super::runs::Samples;
+use super::runs::{Samples, over_seeds};
 use pasta_report::{Series, Shape, Tone, significant};
 
 /// How far a measured slope may be from that of the noiseless run on the same targets. The noise moves the
@@ -32,6 +32,25 @@ pub(super) struct Rate {
 }
 
 impl Rate {
+    /// Counts samples at every target, over the seeds and without noise; at the targets beyond, which are smaller, only
+    /// without noise.
+    pub(super) fn counted(
+        (name, setting): (&'static str, String),
+        exponent: f64,
+        targets: Vec<f64>,
+        beyond: &[f64],
+        seeds: Vec<u64>,
+        count: impl Fn(f64, Option<u64>) -> Measured<f64> + Sync,
+    ) -> Measured<Self> {
+        let samples = targets.iter().map(|&target| over_seeds(&seeds, |seed| count(target, Some(seed))));
+        let samples = samples.collect::<Measured<_>>()?;
+        let noiseless = targets.iter().map(|&target| count(target, None)).collect::<Measured<_>>()?;
+        let beyond = beyond.iter().map(|&target| Ok((target, count(target, None)?)));
+        let beyond = beyond.collect::<Measured<_>>()?;
+        let fitted_from = f64::INFINITY;
+        Ok(Self { name, setting, exponent, targets, fitted_from, seeds, samples, noiseless, beyond })
+    }
+
     /// Where the targets begin that are fitted; they fall.
     fn first(&self) -> usize {
         self.targets.iter().position(|&target| target <= self.fitted_from).unwrap_or(0)

@@ -8,6 +8,7 @@ use pasta_opt::prelude::*;
 use rayon::prelude::*;
 
 use super::finding::Measured;
+use super::fit::Estimate;
 
 /// An objective behind normal noise.
 pub(super) fn noisy(
@@ -150,4 +151,9 @@ pub(super) fn promise(oracle: &Arc<Noisy>, plan: &Plan, seed: u64) -> Measured<K
         (_, Output::Last | Output::Average) => at(walk.view().point)?,
     };
     Ok(Kept { measure, samples: gate.ledger().samples() as f64 })
+}
+
+/// One number of many runs.
+pub(super) fn estimate(runs: &[Kept], what: fn(&Kept) -> f64) -> Estimate {
+    Estimate::of(&runs.iter().map(what).collect::<Vec<_>>())
 }

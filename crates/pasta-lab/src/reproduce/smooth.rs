@@ -111,27 +111,12 @@ pub(super) fn recipe_on_instance(growth: f64, target: f64, seed: Option<u64>) ->
 
 fn hard_instance(setting: &Setting) -> Measured<Rate> {
     let chains: &[u32] = effort(setting, &[2, 4, 8, 16, 32], &[2, 4, 8, 16, 32, 64]);
-    let further: &[u32] = effort(setting, &[32, 64], &[64, 128]);
+    let further: [u32; 2] = effort(setting, [32, 64], [64, 128]);
     let targets: Vec<f64> = chains.iter().map(|&length| target_of_chain(length)).collect();
     let seeds = setting.seeds(20, 32);
-    let noiseless = |target| recipe_on_instance(1.0, target, None);
-    Ok(Rate {
-        name: "Hard instance",
-        setting: format!("chains of {} coordinates, {} seeds", listed(chains), seeds.len()),
-        exponent: -6.0,
-        samples: targets
-            .iter()
-            .map(|&target| over_seeds(&seeds, |seed| recipe_on_instance(1.0, target, Some(seed))))
-            .collect::<Measured<_>>()?,
-        noiseless: targets.iter().map(|&target| noiseless(target)).collect::<Measured<_>>()?,
-        beyond: further
-            .iter()
-            .map(|&length| Ok((target_of_chain(length), noiseless(target_of_chain(length))?)))
-            .collect::<Measured<_>>()?,
-        targets,
-        fitted_from: f64::INFINITY,
-        seeds,
-    })
+    let place = format!("chains of {} coordinates, {} seeds", listed(chains), seeds.len());
+    let count = |target, seed| recipe_on_instance(1.0, target, seed);
+    Rate::counted(("Hard instance", place), -6.0, targets, &further.map(target_of_chain), seeds, count)
 }
 
 /// A smooth objective behind noise, for a target.

@@ -15,9 +15,9 @@ fn verdict(holds: bool) -> &'static str {
     if holds { "✓ holds" } else { "✗ fails" }
 }
 
-/// The command that measures one claim again.
-fn command(claim: &Claim, setting: &Setting) -> String {
-    format!("pasta-lab reproduce {} --seed {}{}", claim.name, setting.seed, effort(setting, "", " --full"))
+/// The command that measures one claim again, or all of them.
+fn command(claim: &str, setting: &Setting) -> String {
+    format!("pasta-lab reproduce{claim} --seed {}{}", setting.seed, effort(setting, "", " --full"))
 }
 
 /// The check that says most: the first that fails, or the first.
@@ -82,13 +82,9 @@ fn checks_table(finding: &Finding) -> Table {
 }
 
 fn interval(check: &Check) -> String {
-    match check.interval {
-        Some((low, high)) => {
-            let digits = digits(low, high);
-            format!("{} to {}", significant(low, digits), significant(high, digits))
-        }
-        None => "–".into(),
-    }
+    let Some((low, high)) = check.interval else { return "–".into() };
+    let digits = digits(low, high);
+    format!("{} to {}", significant(low, digits), significant(high, digits))
 }
 
 /// Enough to tell the ends of an interval apart, unless a power of ten makes them too long for a table.
@@ -111,11 +107,7 @@ pub(super) fn page(findings: &Findings, setting: &Setting) -> Page {
                     headings: findings.iter().map(|(claim, _)| claim.title.to_string()).collect(),
                 },
                 Part::Text("All of it again:".into()),
-                Part::Command(format!(
-                    "pasta-lab reproduce --seed {}{}",
-                    setting.seed,
-                    effort(setting, "", " --full")
-                )),
+                Part::Command(command("", setting)),
             ],
         },
         method(),
@@ -171,7 +163,7 @@ fn section(claim: &Claim, finding: &Finding, setting: &Setting) -> Section {
     let mut parts = vec![
         Part::Text(claim.statement.into()),
         Part::Text(format!("{}.{number}", verdict(finding.holds()))),
-        Part::Command(command(claim, setting)),
+        Part::Command(command(&format!(" {}", claim.name), setting)),
     ];
     parts.extend(finding.figures.iter().cloned().map(Part::Figure));
     parts.extend(finding.text.iter().cloned().map(Part::Text));
@@ -191,7 +183,7 @@ pub(super) fn results(findings: &Findings, setting: &Setting) -> Value {
                 "statement": claim.statement,
                 "verdict": if finding.holds() { "holds" } else { "fails" },
                 "checks": finding.checks,
-                "command": command(claim, setting),
+                "command": command(&format!(" {}", claim.name), setting),
                 "points": format!("{}.csv", claim.name),
                 "figures": finding.figures.iter().map(|chart| format!("{}.svg", chart.id)).collect::<Vec<_>>(),
             })

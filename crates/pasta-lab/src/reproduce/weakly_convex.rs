@@ -3,9 +3,9 @@
 use pasta_opt::prelude::*;
 
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
-use super::fit::{Estimate, grid, slope};
+use super::fit::{grid, slope};
 use super::rate::LIMIT;
-use super::runs::{noisy, over_seeds, promise};
+use super::runs::{estimate, noisy, over_seeds, promise};
 use super::{Setting, effort};
 use pasta_report::{Axis, Chart, Column, Series, Shape, Table, Tone, grouped, significant};
 
@@ -57,8 +57,7 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         let plan = plan(target)?;
         let oracle = noisy(KinkedWell { dimension: 1 }, 1.0, 1.0, &START)?;
         let runs = over_seeds(&seeds, |seed| promise(&oracle, &plan, seed))?;
-        let measures: Vec<f64> = runs.iter().map(|kept| kept.measure).collect();
-        let kept = Estimate::of(&measures).over(plan.guarantee.bound);
+        let kept = estimate(&runs, |kept| kept.measure).over(plan.guarantee.bound);
         let exact = runs.iter().all(|kept| Some(kept.samples) == plan.cost.exact.map(|n| n as f64));
         let setting = format!("eps = {target}, {} seeds", seeds.len());
         let name = "Mean |grad phi|^2 over the anchors, in units of eps^2";

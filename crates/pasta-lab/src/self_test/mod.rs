@@ -11,6 +11,7 @@ mod oracles;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use case::{ALLOWED, Assumption, Basis, Case, DELTA, KURTOSIS, Tally, Trial, cases};
@@ -69,10 +70,6 @@ struct Setting {
 }
 
 impl Setting {
-    fn wants(&self, dimension: usize) -> bool {
-        self.dimensions.is_empty() || self.dimensions.contains(&dimension)
-    }
-
     fn seeds_at(&self, case: &Case) -> u64 {
         if case.dimension >= FEWER_SEEDS_FROM { (self.seeds / 10).max(1) } else { self.seeds }
     }
@@ -106,7 +103,7 @@ fn measure(setting: &Setting) -> Result<Vec<Row>, Broken> {
     // Numbered before any is left out: a row does not depend on what else is asked for.
     let mut numbered = Vec::new();
     for dimension in DIMENSIONS {
-        let wanted = setting.wants(dimension);
+        let wanted = setting.dimensions.is_empty() || setting.dimensions.contains(&dimension);
         numbered.extend(cases(dimension)?.into_iter().map(|case| (wanted, case)));
     }
     let cases: Vec<(u64, Case)> =
@@ -155,26 +152,23 @@ fn sum_over(
     trials: usize,
     run: &(impl Fn(u64) -> Result<Vec<Tally>, Broken> + Sync),
 ) -> Result<Vec<Tally>, Broken> {
-    let next = AtomicU64::new(0);
-    let share = || -> Result<Vec<Tally>, Broken> {
-        let mut total = vec![Tally::default(); trials];
+    let (next, total) = (AtomicU64::new(0), Mutex::new(vec![Tally::default(); trials]));
+    let share = || -> Result<(), Broken> {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             if index >= runs {
-                return Ok(total);
+                return Ok(());
             }
-            total.iter_mut().zip(&run(index)?).for_each(|(total, more)| total.add(more));
+            let more = run(index)?;
+            let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
+            total.iter_mut().zip(&more).for_each(|(total, more)| total.add(more));
         }
     };
-    let shares: Vec<_> = thread::scope(|scope| {
+    thread::scope(|scope| {
         let workers: Vec<_> = pools.iter().map(|pool| scope.spawn(|| pool.install(share))).collect();
-        workers.into_iter().map(|worker| worker.join().expect("a run does not panic")).collect()
-    });
-    let mut total = vec![Tally::default(); trials];
-    for share in shares {
-        total.iter_mut().zip(&share?).for_each(|(total, more)| total.add(more));
-    }
-    Ok(total)
+        workers.into_iter().try_for_each(|worker| worker.join().expect("a run does not panic"))
+    })?;
+    Ok(total.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// What a row says about the method.
