@@ -265,7 +265,8 @@ fn the_help_teaches_by_examples_that_work() {
     let help = text(pasta("").arg("--help"));
     let examples = help.split("Examples:").nth(1).unwrap().split("Constants in the JSON:").next().unwrap();
     let examples = examples.replace("\\\n", " ").replace("|\n", "| ");
-    let commands: Vec<_> = examples.lines().map(str::trim).filter(|line| line.contains("pasta ")).collect();
+    let commands: Vec<_> =
+        examples.lines().map(str::trim).filter(|line| line.contains("pasta-lab ")).collect();
     assert_eq!(commands.len(), 3);
     for command in commands {
         let (point, command) = match command.split_once('|') {
