@@ -201,8 +201,8 @@ fn a_certificate_stands_whole_beside_the_truth() {
     assert!(statement.contains(", provided E|g - grad f|^2 <= B^2 |x - x0|^2 + b^2 = "), "{statement}");
     assert!(statement.ends_with("(B = 9, b = 1, declared)."), "{statement}");
     // Lines are broken to the width of the console.
-    let words: Vec<_> = text.split_whitespace().collect();
-    assert!(words.join(" ").contains(statement), "{text}");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains(statement), "{text}");
     // The page says it letter for letter.
     let escaped = statement.replace('<', "&lt;").replace('\'', "&#x27;");
     assert!(plain().page.contains(&escaped), "{escaped}");
