@@ -3,14 +3,14 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
-use pasta_opt::bounds::{LowerBound, LowerMeanSquareSmooth, LowerSmooth};
+use clap::Args;
+use pasta_opt::bounds::LowerBound;
 use pasta_opt::hard::HardInstance;
 use pasta_opt::objective::Objective;
-use pasta_opt::recipe::{Constant, Constants};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::hard::Kind;
 use pasta_report::console::flags::number;
 use pasta_report::console::{self, Exit, Failure, Report};
 use pasta_report::constants::{Echo, equations};
@@ -30,7 +30,7 @@ use pasta_report::{Table, unbroken};
 #[command(override_usage = USAGE, after_long_help = AFTER_HELP)]
 pub(crate) struct Arguments {
     /// Which theorem's instance
-    theorem: Theorem,
+    theorem: Kind,
     /// Lipschitz constant of the gradient (smooth only)
     #[arg(long, value_name = "L", allow_hyphen_values = true, value_parser = number)]
     smoothness: Option<f64>,
@@ -93,63 +93,44 @@ Points:
                              the last i with |y_i| above 1/4, 1/2, 1 times lambda
     Fbar                     the chain before scaling and shift, at y/lambda"#;
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Theorem {
-    /// Theorem 1: f is smooth
-    Smooth,
-    /// Theorem 2: the stochastic gradient is smooth, in the mean square
-    Mss,
-}
-
 /// Runs `pasta-lab instance`.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let instance = arguments.instance()?;
+    let values = arguments.values()?;
+    let instance = arguments.theorem.build(values)?;
     let points = arguments.at.as_ref().map(|path| evaluate_all(&instance, path)).transpose()?;
     let as_json = arguments.json || points.is_some();
-    console::print(&Described::new(arguments, &instance, points), as_json)
+    let described = Described {
+        instance: arguments.theorem,
+        reference: arguments.theorem.theorem(),
+        constants: Echo(arguments.theorem.named(values)),
+        bound: *instance.bound(),
+        shift: instance.shift(),
+        infimum: instance.infimum(),
+        points,
+    };
+    console::print(&described, as_json)
 }
 
 impl Arguments {
-    fn instance(&self) -> Result<HardInstance, Failure> {
-        let Self { gap, growth, floor, target, .. } = *self;
-        let instance = match (self.theorem, self.smoothness, self.ms_smoothness) {
-            (Theorem::Smooth, Some(smoothness), None) => {
-                HardInstance::smooth(LowerSmooth { smoothness, gap, growth, floor, target })
-            }
-            (Theorem::Mss, None, Some(ms_smoothness)) => {
-                let limit = LowerMeanSquareSmooth { ms_smoothness, gap, growth, floor, target };
-                HardInstance::mean_square_smooth(limit)
-            }
-            (Theorem::Smooth, ..) => {
+    /// The constants, in the order of [`Kind::constants`].
+    fn values(&self) -> Result<[f64; 5], Failure> {
+        let own = match (self.theorem, self.smoothness, self.ms_smoothness) {
+            (Kind::Smooth, Some(own), None) | (Kind::Mss, None, Some(own)) => own,
+            (Kind::Smooth, ..) => {
                 return Err(Failure::input("smooth: needs smoothness, and does not use ms-smoothness"));
             }
-            (Theorem::Mss, ..) => {
+            (Kind::Mss, ..) => {
                 return Err(Failure::input("mss: needs ms-smoothness, and does not use smoothness"));
             }
         };
-        instance.map_err(Failure::input)
-    }
-
-    fn constants(&self) -> Constants {
-        let mut constants = Constants::default();
-        for (constant, value) in [
-            (Constant::Smoothness, self.smoothness),
-            (Constant::MsSmoothness, self.ms_smoothness),
-            (Constant::Gap, Some(self.gap)),
-            (Constant::Growth, Some(self.growth)),
-            (Constant::Floor, Some(self.floor)),
-            (Constant::Target, Some(self.target)),
-        ] {
-            value.into_iter().for_each(|value| constants.set(constant, value));
-        }
-        constants
+        Ok([own, self.gap, self.growth, self.floor, self.target])
     }
 }
 
 /// An instance, and what it is at the points that were asked for.
 #[derive(Serialize)]
 struct Described {
-    instance: &'static str,
+    instance: Kind,
     reference: &'static str,
     constants: Echo,
     #[serde(flatten)]
@@ -161,29 +142,11 @@ struct Described {
     points: Option<Vec<Evaluated>>,
 }
 
-impl Described {
-    fn new(arguments: &Arguments, instance: &HardInstance, points: Option<Vec<Evaluated>>) -> Self {
-        let (name, reference) = match arguments.theorem {
-            Theorem::Smooth => ("smooth", "Theorem 1"),
-            Theorem::Mss => ("mss", "Theorem 2"),
-        };
-        Self {
-            instance: name,
-            reference,
-            constants: Echo(arguments.constants()),
-            bound: *instance.bound(),
-            shift: instance.shift(),
-            infimum: instance.infimum(),
-            points,
-        }
-    }
-}
-
 impl Report for Described {
     fn text(&self) -> String {
         let LowerBound { chain, p, reach, lambda, scale, effective_smoothness, eps_max, .. } = self.bound;
         let mut rows = vec![
-            ("instance", format!("{}: F(u, y) = f0(u) + phi(u) Fs(y)", self.instance)),
+            ("instance", format!("{}: F(u, y) = f0(u) + phi(u) Fs(y)", self.instance.name())),
             ("reference", self.reference.to_owned()),
             ("given", equations(&self.constants.0)),
             ("chain", format!("T = {} coordinates of scale lambda = {}", whole(chain.into()), real(lambda))),

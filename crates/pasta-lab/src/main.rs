@@ -2,6 +2,7 @@
 
 mod demo;
 mod duel;
+mod hard;
 mod instance;
 mod reproduce;
 mod self_test;

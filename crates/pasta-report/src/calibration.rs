@@ -2,7 +2,7 @@
 
 use pasta_opt::calibrate::{Calibration, Diagnosis, Ray};
 
-use crate::{Axis, Chart, Scale, Series, Shape, Tone, significant};
+use crate::{Axis, Chart, Series, Shape, Tone, significant};
 
 /// The diagnosis of a ray in plain words.
 pub fn verdict(ray: &Ray) -> String {
@@ -27,14 +27,13 @@ const TONES: [Tone; 4] = [Tone::Blue, Tone::Red, Tone::Green, Tone::Pink];
 
 /// The noise against the distance, with what was fitted to it.
 pub fn chart(calibration: &Calibration) -> Chart {
-    let axis = |label: &str| Axis { label: label.into(), scale: Scale::Log, range: None };
     let mut series = vec![fit(calibration)];
     for (ray, tone) in calibration.rays.iter().zip(TONES.into_iter().cycle()) {
         let points: Vec<_> = ray.points.iter().map(|p| (p.radius, p.variance.value)).collect();
         let band: Vec<_> = ray.points.iter().map(|p| (p.radius, p.variance.low, p.variance.high)).collect();
         let name = ray.direction.to_string();
-        series.push(Series { name: name.clone(), tone, shape: Shape::Band(band) });
-        series.push(Series { name, tone, shape: Shape::Points(points) });
+        series.push(Series::new(name.clone(), tone, Shape::Band(band)));
+        series.push(Series::new(name, tone, Shape::Points(points)));
     }
     Chart {
         id: "noise",
@@ -42,8 +41,8 @@ pub fn chart(calibration: &Calibration) -> Chart {
         caption: "Points are measured, bands are their intervals of about 95 %. A straight line of slope 2 is what BG-0 \
                   allows; the fit has the b of the start and the largest B seen."
             .into(),
-        x: axis("distance |x - x_0|"),
-        y: axis("E|g - grad f|^2"),
+        x: Axis::log("distance |x - x_0|"),
+        y: Axis::log("E|g - grad f|^2"),
         series,
         references: Vec::new(),
     }
@@ -51,15 +50,17 @@ pub fn chart(calibration: &Calibration) -> Chart {
 
 /// B^2 r^2 + b^2 over the distances that the rays cover.
 fn fit(calibration: &Calibration) -> Series {
-    const STEPS: u32 = 48;
     let radii = calibration.rays.iter().flat_map(|ray| &ray.points).map(|p| p.radius).filter(|r| *r > 0.0);
     let (near, far) = radii.fold((f64::INFINITY, 0.0f64), |(near, far), r| (near.min(r), far.max(r)));
     let growth2 = calibration.growth.map_or(0.0, |growth| growth.value * growth.value);
     let floor2 = calibration.floor.value * calibration.floor.value;
-    let curve = (0..=STEPS)
-        .map(|i| near * (far / near).powf(f64::from(i) / f64::from(STEPS)))
-        .map(|r| (r, growth2 * r * r + floor2))
-        .collect();
     let name = format!("fit: {} r^2 + {}", significant(growth2, 3), significant(floor2, 3));
-    Series { name, tone: Tone::Grey, shape: Shape::Line(curve) }
+    Series::new(name, Tone::Grey, curve(growth2, floor2, (near, far)))
+}
+
+/// B^2 r^2 + b^2 from one distance to another, on a logarithmic axis.
+pub fn curve(growth2: f64, floor2: f64, (near, far): (f64, f64)) -> Shape {
+    const STEPS: u32 = 48;
+    let radii = (0..=STEPS).map(|i| near * (far / near).powf(f64::from(i) / f64::from(STEPS)));
+    Shape::Line(radii.map(|r| (r, growth2 * r * r + floor2)).collect())
 }

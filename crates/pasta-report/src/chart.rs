@@ -38,6 +38,24 @@ pub struct Axis {
     pub range: Option<(f64, f64)>,
 }
 
+impl Axis {
+    /// All there is, evenly.
+    pub fn linear(label: impl Into<String>) -> Self {
+        Self { label: label.into(), scale: Scale::Linear, range: None }
+    }
+
+    /// All there is, on a logarithmic scale.
+    pub fn log(label: impl Into<String>) -> Self {
+        Self { label: label.into(), scale: Scale::Log, range: None }
+    }
+
+    /// Only this range.
+    #[must_use]
+    pub fn within(self, low: f64, high: f64) -> Self {
+        Self { range: Some((low, high)), ..self }
+    }
+}
+
 /// How values lie along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
@@ -94,6 +112,18 @@ pub struct Reference {
     pub label: String,
     /// Where it crosses.
     pub at: Where,
+}
+
+impl Reference {
+    /// A vertical line at this x.
+    pub fn x(label: impl Into<String>, at: f64) -> Self {
+        Self { label: label.into(), at: Where::X(at) }
+    }
+
+    /// A horizontal line at this y.
+    pub fn y(label: impl Into<String>, at: f64) -> Self {
+        Self { label: label.into(), at: Where::Y(at) }
+    }
 }
 
 /// Where a reference line crosses.
@@ -218,6 +248,11 @@ impl Shape {
 }
 
 impl Series {
+    /// Data under a name.
+    pub fn new(name: impl Into<String>, tone: Tone, shape: Shape) -> Self {
+        Self { name: name.into(), tone, shape }
+    }
+
     fn mark(&self, x: &Ruler, y: &Ruler) -> Option<Value> {
         let path = match &self.shape {
             Shape::Line(data) => line_path(data, x, y),

@@ -35,6 +35,13 @@ pub enum Align {
 }
 
 impl Column {
+    /// Columns with a letter each, l for left and r for right: `Column::all(b"lr", ["method", "samples"])`.
+    pub fn all<const N: usize>(letters: &[u8; N], names: [&'static str; N]) -> Vec<Self> {
+        let column =
+            |(name, letter): (_, &u8)| if *letter == b'r' { Self::right(name) } else { Self::left(name) };
+        names.into_iter().zip(letters).map(column).collect()
+    }
+
     /// A column of words.
     pub const fn left(name: &'static str) -> Self {
         Self { name, align: Align::Left }

@@ -206,6 +206,11 @@ impl Values {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
+    /// All that was given, in the order in which it was.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, f64)> + '_ {
+        self.0.iter().copied()
+    }
+
     /// A value that is there: [`Method::engine`] has seen to it.
     fn get(&self, name: &str) -> f64 {
         self.given(name).unwrap_or(f64::NAN)
@@ -239,7 +244,7 @@ pub enum MethodError {
         method: &'static str,
     },
     /// A number is out of its range.
-    #[error("{method}: {error}")]
+    #[error("{method}: {} must be {}, but is {}", .error.name, .error.needs, .error.got)]
     Number {
         /// The method.
         method: &'static str,

@@ -61,7 +61,10 @@ impl Certified {
             delta,
             runs: rounds.len(),
             succeeded: certified.len(),
-            mistaken: certified.iter().filter(|(_, end, certificate)| end.refutes(certificate)).count(),
+            mistaken: certified
+                .iter()
+                .filter(|found| found.2.bound.is_some_and(|bound| found.1.gradient > bound))
+                .count(),
             against_forecast: forecast.map(|range| AgainstForecast::new(range, &samples)),
             samples: Spread::of(samples),
             first: certified.first().map(|&(run, end, certificate)| Example {
@@ -102,8 +105,8 @@ impl Certified {
 
 impl AgainstForecast {
     fn new(range: Forecast, samples: &[f64]) -> Self {
-        let count = |of: &dyn Fn(f64) -> bool| samples.iter().filter(|&&n| of(n)).count();
-        let (below, above) = (count(&|n| n < range.low), count(&|n| n > range.high));
+        let below = samples.iter().filter(|n| **n < range.low).count();
+        let above = samples.iter().filter(|n| **n > range.high).count();
         Self { below, within: samples.len() - below - above, above }
     }
 
@@ -119,12 +122,5 @@ impl AgainstForecast {
              took less.",
             below + within + above
         )
-    }
-}
-
-impl Ending {
-    /// Whether the claim of its certificate is not true.
-    fn refutes(&self, certificate: &Certificate) -> bool {
-        certificate.bound.is_some_and(|bound| self.gradient > bound)
     }
 }

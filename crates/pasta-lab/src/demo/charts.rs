@@ -4,7 +4,7 @@ use super::findings::Findings;
 use super::methods::{BOUNDED, CLASSICAL, PASTA};
 use super::runs::{Round, Run};
 use super::{DRAWN, START, Setting, TARGET};
-use pasta_report::{Axis, Chart, Reference, Scale, Series, Shape, Spread, Tone, Where, grouped};
+use pasta_report::{Axis, Chart, Reference, Series, Shape, Spread, Tone, grouped};
 
 pub(super) fn progress_chart(setting: &Setting, rounds: &[Round]) -> Chart {
     type Choose = fn(&Round) -> &Run;
@@ -18,7 +18,7 @@ pub(super) fn progress_chart(setting: &Setting, rounds: &[Round]) -> Chart {
     for (name, tone, choose) in methods {
         let ratios =
             |run: &Run| run.trail.iter().map(|&(samples, measure)| (samples, measure / goal)).collect();
-        let one = |shape| Series { name: name.into(), tone, shape };
+        let one = |shape| Series::new(name, tone, shape);
         series.extend(rounds.iter().take(DRAWN).map(|round| one(Shape::Line(ratios(choose(round))))));
         let ends = rounds.iter().map(choose).filter(|run| run.diverged.is_none());
         let ends = ends.map(|run| (run.samples as f64, run.measure / goal)).collect();
@@ -43,20 +43,16 @@ pub(super) fn progress_chart(setting: &Setting, rounds: &[Round]) -> Chart {
                 ""
             },
         ),
-        x: Axis { label: "samples".into(), scale: Scale::Log, range: None },
+        x: Axis::log("samples"),
         y: Axis {
-            label: "mean of |grad f|^2 so far, in units of eps^2".into(),
-            scale: Scale::Log,
             // Room for the curves that stay, and some for the others to leave.
             range: measures.map(|spread| (0.3 * spread.least.min(1.0), 300.0 * spread.greatest)),
+            ..Axis::log("mean of |grad f|^2 so far, in units of eps^2")
         },
         series,
         references: vec![
-            Reference { label: "promise".into(), at: Where::Y(1.0) },
-            Reference {
-                label: "planned end of SGD".into(),
-                at: Where::X(setting.bounded.schedule.total_steps() as f64),
-            },
+            Reference::y("promise", 1.0),
+            Reference::x("planned end of SGD", setting.bounded.schedule.total_steps() as f64),
         ],
     }
 }
@@ -78,21 +74,18 @@ pub(super) fn batch_chart(setting: &Setting, rounds: &[Round]) -> Chart {
         caption: "N_t, the number of samples averaged in a step, grows as the iterate leaves the start and settles where \
                   the iterate does."
             .into(),
-        x: Axis { label: "step".into(), scale: Scale::Log, range: None },
-        y: Axis { label: "samples in the step".into(), scale: Scale::Linear, range: None },
+        x: Axis::log("step"),
+        y: Axis::linear("samples in the step"),
         series: vec![
-            Series {
-                name: format!("least to greatest of {} runs", rounds.len()),
-                tone: Tone::Blue,
-                shape: Shape::Band(band),
-            },
-            Series { name: "one run".into(), tone: Tone::Blue, shape: Shape::Line(line) },
+            Series::new(
+                format!("least to greatest of {} runs", rounds.len()),
+                Tone::Blue,
+                Shape::Band(band),
+            ),
+            Series::new("one run", Tone::Blue, Shape::Line(line)),
         ],
         references: at_minimum
-            .map(|n| Reference {
-                label: format!("batch at the minimum: {}", grouped(n.into())),
-                at: Where::Y(n as f64),
-            })
+            .map(|n| Reference::y(format!("batch at the minimum: {}", grouped(n.into())), n as f64))
             .into_iter()
             .collect(),
     }
@@ -106,38 +99,25 @@ pub(super) fn certificate_chart(findings: &Findings, rounds: &[Round]) -> Chart 
     };
     let highest = certified().map(|(_, gradient, _)| gradient).fold(TARGET, f64::max);
     let worst_case = findings.predicted.worst_case.samples;
-    let forecast = findings.predicted.forecast.map(|range| Series {
-        name: "forecast for four of five runs".into(),
-        tone: Tone::Grey,
-        shape: Shape::Band(vec![(range.low, 0.0, TARGET), (range.high, 0.0, TARGET)]),
+    let forecast = findings.predicted.forecast.map(|range| {
+        let band = Shape::Band(vec![(range.low, 0.0, TARGET), (range.high, 0.0, TARGET)]);
+        Series::new("forecast for four of five runs", Tone::Grey, band)
     });
-    let drawn = [
-        Series {
-            name: "certified bound".into(),
-            tone: Tone::Red,
-            shape: Shape::Crosses(certified().map(|(samples, _, bound)| (samples, bound)).collect()),
-        },
-        Series {
-            name: "true |grad f|".into(),
-            tone: Tone::Blue,
-            shape: Shape::Points(certified().map(|(samples, gradient, _)| (samples, gradient)).collect()),
-        },
-    ];
+    let bounds = Shape::Crosses(certified().map(|(samples, _, bound)| (samples, bound)).collect());
+    let truth = Shape::Points(certified().map(|(samples, gradient, _)| (samples, gradient)).collect());
+    let drawn =
+        [Series::new("certified bound", Tone::Red, bounds), Series::new("true |grad f|", Tone::Blue, truth)];
     Chart {
         id: "certificates",
         title: "Where the runs stopped, and what is true there".into(),
         caption: "One cross and one dot for each certified run. A certificate is false where the dot is above its cross."
             .into(),
-        x: Axis {
-            label: "samples, certificates included".into(),
-            scale: Scale::Log,
-            range: None,
-        },
-        y: Axis { label: "|grad f|".into(), scale: Scale::Linear, range: Some((0.0, 1.25 * highest)) },
+        x: Axis::log("samples, certificates included"),
+        y: Axis::linear("|grad f|").within(0.0, 1.25 * highest),
         series: forecast.into_iter().chain(drawn).collect(),
         references: vec![
-            Reference { label: "eps".into(), at: Where::Y(TARGET) },
-            Reference { label: "worst case".into(), at: Where::X(worst_case) },
+            Reference::y("eps", TARGET),
+            Reference::x("worst case", worst_case),
         ],
     }
 }

@@ -29,16 +29,11 @@ pub(super) struct WorstCase {
 
 /// Runs the pilot as `pasta solve` does; its seeds are none of the runs'.
 pub(super) fn fly(setting: &Setting, seed: u64) -> Result<Pilot, Failure> {
-    let run = |target, seed| {
+    let run = |gate: &Gate, target| {
         let plan = Smooth { target, ..setting.recipe }.plan()?;
-        Ok::<_, Box<dyn std::error::Error>>(Pasta::start(
-            &setting.oracle,
-            plan.schedule.endless(),
-            &[START],
-            seed,
-        )?)
+        Ok::<_, Box<dyn std::error::Error>>(Pasta::start(gate, plan.schedule.endless(), &[START])?)
     };
-    Pilot::fly(&setting.oracle, &[START], Setting::stop_rule(), PILOT, seed, run, || true).map_err(broken)
+    Pilot::fly(&mut setting.gate(seed), &[START], Setting::stop_rule(), PILOT, run).map_err(broken)
 }
 
 impl Predicted {
@@ -56,7 +51,7 @@ impl Predicted {
         let WorstCase { samples, measure, .. } = self.worst_case;
         Table {
             caption: "Samples of PASTA, said beforehand".into(),
-            columns: vec![Column::left(""), Column::left("samples"), Column::left("what it is")],
+            columns: Column::all(b"lll", ["", "samples", "what it is"]),
             rows: vec![
                 vec![
                     "worst case".into(),

@@ -124,14 +124,10 @@ impl Findings {
                 "{} runs of each method; the measure is the mean of |grad f|^2 over the iterates of a run",
                 self.runs
             ),
-            columns: vec![
-                Column::left("method"),
-                Column::right("samples"),
-                Column::right("measure/eps^2"),
-                Column::right("range"),
-                Column::left("promise"),
-                Column::left("verdict"),
-            ],
+            columns: Column::all(
+                b"lrrrll",
+                ["method", "samples", "measure/eps^2", "range", "promise", "verdict"],
+            ),
             rows: self.methods.iter().map(|outcome| outcome.row(self.goal)).collect(),
         }
     }
@@ -151,7 +147,7 @@ impl Findings {
         );
         Table {
             caption: "PASTA, predicted and happened".into(),
-            columns: vec![Column::left(""), Column::left("predicted"), Column::left("happened")],
+            columns: Column::all(b"lll", ["", "predicted", "happened"]),
             rows: vec![
                 row("steps", grouped(worst_case.steps.into()), range(&happened.steps)),
                 row(

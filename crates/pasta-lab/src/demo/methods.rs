@@ -61,40 +61,20 @@ pub(super) fn outcomes(setting: &Setting, rounds: &[Round]) -> Vec<Outcome> {
     let eta = |plan: &Plan| plan.schedule.eta.at(0);
     let all = |run: fn(&Round) -> &Run| -> Vec<&Run> { rounds.iter().map(run).collect() };
     let outcome = |method, runs: &[&Run]| Outcome::new(method, runs, setting.goal());
-    let classical = Method {
-        id: "sgd-classical",
-        name: CLASSICAL,
-        subject: Some("SGD with eta = 1/L"),
-        step_size: 1.0 / setting.recipe.smoothness,
-        promise: "none",
-    };
-    let bounded = Method {
-        id: "sgd-bounded",
-        name: BOUNDED,
-        subject: Some("SGD with eta = eps^2/(2 L b^2)"),
-        step_size: eta(&setting.bounded),
-        promise: "<= 1 (*)",
-    };
-    let patient = Method {
-        id: "sgd-bounded-same-samples",
-        name: "same, with PASTA's samples",
-        subject: None,
-        ..bounded
-    };
-    let horizon = Method {
-        id: "sgd-horizon",
-        name: "SGD, tuned to its horizon",
-        subject: None,
-        step_size: eta(&setting.horizon),
-        promise: "<= 1",
-    };
-    let pasta = Method {
-        id: "pasta",
-        name: PASTA,
-        subject: Some(PASTA),
-        step_size: eta(&setting.pasta),
-        promise: "<= 1",
-    };
+    let method = |id, name, subject, step_size, promise| Method { id, name, subject, step_size, promise };
+    let short = eta(&setting.bounded);
+    let classical = method(
+        "sgd-classical",
+        CLASSICAL,
+        Some("SGD with eta = 1/L"),
+        1.0 / setting.recipe.smoothness,
+        "none",
+    );
+    let subject = Some("SGD with eta = eps^2/(2 L b^2)");
+    let bounded = method("sgd-bounded", BOUNDED, subject, short, "<= 1 (*)");
+    let patient = method("sgd-bounded-same-samples", "same, with PASTA's samples", None, short, "<= 1 (*)");
+    let horizon = method("sgd-horizon", "SGD, tuned to its horizon", None, eta(&setting.horizon), "<= 1");
+    let pasta = method("pasta", PASTA, Some(PASTA), eta(&setting.pasta), "<= 1");
     vec![
         outcome(classical, &all(|round| &round.classical)),
         outcome(bounded, &all(|round| &round.bounded)),
@@ -163,16 +143,15 @@ impl Outcome {
     pub(super) fn sentence(&self, goal: f64) -> Option<String> {
         let subject = self.method.subject?;
         let ratio = significant(self.measure.map_or(f64::NAN, |spread| spread.mean / goal), 2);
-        match self.verdict {
-            Verdict::Met => Some(format!("{subject} met the target, at {ratio} eps^2.")),
-            Verdict::Missed => Some(format!("{subject} missed the target, at {ratio} eps^2.")),
-            Verdict::Open => {
-                Some(format!("{subject} came too close to the target to call, at {ratio} eps^2."))
-            }
+        let done = match self.verdict {
+            Verdict::Met => "met the target",
+            Verdict::Missed => "missed the target",
+            Verdict::Open => "came too close to the target to call",
             Verdict::Diverged => {
-                Some(format!("{subject} diverged in {} of {RUNS} runs.", self.diverged_runs))
+                return Some(format!("{subject} diverged in {} of {RUNS} runs.", self.diverged_runs));
             }
-            Verdict::NotRun => None,
-        }
+            Verdict::NotRun => return None,
+        };
+        Some(format!("{subject} {done}, at {ratio} eps^2."))
     }
 }

@@ -7,10 +7,11 @@ mod cost;
 mod findings;
 mod methods;
 mod noise;
-mod page;
 mod runs;
+mod story;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use findings::Findings;
@@ -61,20 +62,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     // A folder that cannot be had is told before the work, not after.
     report::folder_for_page(&arguments.output)?;
     let setting = Setting::new().map_err(broken)?;
-    let seed = first_seed(arguments.seed);
+    // Of the first run; the others count on from it. No two seeds below 2^58 share a run.
+    let seed = arguments.seed.wrapping_mul(RUNS);
     let calibration = noise::measure(&setting, seed)?;
     let pilot = cost::fly(&setting, seed)?;
     let rounds = runs::play(&setting, seed)?;
     let findings = Findings::new(&setting, arguments.seed, &calibration, &pilot, &rounds)?;
-    let page = page::page(&setting, &findings, &calibration, &rounds).html()?;
+    let page = story::page(&setting, &findings, &calibration, &rounds).html()?;
     let path = report::write(&arguments.output, "index.html", &page)?;
     answer(&if arguments.json { findings.json(&path)? } else { findings.text(&path) })?;
     Ok(Exit::Done)
-}
-
-/// The seed of the first run; the others count on from it. No two seeds below 2^58 share a run.
-fn first_seed(seed: u64) -> u64 {
-    seed.wrapping_mul(RUNS)
 }
 
 /// The problem is fixed, so nothing of it can be refused unless the program itself is wrong.
@@ -84,7 +81,7 @@ fn broken(cause: impl std::fmt::Display) -> Failure {
 
 /// The problem, and what theory says before the first sample.
 struct Setting {
-    oracle: Noisy,
+    oracle: Arc<Noisy>,
     /// Theorem 3 with the true constants.
     recipe: Smooth,
     pasta: Plan,
@@ -104,12 +101,17 @@ impl Setting {
         let recipe = Smooth { smoothness, gap, growth, floor, variance: None, target: TARGET };
         let naive = Smooth { growth: 0.0, variance: Some(floor * floor), ..recipe };
         Ok(Self {
-            oracle: Noisy::new(Box::new(bowl), NOISE, vec![START])?,
+            oracle: Arc::new(Noisy::new(Box::new(bowl), NOISE, vec![START])?),
             recipe,
             pasta: recipe.plan()?,
             bounded: naive.plan()?,
             horizon: HorizonSgd { smoothness, gap, growth, floor, target: TARGET }.plan()?,
         })
+    }
+
+    /// A gate for one run.
+    fn gate(&self, seed: u64) -> Gate {
+        Gate::over(Arc::<Noisy>::clone(&self.oracle), seed)
     }
 
     /// eps^2: what |grad f|^2 shall come down to.
@@ -121,7 +123,7 @@ impl Setting {
     fn stop_rule() -> StopRule {
         let Noise { growth, floor, .. } = NOISE;
         let grade = Grade::Growth { growth, floor, distance: 0.0 };
-        StopRule { target: TARGET, delta: DELTA, grade, share: SHARE, budget: None }
+        StopRule { target: TARGET, delta: DELTA, grade, share: SHARE }
     }
 
     /// |grad f|^2, by formula. There is one coordinate.

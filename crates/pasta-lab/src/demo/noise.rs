@@ -1,15 +1,11 @@
 //! The noise, diagnosed: what samples say of it, beside the truth.
 
-use std::ops::ControlFlow;
-
-use pasta_opt::calibrate::{Calibration, Diagnosis, Estimate, Settings};
+use pasta_opt::calibrate::{Calibration, Diagnosis, Estimate, USUAL_BUDGET};
 use serde::Serialize;
 
 use super::{NOISE, START, Setting, broken};
 use pasta_report::console::Failure;
-use pasta_report::{
-    Chart, Column, Reference, Series, Shape, Table, Tone, Where, calibration, given, grouped, significant,
-};
+use pasta_report::{Chart, Column, Reference, Series, Table, Tone, calibration, given, grouped, significant};
 
 /// What was measured before the runs.
 #[derive(Serialize)]
@@ -54,9 +50,7 @@ const TRUE_EXPONENT: f64 = 2.0;
 
 /// Measures as `pasta calibrate` does, with its usual number of samples.
 pub(super) fn measure(setting: &Setting, seed: u64) -> Result<Calibration, Failure> {
-    let settings = Settings { seed, ..Settings::default() };
-    Calibration::measure(&setting.oracle, &[START], &settings, &mut |_| ControlFlow::Continue(()))
-        .map_err(broken)
+    Calibration::measure(&mut setting.gate(seed), &[START], USUAL_BUDGET, &mut |_| {}).map_err(broken)
 }
 
 impl Diagnosed {
@@ -79,7 +73,7 @@ impl Diagnosed {
         ));
         let every = |wanted: &[Diagnosis]| calibration.rays.iter().all(|ray| wanted.contains(&ray.diagnosis));
         Self {
-            samples: calibration.ledger.samples as f64,
+            samples: calibration.cost.samples as f64,
             figures,
             rays: calibration
                 .rays
@@ -103,12 +97,7 @@ impl Diagnosed {
     pub(super) fn table(&self) -> Table {
         Table {
             caption: format!("The noise, from {} samples", grouped(self.samples as u128)),
-            columns: vec![
-                Column::left(""),
-                Column::right("true"),
-                Column::right("estimated"),
-                Column::left("interval (about 95 %)"),
-            ],
+            columns: Column::all(b"lrrl", ["", "true", "estimated", "interval (about 95 %)"]),
             rows: self.figures.iter().map(Figure::row).collect(),
         }
     }
@@ -144,29 +133,19 @@ impl Figure {
 
 /// The chart of `pasta calibrate` with the truth, also where no ray has a point: near the start, and at the minimum.
 pub(super) fn chart(setting: &Setting, calibration: &Calibration) -> Chart {
-    const STEPS: u32 = 48;
     let mut chart = calibration::chart(calibration);
     let [growth2, floor2] = [NOISE.growth, NOISE.floor].map(|constant| constant * constant);
     // Nearer than this the growth does not show.
     let near = 0.1 * NOISE.floor / NOISE.growth;
     let radii = calibration.rays.iter().flat_map(|ray| &ray.points).map(|point| point.radius);
     let far = radii.fold(near, f64::max);
-    let truth = (0..=STEPS)
-        .map(|i| near * (far / near).powf(f64::from(i) / f64::from(STEPS)))
-        .map(|r| (r, growth2 * r * r + floor2))
-        .collect();
-    chart.series.push(Series {
-        name: format!("truth: {} r^2 + {}", given(growth2), given(floor2)),
-        tone: Tone::Pink,
-        shape: Shape::Line(truth),
-    });
+    let name = format!("truth: {} r^2 + {}", given(growth2), given(floor2));
+    let truth = calibration::curve(growth2, floor2, (near, far));
+    chart.series.push(Series::new(name, Tone::Pink, truth));
     let at_start = calibration.variance_at_start.value;
-    chart.references.push(Reference {
-        label: format!("measured at the start: {}", significant(at_start, 3)),
-        at: Where::Y(at_start),
-    });
+    let label = format!("measured at the start: {}", significant(at_start, 3));
+    chart.references.push(Reference::y(label, at_start));
     let minimum = setting.oracle.objective().distance_to_minimiser(&[START]);
-    let minimum = minimum.map(|distance| Reference { label: "minimum".into(), at: Where::X(distance) });
-    chart.references.extend(minimum);
+    chart.references.extend(minimum.map(|distance| Reference::x("minimum", distance)));
     chart
 }

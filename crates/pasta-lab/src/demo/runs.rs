@@ -2,6 +2,7 @@
 
 use indicatif::ProgressBar;
 use pasta_opt::prelude::*;
+use pasta_opt::walk::CertificateLog;
 use rayon::prelude::*;
 
 use super::{RUNS, START, Setting, broken};
@@ -60,68 +61,58 @@ pub(super) fn play(setting: &Setting, first_seed: u64) -> Result<Vec<Round>, Fai
 }
 
 fn round(setting: &Setting, seed: u64) -> Result<Round, Box<dyn std::error::Error>> {
-    let oracle = &setting.oracle;
-    let start = || Pasta::start(oracle, setting.pasta.schedule.clone(), &[START], seed);
-    let sgd = |eta, steps: u128| {
-        let rule = Rule::Sgd { eta };
-        Baseline::start(oracle, rule, u64::try_from(steps)?, 1, &[START], seed)
-            .map_err(Box::<dyn std::error::Error>::from)
-            .and_then(|walk| Ok(follow(setting, walk)?))
+    let start = |gate: &Gate| Pasta::start(gate, setting.pasta.schedule.clone(), &[START]);
+    let sgd = |eta, steps: u128| -> Result<Run, Box<dyn std::error::Error>> {
+        let settings = Settings { rule: Rule::Sgd { eta }, steps: u64::try_from(steps)?, batch: 1 };
+        let mut gate = setting.gate(seed);
+        let walk = Baseline::start(&gate, settings, &[START])?;
+        Ok(follow(setting, &mut gate, walk)?)
     };
     let mut batches = Vec::new();
-    let pasta = follow(setting, start()?.tee(|record, _| batches.push(record.n)))?;
+    let mut gate = setting.gate(seed);
+    let walk = start(&gate)?.tee(|record, _, _| batches.push(record.n));
+    let pasta = follow(setting, &mut gate, walk)?;
     let eta = setting.bounded.schedule.eta;
-    let end = start()?.certified(oracle, Setting::stop_rule(), seed, None)?.finish()?;
+    let mut gate = setting.gate(seed);
+    let end = start(&gate)?.certified(&gate, Setting::stop_rule())?.finish(&mut gate)?;
     Ok(Round {
         classical: sgd(Sequence::Constant(1.0 / setting.recipe.smoothness), pasta.samples)?,
         bounded: sgd(eta, setting.bounded.schedule.total_steps())?,
         patient: sgd(eta, pasta.samples)?,
         pasta,
         batches,
-        certified: Ending::new(setting, &end),
+        certified: Ending {
+            samples: end.ledger.samples(),
+            certificate: end.certification.filter(CertificateLog::is_certified).and_then(|log| log.last),
+            gradient: setting.squared_gradient(&end.point).sqrt(),
+        },
     })
 }
 
-impl Ending {
-    fn new(setting: &Setting, end: &Finished) -> Self {
-        let certification = end.certification.as_ref();
-        Self {
-            samples: end.ledger.samples + certification.map_or(0, |progress| progress.samples),
-            certificate: certification
-                .and_then(|progress| progress.last)
-                .filter(|certificate| certificate.verdict == Verdict::Certified),
-            gradient: setting.squared_gradient(&end.point).sqrt(),
-        }
-    }
-}
-
 /// Walks to the end and keeps the mean of |grad f|^2 over x_0 .. x_{K-1}, which is what Theorem 3 bounds.
-fn follow(setting: &Setting, mut walk: impl Walk) -> Result<Run, OracleError> {
+fn follow(setting: &Setting, gate: &mut Gate, mut walk: impl Walk) -> Result<Run, Halt> {
     let (mut sum, mut mark) = (0.0, 1);
     let mut trail = Vec::new();
     loop {
-        let here = setting.squared_gradient(&walk.state().x);
-        let advance = walk.advance()?;
-        let (steps, samples) = (walk.state().step, walk.state().ledger.samples);
-        match advance {
-            Advance::Step(_) => {
-                sum += here;
-                if steps == mark {
-                    trail.push((samples as f64, sum / steps as f64));
-                    // Even on a logarithmic axis.
-                    mark = (mark + 1).max((mark as f64 * 1.02) as u64);
-                }
+        let here = setting.squared_gradient(walk.view().x);
+        let advance = walk.advance(gate)?;
+        let steps = walk.view().step;
+        if let Advance::Step(_) = advance {
+            sum += here;
+            if steps == mark {
+                trail.push((gate.ledger().samples() as f64, sum / steps as f64));
+                // Even on a logarithmic axis.
+                mark = (mark + 1).max((mark as f64 * 1.02) as u64);
             }
-            Advance::Check => {}
-            Advance::Stop(stop) => {
-                let measure = sum / steps as f64;
-                trail.push((samples as f64, measure));
-                let diverged = match stop {
-                    Stop::Diverged(divergence) => Some(divergence.step()),
-                    _ => None,
-                };
-                return Ok(Run { steps, samples, measure, diverged, trail });
-            }
+        }
+        if let Advance::Stop(stop) = advance {
+            let (samples, measure) = (gate.ledger().samples(), sum / steps as f64);
+            trail.push((samples as f64, measure));
+            let diverged = match stop {
+                Stop::Diverged(divergence) => Some(divergence.step()),
+                _ => None,
+            };
+            return Ok(Run { steps, samples, measure, diverged, trail });
         }
     }
 }

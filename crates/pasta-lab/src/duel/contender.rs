@@ -1,129 +1,42 @@
-//! The methods, with step sizes that suit the instance where none are given.
+//! The methods of the library's table, with settings that suit the instance where none are given.
 
-use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use pasta_opt::algorithm::Pasta;
-use pasta_opt::baseline::{Baseline, Rule};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use pasta_opt::baseline::{self, Rule};
 use pasta_opt::bounds::{CHAIN_NOISE, LowerBound};
+use pasta_opt::method::{self, Engine, METHODS, Method, Values};
 use pasta_opt::objective::Facts;
-use pasta_opt::oracle::Oracle;
-use pasta_opt::recipe::{self, Constant, Constants, Plan, RecipeError, Row};
-use pasta_opt::schedule::{Schedule, ScheduleError, Sequence};
-use pasta_opt::walk::{StartError, Walk};
+use pasta_opt::recipe::{Constant, Constants, Plan, RecipeError, Row};
 
 use super::instance::Instance;
 use pasta_report::console::{Failure, flags};
 
-/// What can be set about a method. Each refuses those that it does not use.
-#[derive(Debug, Clone, Copy, Default, Args)]
-#[command(next_help_heading = "Settings of the method (those that it uses; the others are refused)")]
-pub(super) struct Settings {
-    /// Step size
-    #[arg(long, value_name = "ETA", allow_hyphen_values = true)]
-    eta: Option<f64>,
-    /// Samples a step
-    #[arg(long, value_name = "N", value_parser = flags::count)]
-    batch: Option<u64>,
-    /// clipped-sgd: the largest norm of a gradient that is used as it is
-    #[arg(long, value_name = "NORM", allow_hyphen_values = true)]
-    threshold: Option<f64>,
-    /// storm: weight of the fresh samples
-    #[arg(long, value_name = "A", allow_hyphen_values = true)]
-    momentum: Option<f64>,
-    /// adam: decay of the first moment
-    #[arg(long, value_name = "DECAY", allow_hyphen_values = true)]
-    first: Option<f64>,
-    /// adam: decay of the second moment
-    #[arg(long, value_name = "DECAY", allow_hyphen_values = true)]
-    second: Option<f64>,
-    /// adam: added to the root of the second moment
-    #[arg(long, value_name = "EPSILON", allow_hyphen_values = true)]
-    epsilon: Option<f64>,
-    /// adagrad-norm: the root's value before the first step
-    #[arg(long, value_name = "OFFSET", allow_hyphen_values = true)]
-    offset: Option<f64>,
-    /// smooth: variance that the batches are sized for
-    #[arg(long, value_name = "SIGMA2", allow_hyphen_values = true)]
-    variance: Option<f64>,
-}
+/// What suits the instance: a setting, its formula where it has one, and its value.
+type Suits = (&'static str, Option<&'static str>, fn(&Instance) -> f64);
 
-impl Settings {
-    /// Those that were given, by name.
-    pub(super) fn given(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        let given = [
-            ("eta", self.eta),
-            ("batch", self.batch.map(|batch| batch as f64)),
-            ("threshold", self.threshold),
-            ("momentum", self.momentum),
-            ("first", self.first),
-            ("second", self.second),
-            ("epsilon", self.epsilon),
-            ("offset", self.offset),
-            ("variance", self.variance),
-        ];
-        given.into_iter().filter_map(|(name, given)| Some((name, given?)))
-    }
+/// The classical step size.
+const CLASSICAL: Suits = ("eta", Some("1/L"), |instance| 1.0 / instance.bound().effective_smoothness);
 
-    /// Without a method there is nothing to set.
-    pub(super) fn refuse_all(&self) -> Result<(), Failure> {
-        match self.given().next() {
-            None => Ok(()),
-            Some((name, _)) => {
-                Err(Failure::input(format!("--{name} is a setting of one method; name the method"))
-                    .hint(format!("for example: pasta-lab duel {} --{name} ..", example(name))))
-            }
-        }
-    }
-
-    /// Refuses, by name, what was given but has no effect.
-    fn refuse_unused(&self, method: &str, used: &[&str]) -> Result<(), Failure> {
-        match self.given().map(|(name, _)| name).find(|name| !used.contains(name)) {
-            None => Ok(()),
-            Some(name) if used.is_empty() => {
-                Err(Failure::input(format!("{method}: does not use {name}; its theorem settles everything")))
-            }
-            Some(name) => {
-                Err(Failure::input(format!("{method}: does not use {name}; it uses {}", used.join(", "))))
-            }
-        }
-    }
-}
-
-/// A method that uses a setting.
-fn example(setting: &str) -> &'static str {
-    OTHERS.iter().find(|other| other.uses.contains(&setting)).map_or("smooth", |other| other.name)
-}
-
-/// A method that is no recipe: it promises nothing.
-struct Other {
-    name: &'static str,
-    about: &'static str,
-    uses: &'static [&'static str],
-}
-
-const OTHERS: &[Other] = &[
-    Other { name: "sgd", about: "x - eta g", uses: &["eta", "batch"] },
-    Other {
-        name: "clipped-sgd",
-        about: "x - eta g min(1, threshold/|g|)",
-        uses: &["eta", "batch", "threshold"],
-    },
-    Other {
-        name: "storm",
-        about: "recursive momentum, each sample at two points",
-        uses: &["eta", "batch", "momentum"],
-    },
-    Other {
-        name: "adam",
-        about: "moments of each coordinate",
-        uses: &["eta", "batch", "first", "second", "epsilon"],
-    },
-    Other {
-        name: "adagrad-norm",
-        about: "steps that shrink with the gradients seen",
-        uses: &["eta", "batch", "offset"],
-    },
+/// The methods without a theorem that take part: those that something suits. Left out are methods that this instance shows
+/// nothing about: krasnoselskii-mann takes the steps of sgd, sgd-decaying is still on the slope after any number of steps
+/// that one would wait for, and halpern is drawn back to the start, where there is nothing to find.
+const DEFAULTS: &[(&str, &[Suits])] = &[
+    ("sgd", &[CLASSICAL]),
+    // No coordinate of the chain is steeper than this threshold, so what it cuts is noise.
+    ("clipped-sgd", &[CLASSICAL, ("threshold", Some("46 eps"), |i| 2.0 * CHAIN_NOISE as f64 * i.target())]),
+    ("storm", &[CLASSICAL, ("momentum", None, |_| 0.1)]),
+    // Steps of about the size of a coordinate, or of the whole way: these methods divide by what they see.
+    ("adam", &[("eta", Some("lambda/20"), |i| i.bound().lambda / 20.0)]),
+    (
+        "adagrad-norm",
+        &[("eta", Some("D/10"), |i| i.bound().reach / 10.0), ("offset", Some("2 eps"), |i| 2.0 * i.target())],
+    ),
 ];
+
+/// The methods that are no recipes: they promise nothing.
+fn others() -> Vec<&'static Method> {
+    DEFAULTS.iter().filter_map(|(name, _)| method::find(name)).collect()
+}
 
 /// The recipes whose hypotheses an instance meets and whose constants it knows. (weakly-convex asks for a lambda, and
 /// promises something about an envelope; with lambda = 2L it is smooth-anchored.)
@@ -132,8 +45,9 @@ fn recipes() -> impl Iterator<Item = &'static Row> {
     let facts =
         Facts { smoothness: Some(1.0), lipschitz: Some(1.0), weak_convexity: Some(1.0), ..Facts::default() };
     let known = [Smoothness, MsSmoothness, Lipschitz, Gap, Growth, Floor, Target];
-    recipe::TABLE
+    METHODS
         .iter()
+        .filter_map(Method::row)
         .filter(move |row| (row.applies)(&facts) && row.needs.iter().all(|need| known.contains(need)))
 }
 
@@ -141,10 +55,83 @@ fn recipes() -> impl Iterator<Item = &'static Row> {
 pub(super) fn names() -> PossibleValuesParser {
     let recipes = recipes()
         .map(|row| PossibleValue::new(row.name).help(format!("{}: {}", row.reference, row.for_problems)));
-    recipes
-        .chain(OTHERS.iter().map(|other| PossibleValue::new(other.name).help(other.about)))
-        .collect::<Vec<_>>()
-        .into()
+    let others = others().into_iter().map(|other| PossibleValue::new(other.name).help(other.about));
+    recipes.chain(others).collect::<Vec<_>>().into()
+}
+
+/// What was set about a method. Each refuses what it does not use.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Settings {
+    values: Values,
+    batch: Option<u64>,
+    variance: Option<f64>,
+}
+
+const HEADING: &str = "Settings of the method (those that it uses; the others are refused)";
+const BATCH: &str = "batch";
+const VARIANCE: Constant = Constant::Variance;
+
+impl Args for Settings {
+    fn augment_args(command: Command) -> Command {
+        let batch = Arg::new(BATCH).long(BATCH).value_name("N").help("Samples a step").help_heading(HEADING);
+        command
+            .args(flags::settings(&others(), HEADING))
+            .arg(batch.value_parser(flags::count))
+            .arg(flags::constant(VARIANCE, HEADING, ""))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Settings {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let values = flags::take_settings(matches, &others());
+        let (batch, variance) = (matches.get_one(BATCH), matches.get_one(VARIANCE.name()));
+        Ok(Self { values, batch: batch.copied(), variance: variance.copied() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        Self::from_arg_matches(matches).map(|settings| *self = settings)
+    }
+}
+
+impl Settings {
+    /// Those that were given, by name.
+    pub(super) fn given(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let rest = [(BATCH, self.batch.map(|batch| batch as f64)), (VARIANCE.name(), self.variance)];
+        self.values.iter().chain(rest.into_iter().filter_map(|(name, given)| Some((name, given?))))
+    }
+
+    /// Without a method there is nothing to set.
+    pub(super) fn refuse_all(&self) -> Result<(), Failure> {
+        let Some((name, _)) = self.given().next() else { return Ok(()) };
+        let user = others().into_iter().find(|other| uses(other).contains(&name));
+        let example = user.map_or("smooth", |other| other.name);
+        Err(Failure::input(format!("--{name} is a setting of one method; name the method"))
+            .hint(format!("for example: pasta-lab duel {example} --{name} ..")))
+    }
+
+    /// Refuses, by name, what was given but has no effect.
+    fn refuse_unused(&self, method: &Method) -> Result<(), Failure> {
+        let (name, used) = (method.name, uses(method));
+        let Some((unused, _)) = self.given().find(|(given, _)| !used.contains(given)) else { return Ok(()) };
+        let instead = match &used[..] {
+            [] => "its theorem settles everything".to_owned(),
+            used => format!("it uses {}", used.join(", ")),
+        };
+        Err(Failure::input(format!("{name}: does not use {unused}; {instead}")))
+    }
+}
+
+/// The names of what can be set about a method.
+fn uses(method: &Method) -> Vec<&'static str> {
+    match method.row() {
+        Some(row) if row.uses(VARIANCE) => vec![VARIANCE.name()],
+        Some(_) => Vec::new(),
+        None => method.settings().iter().map(|setting| setting.name).chain([BATCH]).collect(),
+    }
 }
 
 /// A method that is ready to start.
@@ -155,7 +142,7 @@ pub(super) struct Contender {
     pub(super) settings: Vec<Setting>,
     /// The number of steps that its theorem plans.
     pub(super) planned: Option<u128>,
-    kind: Kind,
+    pub(super) engine: Engine,
 }
 
 /// A setting of a method.
@@ -167,49 +154,33 @@ pub(super) struct Setting {
     pub(super) formula: Option<&'static str>,
 }
 
-#[derive(Debug)]
-enum Kind {
-    /// Algorithm 1.
-    Schedule(Schedule),
-    Baseline {
-        rule: Rule,
-        batch: u64,
-    },
-}
-
-/// Every method that the instance admits, with its defaults; or why there is none.
-pub(super) fn all(instance: &Instance) -> Vec<Result<Contender, (&'static str, RecipeError)>> {
+/// Every method that the instance admits, with its defaults; or its name, and why it cannot be set up.
+pub(super) fn all(instance: &Instance) -> Vec<Result<Contender, (&'static str, Failure)>> {
     let known = instance.known();
     let admitted = recipes().filter(|row| row.needs.iter().all(|&need| known.get(need).is_some()));
-    let recipes =
-        admitted.map(|row| Contender::recipe(row, None, instance).map_err(|error| (row.name, error)));
-    let others = OTHERS.iter().map(|other| Ok(other.set_up(&Settings::default(), instance)));
-    recipes.chain(others).collect()
+    let names = admitted.map(|row| row.name).chain(DEFAULTS.iter().map(|(name, _)| *name));
+    let set_up = |name| Contender::new(name, &Settings::default(), instance).map_err(|error| (name, error));
+    names.map(set_up).collect()
 }
 
 impl Contender {
     /// The method of that name.
     pub(super) fn new(name: &str, settings: &Settings, instance: &Instance) -> Result<Self, Failure> {
-        if let Some(row) = recipe::find(name) {
-            let uses: &[_] = if row.uses(Constant::Variance) { &["variance"] } else { &[] };
-            settings.refuse_unused(row.name, uses)?;
-            return Self::recipe(row, settings.variance, instance).map_err(refusal);
+        let method = method::find(name).ok_or_else(|| Failure::input(format!("{name} is not a method")))?;
+        settings.refuse_unused(method)?;
+        match method.row() {
+            Some(row) => Self::recipe(row, settings.variance, instance).map_err(refusal),
+            None => Self::other(method, settings, instance),
         }
-        let other = OTHERS.iter().find(|other| other.name == name);
-        let other = other.ok_or_else(|| Failure::input(format!("{name} is not a method")))?;
-        settings.refuse_unused(other.name, other.uses)?;
-        let contender = other.set_up(settings, instance);
-        contender.check(instance)?;
-        Ok(contender)
     }
 
     fn recipe(row: &'static Row, variance: Option<f64>, instance: &Instance) -> Result<Self, RecipeError> {
         let mut constants: Constants = row.relevant(&instance.known());
         if let Some(variance) = variance {
-            constants.set(Constant::Variance, variance);
+            constants.set(VARIANCE, variance);
         }
         let Plan { schedule, .. } = row.plan(&constants)?;
-        let derived = [Constant::Variance, Constant::Lipschitz].into_iter().filter_map(|constant| {
+        let derived = [VARIANCE, Constant::Lipschitz].into_iter().filter_map(|constant| {
             Some(Setting { name: constant.name(), value: constants.get(constant)?, formula: None })
         });
         let eta = Setting { name: "eta", value: schedule.eta.at(0), formula: None };
@@ -217,46 +188,40 @@ impl Contender {
             name: row.name,
             settings: [eta].into_iter().chain(derived).collect(),
             planned: Some(schedule.total_steps()),
-            kind: Kind::Schedule(schedule),
+            engine: Engine::Schedule(schedule),
         })
+    }
+
+    fn other(method: &'static Method, given: &Settings, instance: &Instance) -> Result<Self, Failure> {
+        let suits = DEFAULTS.iter().find(|(name, _)| *name == method.name).map_or(&[][..], |row| row.1);
+        let mut values = given.values.clone();
+        let mut settings = Vec::new();
+        for &method::Setting { name, default, .. } in method.settings() {
+            let suiting = suits.iter().find(|suit| suit.0 == name).filter(|_| values.given(name).is_none());
+            let (formula, value) = match suiting {
+                Some(&(_, formula, value)) => (formula, Some(value(instance))),
+                None => (None, values.given(name).or(default)),
+            };
+            if let Some(value) = value {
+                values.set(name, value);
+                settings.push(Setting { name, value, formula });
+            }
+        }
+        let batch = given.batch.unwrap_or(1);
+        settings.push(Setting { name: BATCH, value: batch as f64, formula: None });
+        let engine = method.engine(&values, u64::MAX, batch).map_err(Failure::input)?;
+        Ok(Self { name: method.name, settings, planned: None, engine })
     }
 
     /// How far one revealing sample throws the first coordinate of the chain, in units of lambda, where the step
     /// is plainly eta g. The coordinate's slope is sqrt(e) 2 eps, and the sample shows it 1/p times as steep.
     pub(super) fn leap(&self, instance: &Instance) -> Option<f64> {
         let LowerBound { p, lambda, .. } = *instance.bound();
-        match self.kind {
-            Kind::Baseline { rule: Rule::Sgd { eta }, batch: 1 } => {
+        match self.engine {
+            Engine::Baseline(baseline::Settings { rule: Rule::Sgd { eta }, batch: 1, .. }) => {
                 Some(eta.at(0) * 2.0 * instance.target() * 0.5_f64.exp() / (p * lambda))
             }
             _ => None,
-        }
-    }
-
-    /// Starts a run from x0 = 0.
-    pub(super) fn start<'o>(
-        &self,
-        oracle: &'o dyn Oracle,
-        steps: u64,
-        seed: u64,
-    ) -> Result<Box<dyn Walk + 'o>, StartError> {
-        let start = vec![0.0; oracle.dim()];
-        Ok(match &self.kind {
-            Kind::Schedule(schedule) => Box::new(Pasta::start(oracle, schedule.clone(), &start, seed)?),
-            Kind::Baseline { rule, batch } => {
-                Box::new(Baseline::start(oracle, *rule, steps, *batch, &start, seed)?)
-            }
-        })
-    }
-
-    /// Refuses settings that no run can mean.
-    fn check(&self, instance: &Instance) -> Result<(), Failure> {
-        match self.start(&instance.hard, 1, 0) {
-            Ok(_) => Ok(()),
-            Err(StartError::Schedule(ScheduleError { name, needs, got })) => {
-                Err(Failure::input(format!("{}: {name} must be {needs}, but is {got}", self.name)))
-            }
-            Err(error) => Err(Failure::input(error)),
         }
     }
 
@@ -264,10 +229,10 @@ impl Contender {
     /// gradient is (-2 eps, 0, ..), so no point on the way is good enough and the way is known beforehand.
     pub(super) fn steps_on_slope(&self, instance: &Instance) -> f64 {
         let (slope, way) = (2.0 * instance.target(), 0.5 * instance.bound().reach);
-        match &self.kind {
+        match &self.engine {
             // An anchor only holds back, and sequences of step sizes do not grow.
-            Kind::Schedule(schedule) => way / (schedule.eta.at(0) * slope),
-            Kind::Baseline { rule, .. } => match *rule {
+            Engine::Schedule(schedule) => way / (schedule.eta.at(0) * slope),
+            Engine::Baseline(settings) => match settings.rule {
                 Rule::Sgd { eta } => way / (eta.at(0) * slope),
                 Rule::ClippedSgd { eta, threshold } => way / (eta.at(0) * slope.min(threshold)),
                 // |mhat| <= sqrt(vhat) for a constant gradient.
@@ -289,54 +254,5 @@ fn refusal(error: RecipeError) -> Failure {
         ),
         RecipeError::TooMany { .. } => failure.hint("take a larger --target or a smaller --growth"),
         _ => failure,
-    }
-}
-
-impl Other {
-    fn set_up(&self, given: &Settings, instance: &Instance) -> Contender {
-        let bound = instance.bound();
-        let mut settings = Vec::new();
-        let mut choose = |name, given: Option<f64>, default: f64, formula: Option<&'static str>| {
-            let formula = formula.filter(|_| given.is_none());
-            let value = given.unwrap_or(default);
-            settings.push(Setting { name, value, formula });
-            value
-        };
-        // The classical step size.
-        let classical = (1.0 / bound.effective_smoothness, Some("1/L"));
-        // Of about the size of a coordinate, or of the whole way: these methods divide by what they see.
-        let (default, formula) = match self.name {
-            "adam" => (bound.lambda / 20.0, Some("lambda/20")),
-            "adagrad-norm" => (bound.reach / 10.0, Some("D/10")),
-            _ => classical,
-        };
-        let eta = choose("eta", given.eta, default, formula);
-        let batch = given.batch.unwrap_or(1);
-        let baseline = |rule| Kind::Baseline { rule, batch };
-        let kind = match self.name {
-            "clipped-sgd" => {
-                // No coordinate of the chain is steeper, so what it cuts is noise.
-                let steepest = 2.0 * CHAIN_NOISE as f64 * instance.target();
-                let threshold = choose("threshold", given.threshold, steepest, Some("46 eps"));
-                baseline(Rule::ClippedSgd { eta: Sequence::Constant(eta), threshold })
-            }
-            "storm" => {
-                let momentum = choose("momentum", given.momentum, 0.1, None);
-                Kind::Schedule(Schedule::storm(eta, momentum, u64::MAX, batch))
-            }
-            "adam" => {
-                let first = choose("first", given.first, 0.9, None);
-                let second = choose("second", given.second, 0.999, None);
-                let epsilon = choose("epsilon", given.epsilon, 1e-8, None);
-                baseline(Rule::Adam { eta: Sequence::Constant(eta), first, second, epsilon })
-            }
-            "adagrad-norm" => {
-                let offset = choose("offset", given.offset, 2.0 * instance.target(), Some("2 eps"));
-                baseline(Rule::AdaGradNorm { eta, offset })
-            }
-            _ => baseline(Rule::Sgd { eta: Sequence::Constant(eta) }),
-        };
-        settings.push(Setting { name: "batch", value: batch as f64, formula: None });
-        Contender { name: self.name, settings, planned: None, kind }
     }
 }

@@ -1,54 +1,25 @@
 //! The hard instance that the methods are pitted against, with what is proved about it.
 
 use std::f64::consts::{E, PI};
+use std::sync::Arc;
 
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
-use pasta_opt::bounds::{CHAIN_NOISE, LowerBound, LowerMeanSquareSmooth, LowerSmooth};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use pasta_opt::bounds::{CHAIN_NOISE, LowerBound};
 use pasta_opt::hard::HardInstance;
 use pasta_opt::recipe::{Constant, Constants};
-use serde::Serialize;
 
+use crate::hard::Kind;
 use pasta_report::console::{Failure, flags};
 use pasta_report::number::real;
 
-/// Whose instance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Kind {
-    /// Theorem 1: F is smooth, the oracle is not
-    Smooth,
-    /// Theorem 2: the oracle is mean-square smooth
-    Mss,
-}
-
 use Constant::{Floor, Gap, Growth, Lipschitz, MsSmoothness, Smoothness, Target};
 
-impl Kind {
-    /// The constants that make the instance, and their values where none is given: the chain is long enough to
-    /// be one, and a method of one sample a step gets to its end within seconds.
-    const fn defaults(self) -> [(Constant, f64); 5] {
-        match self {
-            Self::Smooth => [(Smoothness, 1.0), (Gap, 1.0), (Growth, 0.1), (Floor, 0.0), (Target, 1e-3)],
-            Self::Mss => [(MsSmoothness, 1.0), (Gap, 1.0), (Growth, 1e-4), (Floor, 0.0), (Target, 4e-4)],
-        }
-    }
-
-    fn uses(self, constant: Constant) -> bool {
-        self.defaults().iter().any(|(used, _)| *used == constant)
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Smooth => "smooth",
-            Self::Mss => "mss",
-        }
-    }
-
-    pub(super) fn theorem(self) -> &'static str {
-        match self {
-            Self::Smooth => "Theorem 1",
-            Self::Mss => "Theorem 2",
-        }
+/// The constants where none are given: the chain is long enough to be one, and a method of one sample a step gets to its
+/// end within seconds.
+const fn defaults(kind: Kind) -> [f64; 5] {
+    match kind {
+        Kind::Smooth => [1.0, 1.0, 0.1, 0.0, 1e-3],
+        Kind::Mss => [1.0, 1.0, 1e-4, 0.0, 4e-4],
     }
 }
 
@@ -69,8 +40,8 @@ impl Args for ConstantFlags {
 
 fn flag(constant: Constant) -> Arg {
     let default = |kind: Kind| {
-        let (_, value) = kind.defaults().into_iter().find(|(used, _)| *used == constant)?;
-        Some(real(value))
+        let place = kind.constants().iter().position(|used| *used == constant)?;
+        Some(real(defaults(kind)[place]))
     };
     let defaults = match [Kind::Smooth, Kind::Mss].map(default) {
         [Some(one), Some(other)] if one != other => format!("{one} for smooth, {other} for mss"),
@@ -87,7 +58,11 @@ impl FromArgMatches for ConstantFlags {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        flags::take_constants(matches, &mut self.0);
+        for constant in FLAGS {
+            if let Some(&value) = matches.get_one(constant.name()) {
+                self.0.set(constant, value);
+            }
+        }
         Ok(())
     }
 }
@@ -101,7 +76,7 @@ pub(super) struct Instance {
     pub(super) kind: Kind,
     /// Those that make it.
     pub(super) constants: Constants,
-    pub(super) hard: HardInstance,
+    pub(super) hard: Arc<HardInstance>,
     /// (T - 1)/(2p).
     pub(super) sharp: f64,
     /// The closed form, which is smaller.
@@ -111,31 +86,17 @@ pub(super) struct Instance {
 impl Instance {
     /// The instance with these constants, and with the defaults for those that are not given.
     pub(super) fn new(kind: Kind, given: &Constants) -> Result<Self, Failure> {
-        let name = kind.name();
-        if let Some((unused, _)) = given.known().find(|(constant, _)| !kind.uses(*constant)) {
-            let used = kind.defaults().map(|(constant, _)| constant.name()).join(", ");
+        let used = kind.constants();
+        if let Some((unused, _)) = given.known().find(|(constant, _)| !used.contains(constant)) {
+            let (name, used) = (kind.name(), used.map(Constant::name).join(", "));
             let message = format!("--instance {name}: does not use {}; it uses {used}", unused.name());
             return Err(Failure::input(message));
         }
-        let mut constants = Constants::default();
-        let [first, gap, growth, floor, target] = kind.defaults().map(|(constant, default)| {
-            let value = given.get(constant).unwrap_or(default);
-            constants.set(constant, value);
-            value
-        });
-        let hard = match kind {
-            Kind::Smooth => {
-                HardInstance::smooth(LowerSmooth { smoothness: first, gap, growth, floor, target })
-            }
-            Kind::Mss => HardInstance::mean_square_smooth(LowerMeanSquareSmooth {
-                ms_smoothness: first,
-                gap,
-                growth,
-                floor,
-                target,
-            }),
-        };
-        let hard = hard.map_err(Failure::input)?;
+        let mut values = defaults(kind);
+        for (value, constant) in values.iter_mut().zip(used) {
+            *value = given.get(constant).unwrap_or(*value);
+        }
+        let (constants, hard) = (kind.named(values), Arc::new(kind.build(values)?));
         let LowerBound { chain, p, bound, sharp_bound, .. } = *hard.bound();
         if chain > LONGEST {
             return Err(Failure::input(format!(

@@ -1,22 +1,26 @@
 //! `pasta-lab duel`: methods against the hard instances of the lower bounds.
 
-mod bout;
 mod contender;
-mod findings;
+mod curves;
+mod explanation;
 mod instance;
-mod page;
+mod run;
+mod score;
+mod tables;
 
 use std::path::PathBuf;
 
-use bout::{Limits, Run};
 use clap::Args;
 use contender::{Contender, Settings};
-use findings::{Findings, Outcome, Verdict, count};
 use indicatif::ProgressBar;
-use instance::{ConstantFlags, Instance, Kind};
+use instance::{ConstantFlags, Instance};
 use pasta_report::number::real;
 use rayon::prelude::*;
+use run::{Limits, Run};
+use score::{Findings, Outcome, Verdict};
+use tables::count;
 
+use crate::hard::Kind;
 use pasta_report as report;
 use pasta_report::console::{Exit, Failure, answer, flags};
 
@@ -118,12 +122,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         report::folder_for_page(folder)?;
     }
     let limits = Limits { steps: arguments.steps, budget: arguments.budget };
-    let entries: Vec<Entry> = contenders.into_iter().map(|one| Entry::new(one, &instance, limits)).collect();
+    let entries = contenders.into_iter().map(|one| admit(one, &instance, limits)).collect();
     let outcomes = arguments.play(&instance, entries, limits)?;
     let mut findings =
         Findings::new(&instance, (arguments.seed, arguments.runs() as usize), limits, outcomes);
     if let Some(folder) = &arguments.output {
-        let page = page::page(&findings, arguments.command()).html()?;
+        let page = explanation::page(&findings, arguments.command()).html()?;
         findings.page = Some(report::write(folder, "index.html", &page)?);
     }
     answer(&if arguments.json { findings.json()? } else { findings.text() })?;
@@ -131,38 +135,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     Ok(if diverged && arguments.method.is_some() { Exit::Diverged } else { Exit::Done })
 }
 
-/// A method that will run, or one that will not.
-enum Entry {
-    Ready(Contender),
-    Out(Outcome),
-}
-
-impl Entry {
-    fn new(
-        contender: Result<Contender, (&'static str, pasta_opt::recipe::RecipeError)>,
-        instance: &Instance,
-        limits: Limits,
-    ) -> Self {
-        match contender {
-            Ok(contender) => {
-                let steps = contender.steps_on_slope(instance);
-                if steps <= limits.steps as f64 {
-                    return Self::Ready(contender);
-                }
-                let reason = format!(
-                    "half the way to the chain would take it {} steps; the limit is {} (--steps)",
-                    count(steps),
-                    real(limits.steps as f64)
-                );
-                Self::Out(Outcome::not_run(contender.name, Some(&contender), reason))
-            }
-            Err((name, error)) => {
-                let reason = error.to_string();
-                let bare = reason.strip_prefix(name).and_then(|rest| rest.strip_prefix(": "));
-                Self::Out(Outcome::not_run(name, None, bare.unwrap_or(&reason).to_owned()))
-            }
-        }
+/// The method if it will run, or why it will not.
+fn admit(
+    contender: Result<Contender, (&'static str, Failure)>,
+    instance: &Instance,
+    limits: Limits,
+) -> Result<Contender, Box<Outcome>> {
+    let contender = contender.map_err(|(name, error)| {
+        let reason = error.message();
+        let bare = reason.strip_prefix(name).and_then(|rest| rest.strip_prefix(": "));
+        let reason = Some(bare.unwrap_or(reason).to_owned());
+        Box::new(Outcome { method: name, reason, ..Outcome::default() })
+    })?;
+    let steps = contender.steps_on_slope(instance);
+    if steps <= limits.steps as f64 {
+        return Ok(contender);
     }
+    let reason = format!(
+        "half the way to the chain would take it {} steps; the limit is {} (--steps)",
+        count(steps),
+        real(limits.steps as f64)
+    );
+    Err(Box::new(Outcome { reason: Some(reason), ..Outcome::set_up(&contender) }))
 }
 
 impl Arguments {
@@ -174,23 +168,23 @@ impl Arguments {
     fn play(
         &self,
         instance: &Instance,
-        entries: Vec<Entry>,
+        entries: Vec<Result<Contender, Box<Outcome>>>,
         limits: Limits,
     ) -> Result<Vec<Outcome>, Failure> {
-        let ready = entries.iter().filter(|entry| matches!(entry, Entry::Ready(_))).count();
+        let ready = entries.iter().flatten().count();
         // Draws nothing where stderr is not a terminal.
         let progress = ProgressBar::new(ready as u64 * u64::from(self.runs()));
         let outcomes = entries
             .into_par_iter()
             .map(|entry| {
                 let contender = match entry {
-                    Entry::Out(outcome) => return Ok(outcome),
-                    Entry::Ready(contender) => contender,
+                    Err(outcome) => return Ok(*outcome),
+                    Ok(contender) => contender,
                 };
                 let runs: Result<Vec<Run>, Failure> = (0..self.runs())
                     .into_par_iter()
                     .map(|run| {
-                        let run = bout::run(&contender, instance, limits, self.seed.wrapping_add(run.into()));
+                        let run = run::run(&contender, instance, limits, self.seed.wrapping_add(run.into()));
                         progress.inc(1);
                         run
                     })

@@ -1,13 +1,15 @@
 //! Convex: eps^-2, smooth or not.
 
+use std::sync::Arc;
+
 use pasta_opt::prelude::*;
 
 use super::finding::{Claim, Finding, Measured};
 use super::fit::grid;
-use super::rate::{Rate, log_axis};
-use super::runs::{Noiseless, Samples, Until, noisy, over_seeds, samples};
+use super::rate::Rate;
+use super::runs::{Samples, Until, gate, noisy, samples};
 use super::{Setting, effort};
-use pasta_report::{Chart, Tone};
+use pasta_report::{Axis, Chart, Tone};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "convex",
@@ -52,8 +54,8 @@ fn measure(setting: &Setting) -> Measured<Finding> {
                 "Samples of the whole recipe. Points: means over the seeds. Lines: the same runs with exact \
                       gradients."
                     .into(),
-            x: log_axis("target eps"),
-            y: log_axis("samples"),
+            x: Axis::log("target eps"),
+            y: Axis::log("samples"),
             series: [vec![smooth.guide(-2.0)], smooth.series(Tone::Blue), kinked.series(Tone::Red)].concat(),
             references: Vec::new(),
         }],
@@ -66,35 +68,19 @@ fn rate(
     setting: &Setting,
     name: &'static str,
     constants: &str,
-    pose: impl Fn(f64) -> Measured<(Noisy, Plan)> + Sync,
+    pose: impl Fn(f64) -> Measured<(Arc<Noisy>, Plan)> + Sync,
 ) -> Measured<Rate> {
     let targets = effort(setting, grid(0.4, 0.0125, 6), grid(0.4, 0.00625, 7));
     let seeds = setting.seeds(24, 64);
     let smallest = targets.iter().copied().fold(f64::INFINITY, f64::min);
     let count = |target: f64, seed: Option<u64>| -> Measured<f64> {
         let (oracle, plan) = pose(target)?;
-        let exact = Noiseless { objective: oracle.objective(), oracle: &oracle };
-        let asked: &dyn Oracle = if seed.is_some() { &oracle } else { &exact };
-        let walk = Pasta::start(asked, plan.schedule, oracle.start(), seed.unwrap_or(0))?;
+        let mut gate = gate(&oracle, seed);
+        let walk = Pasta::start(&gate, plan.schedule, oracle.start())?;
         // The whole run is counted; when it first meets the target does not matter here.
-        let Samples { in_all, .. } = samples(walk, oracle.objective(), f64::INFINITY, Until::End)?;
+        let Samples { in_all, .. } = samples(&mut gate, walk, oracle.objective(), f64::INFINITY, Until::End)?;
         Ok(in_all)
     };
-    Ok(Rate {
-        name,
-        setting: format!("{constants}, eps {} to {smallest}, {} seeds", targets[0], seeds.len()),
-        exponent: -2.0,
-        samples: targets
-            .iter()
-            .map(|&target| over_seeds(&seeds, |seed| count(target, Some(seed))))
-            .collect::<Measured<_>>()?,
-        noiseless: targets.iter().map(|&target| count(target, None)).collect::<Measured<_>>()?,
-        beyond: [smallest / 2.0, smallest / 4.0]
-            .into_iter()
-            .map(|target| Ok((target, count(target, None)?)))
-            .collect::<Measured<_>>()?,
-        targets,
-        fitted_from: f64::INFINITY,
-        seeds,
-    })
+    let place = format!("{constants}, eps {} to {smallest}, {} seeds", targets[0], seeds.len());
+    Rate::counted((name, place), -2.0, targets, &[smallest / 2.0, smallest / 4.0], seeds, count)
 }

@@ -1,16 +1,16 @@
 //! Where the paper's text and its theorems part, each shown by a run or a computation.
 
+use std::sync::Arc;
+
 use pasta_opt::draws::{Address, Role};
-use pasta_opt::estimator::Estimator;
 use pasta_opt::hard::Rotation;
-use pasta_opt::oracle::Batch;
 use pasta_opt::prelude::*;
 use pasta_opt::recipe::Uncertainty;
 
 use super::Setting;
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
 use super::fit::Estimate;
-use super::runs::{Until, noisy, over_seeds, promise, samples};
+use super::runs::{Until, draw, gate, noisy, over_seeds, promise, samples};
 use super::smooth::{instance, target_of_chain};
 use pasta_report::significant;
 
@@ -36,14 +36,8 @@ fn measure(setting: &Setting) -> Measured<Finding> {
 
 /// Keeps the numbers of the seeds.
 fn record(finding: &mut Finding, series: &str, quantity: &'static str, seeds: &[u64], values: &[f64]) {
-    finding.points.extend(seeds.iter().zip(values).map(|(&seed, &value)| Point {
-        series: series.into(),
-        parameter: "run",
-        at: 1.0,
-        seed: Some(seed),
-        quantity,
-        value,
-    }));
+    let point = |(&seed, &value)| Point::new(series, ("run", 1.0), Some(seed), (quantity, value));
+    finding.points.extend(seeds.iter().zip(values).map(point));
 }
 
 /// Theorem 10 as printed.
@@ -131,8 +125,10 @@ fn page_evaluations(setting: &Setting, finding: &mut Finding) -> Measured<()> {
     let corrections = (plan.schedule.steps - 1) as f64 * (1.0 - refresh.at(1));
     let oracle = noisy(bowl, growth, floor, &[1.2])?;
     let ledgers = over_seeds(&seeds, |seed| {
-        let end = Pasta::start(&oracle, plan.schedule.clone(), oracle.start(), seed)?.finish()?;
-        Ok((end.ledger.samples as f64, end.ledger.evaluations as f64))
+        let mut gate = gate(&oracle, Some(seed));
+        let Finished { ledger, .. } =
+            Pasta::start(&gate, plan.schedule.clone(), oracle.start())?.finish(&mut gate)?;
+        Ok((ledger.samples() as f64, ledger.evaluations() as f64))
     })?;
     let excess: Vec<f64> = ledgers.iter().map(|(samples, evaluations)| evaluations - samples).collect();
     let ratio: Vec<f64> = ledgers.iter().map(|(samples, evaluations)| evaluations / samples).collect();
@@ -164,13 +160,15 @@ fn rotation_gap(setting: &Setting, finding: &mut Finding) -> Measured<()> {
     let dimension = length as usize;
     let rule = Rule::Sgd { eta: Sequence::Constant(1.0) };
     let hits = over_seeds(&seeds, |seed| {
-        let hard = instance(1.0, target)?.rotated(Rotation::random(dimension, dimension, seed)?)?;
+        let rotation = Rotation::random(dimension, dimension, seed)?;
+        let hard = Arc::new(Arc::unwrap_or_clone(instance(1.0, target)?).rotated(rotation)?);
         // Another stream than the rotation's: the method knows nothing of it.
         let mut xi = Address { seed, role: Role::Setup, step: 1, sample: 0 }.stream();
         let far = 1e6 * bound.lambda;
         let start: Vec<f64> = std::iter::once(0.0).chain((0..dimension).map(|_| far * xi.normal())).collect();
-        let walk = Baseline::start(&hard, rule, 10_000_000, 1, &start, seed)?;
-        Ok(samples(walk, &hard, target, Until::Hit)?.to_hit)
+        let mut gate = gate(&hard, Some(seed));
+        let walk = Baseline::start(&gate, Settings { rule, steps: 10_000_000, batch: 1 }, &start)?;
+        Ok(samples(&mut gate, walk, &*hard, target, Until::Hit)?.to_hit)
     })?;
     record(finding, "rotation gap", "samples", &seeds, &hits);
     let faster: Vec<f64> = hits.iter().map(|hit| lower / hit).collect();
@@ -197,12 +195,10 @@ fn not_necessary(setting: &Setting, finding: &mut Finding) -> Measured<()> {
     let (beta, eta, growth, distance): (f64, f64, f64, f64) = (0.4, 0.15, 3.0, 1e3);
     let check = Uncertainty { smoothness: 0.0, growth, eta }.check(beta, 1)?;
     let oracle = noisy(Flat { dimension: 1 }, growth, 0.0, &[0.0])?;
-    let mut gradient = [0.0];
     let mut squares = Vec::new();
     for seed in setting.seeds(100_000, 400_000) {
-        let batch = Batch { seed, role: Role::Large, step: 0, n: 1 };
-        oracle.sum(&[distance], &batch, &mut gradient)?;
-        squares.push((beta * distance + eta * gradient[0]).powi(2) / (beta * distance * distance));
+        let gradient = draw(&oracle, seed, distance, 1)?;
+        squares.push((beta * distance + eta * gradient).powi(2) / (beta * distance * distance));
     }
     finding.checks.push(Check::within(
         "Theorem 6: beta (1 - 2 beta) N over eta^2 B^2, which \"must\" be at least 1".into(),

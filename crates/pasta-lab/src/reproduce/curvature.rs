@@ -1,13 +1,14 @@
 //! Polyak-Lojasiewicz and star-convex: eps^-1 log(1/eps), one sample a step.
 
+use std::sync::Arc;
+
 use pasta_opt::prelude::*;
 
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
 use super::fit::{Estimate, grid, slope};
-use super::rate::log_axis;
-use super::runs::{Kept, noisy, over_seeds, promise};
+use super::runs::{Kept, estimate, noisy, over_seeds, promise};
 use super::{Setting, effort};
-use pasta_report::{Chart, Column, Series, Shape, Table, Tone, grouped, significant};
+use pasta_report::{Axis, Chart, Column, Series, Shape, Table, Tone, grouped, significant};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "curvature",
@@ -29,7 +30,7 @@ struct Case {
 }
 
 struct Posed {
-    oracle: Noisy,
+    oracle: Arc<Noisy>,
     plan: Plan,
     /// The logarithm in K.
     log: f64,
@@ -92,13 +93,7 @@ fn measure(setting: &Setting) -> Measured<Finding> {
     let mut series = Vec::new();
     let mut table = Table {
         caption: "K eps divided by the theorem's logarithm".into(),
-        columns: vec![
-            Column::left("recipe"),
-            Column::right("eps"),
-            Column::right("K"),
-            Column::right("K eps/log"),
-            Column::right("mean f - f*, in units of eps"),
-        ],
+        columns: Column::all(b"lrrrr", ["recipe", "eps", "K", "K eps/log", "mean f - f*, in units of eps"]),
         rows: Vec::new(),
     };
     for (case, tone) in cases.iter().zip([Tone::Blue, Tone::Red]) {
@@ -107,21 +102,18 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         finding.points.extend(rows.iter().flat_map(|row| case.points(row, &seeds)));
         table.rows.extend(rows.iter().map(|row| case.cells(row)));
         let line: Vec<(f64, f64)> = rows.iter().map(|row| (row.target, row.steps)).collect();
-        series.push(Series { name: format!("{}: K", case.name), tone, shape: Shape::Line(line.clone()) });
-        let drawn = rows.iter().map(|row| (row.target, Estimate::of(&row.samples()).value)).collect();
-        series.push(Series {
-            name: format!("{}: samples drawn", case.name),
-            tone,
-            shape: Shape::Points(drawn),
-        });
+        series.push(Series::new(format!("{}: K", case.name), tone, Shape::Line(line)));
+        let drawn =
+            rows.iter().map(|row| (row.target, estimate(&row.runs, |kept| kept.samples).value)).collect();
+        series.push(Series::new(format!("{}: samples drawn", case.name), tone, Shape::Points(drawn)));
     }
     finding.tables.push(table);
     finding.figures.push(Chart {
         id: "curvature-samples",
         title: "Samples with curvature".into(),
         caption: "Lines: K of the theorem. Points: what the runs drew.".into(),
-        x: log_axis("target eps"),
-        y: log_axis("samples"),
+        x: Axis::log("target eps"),
+        y: Axis::log("samples"),
         series,
         references: Vec::new(),
     });
@@ -129,14 +121,9 @@ fn measure(setting: &Setting) -> Measured<Finding> {
 }
 
 impl Row {
-    fn samples(&self) -> Vec<f64> {
-        self.runs.iter().map(|kept| kept.samples).collect()
-    }
-
     /// E f - f* over eps.
     fn promise(&self) -> Estimate {
-        let measures: Vec<f64> = self.runs.iter().map(|kept| kept.measure).collect();
-        Estimate::of(&measures).over(self.target)
+        estimate(&self.runs, |kept| kept.measure).over(self.target)
     }
 }
 
@@ -159,7 +146,7 @@ impl Case {
             format!("{}, eps {first} to {}, {seeds} seeds", self.constants, rows[rows.len() - 1].target);
         let line: Vec<(f64, f64)> = rows.iter().map(|row| (row.target, row.steps / row.log)).collect();
         let exponent = slope(&line);
-        let counted = rows.iter().all(|row| row.samples().iter().all(|&samples| samples == row.steps));
+        let counted = rows.iter().all(|row| row.runs.iter().all(|kept| kept.samples == row.steps));
         let worst = rows
             .iter()
             .map(Row::promise)
@@ -174,16 +161,12 @@ impl Case {
             (false, false) => "some run did not draw K samples".into(),
         };
         Ok(vec![
-            Check {
-                name: format!("{name}: slope of samples/log"),
-                setting: setting.clone(),
-                measured: exponent,
-                interval: None,
-                predicted: Predicted::Is(-1.0),
-                on_this_grid: None,
-                reason,
-                holds,
-            },
+            Check::counted(
+                format!("{name}: slope of samples/log"),
+                setting.clone(),
+                (exponent, -1.0),
+                (holds, reason),
+            ),
             Check::within(
                 format!("{name}: largest mean f - f* over all targets, in units of eps"),
                 setting,
@@ -204,14 +187,8 @@ impl Case {
     }
 
     fn points(&self, row: &Row, seeds: &[u64]) -> Vec<Point> {
-        let point = |seed, quantity, value| Point {
-            series: self.name.into(),
-            parameter: "eps",
-            at: row.target,
-            seed,
-            quantity,
-            value,
-        };
+        let point =
+            |seed, quantity, value| Point::new(self.name, ("eps", row.target), seed, (quantity, value));
         let runs = row.runs.iter().zip(seeds).flat_map(|(kept, &seed)| {
             [point(Some(seed), "samples", kept.samples), point(Some(seed), "f - f*", kept.measure)]
         });

@@ -80,6 +80,17 @@ impl Check {
         let Estimate { value, interval } = measured;
         Self { name, setting, measured: value, interval, predicted, on_this_grid: None, reason, holds }
     }
+
+    /// A number without an interval, judged elsewhere.
+    pub(super) fn counted(
+        name: String,
+        setting: String,
+        (measured, predicted): (f64, f64),
+        (holds, reason): (bool, String),
+    ) -> Self {
+        let predicted = Predicted::Is(predicted);
+        Self { name, setting, measured, interval: None, predicted, on_this_grid: None, reason, holds }
+    }
 }
 
 /// One measured number.
@@ -93,4 +104,16 @@ pub(super) struct Point {
     pub(super) seed: Option<u64>,
     pub(super) quantity: &'static str,
     pub(super) value: f64,
+}
+
+impl Point {
+    /// One number; without a seed it is not random.
+    pub(super) fn new(
+        series: impl Into<String>,
+        (parameter, at): (&'static str, f64),
+        seed: Option<u64>,
+        (quantity, value): (&'static str, f64),
+    ) -> Self {
+        Self { series: series.into(), parameter, at, seed, quantity, value }
+    }
 }

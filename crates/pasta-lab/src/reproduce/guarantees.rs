@@ -1,12 +1,13 @@
 //! The guarantee of each recipe, measured.
 
+use std::sync::Arc;
+
 use pasta_opt::prelude::*;
 
 use super::Setting;
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
-use super::fit::Estimate;
-use super::runs::{Kept, noisy, over_seeds, promise};
-use pasta_report::{Axis, Chart, Column, Reference, Scale, Series, Shape, Table, Tone, Where, significant};
+use super::runs::{Kept, estimate, noisy, over_seeds, promise};
+use pasta_report::{Axis, Chart, Column, Reference, Series, Shape, Table, Tone, significant};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "guarantees",
@@ -21,7 +22,7 @@ struct Case {
     theorem: u32,
     recipe: &'static str,
     problem: &'static str,
-    oracle: Noisy,
+    oracle: Arc<Noisy>,
     plan: Plan,
 }
 
@@ -176,12 +177,7 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         ],
         tables: vec![Table {
             caption: "Samples drawn and planned".into(),
-            columns: vec![
-                Column::left("recipe"),
-                Column::right("mean samples"),
-                Column::right("planned"),
-                Column::left("the plan is"),
-            ],
+            columns: Column::all(b"lrrl", ["recipe", "mean samples", "planned", "the plan is"]),
             rows: Vec::new(),
         }],
         ..Finding::default()
@@ -201,7 +197,7 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         ]);
         finding.checks.push(promise);
         finding.checks.push(case.cost_check(&runs));
-        let samples = Estimate::of(&pick(&runs, |kept| kept.samples));
+        let samples = estimate(&runs, |kept| kept.samples);
         let kind = if case.plan.cost.exact.is_some() { "exact" } else { "an upper bound" };
         finding.tables[0].rows.push(vec![
             case.name(),
@@ -210,13 +206,9 @@ fn measure(setting: &Setting) -> Measured<Finding> {
             kind.into(),
         ]);
         finding.points.extend(runs.iter().zip(&seeds).flat_map(|(kept, &seed)| {
-            [("measure", kept.measure), ("samples", kept.samples)].map(|(quantity, value)| Point {
-                series: format!("{}: {}", case.name(), case.problem),
-                parameter: "bound",
-                at: case.plan.guarantee.bound,
-                seed: Some(seed),
-                quantity,
-                value,
+            [("measure", kept.measure), ("samples", kept.samples)].map(|measured| {
+                let series = format!("{}: {}", case.name(), case.problem);
+                Point::new(series, ("bound", case.plan.guarantee.bound), Some(seed), measured)
             })
         }));
     }
@@ -226,13 +218,13 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         caption: "The mean of the promised measure over its bound, with its interval, for each theorem. Theorem 3 is \
                   measured on two problems."
             .into(),
-        x: Axis { label: "theorem".into(), scale: Scale::Linear, range: Some((2.5, 10.5)) },
-        y: Axis { label: "measured/bound".into(), scale: Scale::Log, range: None },
+        x: Axis::linear("theorem").within(2.5, 10.5),
+        y: Axis::log("measured/bound"),
         series: vec![
-            Series { name: "interval".into(), tone: Tone::Blue, shape: Shape::Line(bars) },
-            Series { name: "mean".into(), tone: Tone::Blue, shape: Shape::Points(marks) },
+            Series::new("interval", Tone::Blue, Shape::Line(bars)),
+            Series::new("mean", Tone::Blue, Shape::Points(marks)),
         ],
-        references: vec![Reference { label: "the bound".into(), at: Where::Y(1.0) }],
+        references: vec![Reference::y("the bound", 1.0)],
     });
     if setting.sabotage != 1.0 {
         finding.text.push(format!(
@@ -241,10 +233,6 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         ));
     }
     Ok(finding)
-}
-
-fn pick(runs: &[Kept], what: fn(&Kept) -> f64) -> Vec<f64> {
-    runs.iter().map(what).collect()
 }
 
 impl Case {
@@ -265,14 +253,14 @@ impl Case {
                 guarantee.measure.formula().replace("phi_{1/lambda}", "phi")
             ),
             self.setting(runs),
-            Estimate::of(&pick(runs, |kept| kept.measure)).over(guarantee.bound),
+            estimate(runs, |kept| kept.measure).over(guarantee.bound),
             Predicted::AtMost(1.0),
         )
     }
 
     fn cost_check(&self, runs: &[Kept]) -> Check {
         let cost = self.plan.cost;
-        let samples = Estimate::of(&pick(runs, |kept| kept.samples)).over(cost.samples);
+        let samples = estimate(runs, |kept| kept.samples).over(cost.samples);
         let name = format!("{}: samples over their plan", self.name());
         let predicted = if cost.exact.is_some() { Predicted::Is(1.0) } else { Predicted::AtMost(1.0) };
         Check::within(name, self.setting(runs), samples, predicted)

@@ -1,14 +1,17 @@
 //! The lower bounds: no zero-respecting method is faster, and what is measured lies between the two bounds.
 
+use std::sync::Arc;
+
+use pasta_opt::hard::HardInstance;
 use pasta_opt::prelude::*;
 
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
 use super::fit::Estimate;
-use super::rate::{Rate, log_axis};
-use super::runs::{Noiseless, Until, over_seeds, samples};
+use super::rate::Rate;
+use super::runs::{Until, gate, over_seeds, samples};
 use super::smooth::{instance, listed, recipe, recipe_on_instance, target_of_chain};
 use super::{Setting, effort};
-use pasta_report::{Chart, Series, Shape, Tone, significant};
+use pasta_report::{Axis, Chart, Series, Shape, Tone, significant};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "lower",
@@ -40,20 +43,24 @@ struct Row {
 /// SGD with the step 1/L.
 const SGD: Rule = Rule::Sgd { eta: Sequence::Constant(1.0) };
 
+/// Samples, one a step, until |grad F| <= eps; without a seed also without noise.
+fn run_baseline(hard: &Arc<HardInstance>, rule: Rule, steps: u64, seed: Option<u64>) -> Measured<f64> {
+    let mut gate = gate(hard, seed);
+    let start = vec![0.0; gate.about().dim];
+    let walk = Baseline::start(&gate, Settings { rule, steps, batch: 1 }, &start)?;
+    Ok(samples(&mut gate, walk, &**hard, hard.target(), Until::Hit)?.to_hit)
+}
+
 /// The way to the chain with exact gradients, and 1/p samples for each of T coordinates to be shown.
 fn expected_sgd(target: f64) -> Measured<f64> {
     let hard = instance(GROWTH, target)?;
-    let exact = Noiseless { objective: &hard, oracle: &hard };
-    let start = vec![0.0; Objective::dim(&hard)];
-    let walk = Baseline::start(&exact, SGD, u64::MAX, 1, &start, 0)?;
-    let way = samples(walk, &hard, target, Until::Hit)?.to_hit;
+    let way = run_baseline(&hard, SGD, u64::MAX, None)?;
     Ok(way + hard.bound().chain as f64 / hard.bound().p)
 }
 
 fn row(target: f64, seeds: &[u64], with_sgd: bool) -> Measured<Row> {
     let hard = instance(GROWTH, target)?;
     let bound = *hard.bound();
-    let start = vec![0.0; Objective::dim(&hard)];
     let expected = expected_sgd(target)?;
     // A run that has not arrived by then counts as never.
     let patience = (30.0 * expected) as u64;
@@ -64,8 +71,7 @@ fn row(target: f64, seeds: &[u64], with_sgd: bool) -> Measured<Row> {
         expected,
         recipe: over_seeds(seeds, |seed| recipe_on_instance(GROWTH, target, Some(seed)))?,
         sgd: over_seeds(if with_sgd { seeds } else { &[] }, |seed| {
-            let walk = Baseline::start(&hard, SGD, patience, 1, &start, seed)?;
-            Ok(samples(walk, &hard, target, Until::Hit)?.to_hit)
+            run_baseline(&hard, SGD, patience, Some(seed))
         })?,
     })
 }
@@ -186,7 +192,7 @@ fn early_hits(setting: &Setting) -> Measured<Vec<Check>> {
     let bound = *hard.bound();
     let budget = ((bound.chain as f64 - (1.0 / DELTA).ln()) / (2.0 * bound.p)).floor() as u64;
     let seeds = setting.seeds(20, 40);
-    let start = vec![0.0; Objective::dim(&hard)];
+    let start = vec![0.0; hard.about().dim];
     let rules = [
         ("SGD, N = 1", SGD),
         ("Clipped SGD", Rule::ClippedSgd { eta: Sequence::Constant(10.0), threshold: 0.1 }),
@@ -204,15 +210,13 @@ fn early_hits(setting: &Setting) -> Measured<Vec<Check>> {
     };
     let mut checks = Vec::new();
     for (name, rule) in rules {
-        let hits = over_seeds(&seeds, |seed| {
-            let walk = Baseline::start(&hard, rule, budget, 1, &start, seed)?;
-            Ok(samples(walk, &hard, target, Until::Hit)?.to_hit)
-        })?;
+        let hits = over_seeds(&seeds, |seed| run_baseline(&hard, rule, budget, Some(seed)))?;
         checks.push(check(name, &hits));
     }
     let hits = over_seeds(&seeds, |seed| {
-        let walk = Pasta::start(&hard, recipe(GROWTH, target)?.schedule, &start, seed)?;
-        Ok(samples(walk.budget(u128::from(budget)), &hard, target, Until::Hit)?.to_hit)
+        let mut gate = gate(&hard, Some(seed)).with_budget(u128::from(budget));
+        let walk = Pasta::start(&gate, recipe(GROWTH, target)?.schedule, &start)?;
+        Ok(samples(&mut gate, walk, &*hard, target, Until::Hit)?.to_hit)
     })?;
     checks.push(check("Recipe", &hits));
     Ok(checks)
@@ -221,20 +225,19 @@ fn early_hits(setting: &Setting) -> Measured<Vec<Check>> {
 fn sandwich_chart(rows: &[Row]) -> Chart {
     let line = |what: &dyn Fn(&Row) -> f64| rows.iter().map(|row| (row.target, what(row))).collect();
     let mean = |values: &[f64]| Estimate::of(values).value;
-    let series = |name: &str, tone, shape| Series { name: name.into(), tone, shape };
     Chart {
         id: "lower-sandwich",
         title: "Between the bounds".into(),
         caption: "Samples until |grad F| <= eps on the hard instance of each target: the lower bound (T - 1)/(2p) of \
                   Theorem 1, SGD with one sample a step, the recipe of Theorem 3, and that recipe's upper bound."
             .into(),
-        x: log_axis("target eps"),
-        y: log_axis("samples"),
+        x: Axis::log("target eps"),
+        y: Axis::log("samples"),
         series: vec![
-            series("upper bound of the recipe", Tone::Grey, Shape::Line(line(&|row| row.upper))),
-            series("recipe", Tone::Blue, Shape::Points(line(&|row| mean(&row.recipe)))),
-            series("SGD, N = 1", Tone::Green, Shape::Crosses(line(&|row| mean(&row.sgd)))),
-            series("lower bound", Tone::Red, Shape::Line(line(&|row| row.lower))),
+            Series::new("upper bound of the recipe", Tone::Grey, Shape::Line(line(&|row| row.upper))),
+            Series::new("recipe", Tone::Blue, Shape::Points(line(&|row| mean(&row.recipe)))),
+            Series::new("SGD, N = 1", Tone::Green, Shape::Crosses(line(&|row| mean(&row.sgd)))),
+            Series::new("lower bound", Tone::Red, Shape::Line(line(&|row| row.lower))),
         ],
         references: Vec::new(),
     }
@@ -242,13 +245,8 @@ fn sandwich_chart(rows: &[Row]) -> Chart {
 
 impl Row {
     fn points(&self, seeds: &[u64]) -> Vec<Point> {
-        let point = |series: &str, seed, quantity, value| Point {
-            series: series.into(),
-            parameter: "eps",
-            at: self.target,
-            seed,
-            quantity,
-            value,
+        let point = |series: &str, seed, quantity, value| {
+            Point::new(series, ("eps", self.target), seed, (quantity, value))
         };
         let mut points = vec![
             point("bounds", None, "lower bound", self.lower),

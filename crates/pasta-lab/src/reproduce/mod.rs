@@ -8,11 +8,11 @@ mod fit;
 mod guarantees;
 mod lower;
 mod mss;
-mod page;
 mod rate;
 mod runs;
 mod smooth;
 mod uncertainty;
+mod verdicts;
 mod weakly_convex;
 
 use std::io::{self, IsTerminal};
@@ -24,9 +24,9 @@ use clap::builder::PossibleValuesParser;
 use indicatif::ProgressBar;
 
 use finding::{Claim, Finding};
-use page::Findings;
 use pasta_report as report;
 use pasta_report::console::{Exit, Failure, answer, say};
+use verdicts::Findings;
 
 /// Measure every rate of the paper and write a page of verdicts
 ///
@@ -117,22 +117,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let setting = Setting { effort, seed, sabotage };
     report::folder_for_page(&arguments.output)?;
     let mut findings = Findings::new();
-    for claim in CLAIMS.iter().filter(|claim| arguments.wants(claim)) {
+    let all = arguments.claims.is_empty();
+    for claim in CLAIMS.iter().filter(|claim| all || arguments.claims.iter().any(|name| name == claim.name)) {
         findings.push((claim, measured(claim, &setting)?));
     }
     let path = write(&arguments.output, &findings, &setting)?;
     answer(&if arguments.json {
-        page::results(&findings, &setting).to_string()
+        verdicts::results(&findings, &setting).to_string()
     } else {
-        format!("{}\n\nThe page: {}", page::summary(&findings, |claim| claim.name).text(), path.display())
+        format!("{}\n\nThe page: {}", verdicts::summary(&findings, |claim| claim.name).text(), path.display())
     })?;
     Ok(verdict(&findings, &path))
-}
-
-impl Arguments {
-    fn wants(&self, claim: &Claim) -> bool {
-        self.claims.is_empty() || self.claims.iter().any(|name| name == claim.name)
-    }
 }
 
 /// Measures one claim, and says on stderr which and how long it took.
@@ -157,15 +152,15 @@ fn measured(claim: &Claim, setting: &Setting) -> Result<Finding, Failure> {
 /// Writes every file and gives the path of the page, which comes last: where it is, all are.
 fn write(folder: &Path, findings: &Findings, setting: &Setting) -> Result<PathBuf, Failure> {
     for (claim, finding) in findings {
-        report::write(folder, &format!("{}.csv", claim.name), &page::csv(&finding.points))?;
+        report::write(folder, &format!("{}.csv", claim.name), &verdicts::csv(&finding.points))?;
         for chart in &finding.figures {
             report::write(folder, &format!("{}.svg", chart.id), &chart.svg()?)?;
         }
     }
-    let results = serde_json::to_string_pretty(&page::results(findings, setting))
+    let results = serde_json::to_string_pretty(&verdicts::results(findings, setting))
         .map_err(|cause| Failure::system(format!("cannot write the results as JSON: {cause}")))?;
     report::write(folder, "results.json", &(results + "\n"))?;
-    report::write(folder, "index.html", &page::page(findings, setting).html()?)
+    report::write(folder, "index.html", &verdicts::page(findings, setting).html()?)
 }
 
 /// The answer is printed already: what is wrong with it is said besides.

@@ -1,15 +1,16 @@
 //! Mean-square smooth: eps^-4 by PAGE.
 
-use pasta_opt::estimator::Estimator;
+use std::sync::Arc;
+
 use pasta_opt::prelude::*;
 
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
-use super::fit::{Estimate, grid};
-use super::rate::{Rate, log_axis};
-use super::runs::{Kept, Noiseless, noisy, over_seeds, promise};
+use super::fit::grid;
+use super::rate::Rate;
+use super::runs::{Kept, estimate, gate, noisy, over_seeds, promise};
 use super::smooth::FITTED_FROM;
 use super::{Setting, effort};
-use pasta_report::{Chart, Tone};
+use pasta_report::{Axis, Chart, Tone};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "mss",
@@ -20,7 +21,7 @@ pub(super) const CLAIM: Claim = Claim {
 };
 
 /// The ramp for one target with L = 1, Delta = 1, B = 3, b = .1.
-fn posed(target: f64) -> Measured<(Noisy, Plan)> {
+fn posed(target: f64) -> Measured<(Arc<Noisy>, Plan)> {
     let ramp = Ramp::family(1.0, 1.0, target);
     let (growth, floor) = (3.0, 0.1);
     let gap = ramp.gap(&[0.0]);
@@ -35,12 +36,12 @@ fn noiseless(target: f64) -> Measured<f64> {
     let Estimator::Page { refresh, small } = plan.schedule.estimator else {
         return Err("Theorem 7 plans PAGE".into());
     };
-    let exact = Noiseless { objective: oracle.objective(), oracle: &oracle };
     // Large batches at every step: their sizes are what the coin decides about.
     let schedule = Schedule { estimator: Estimator::Minibatch, ..plan.schedule };
-    let mut walk = Pasta::start(&exact, schedule, oracle.start(), 0)?;
+    let mut gate = gate(&oracle, None);
+    let mut walk = Pasta::start(&gate, schedule, oracle.start())?;
     let mut expected = 0.0;
-    while let Advance::Step(record) = walk.advance()? {
+    while let Advance::Step(record) = walk.advance(&mut gate)? {
         let p = if record.t == 0 { 1.0 } else { refresh.at(record.t) };
         expected += p * record.n as f64 + (1.0 - p) * small as f64;
     }
@@ -79,10 +80,7 @@ fn measure(setting: &Setting) -> Measured<Finding> {
     let worst = runs
         .iter()
         .zip(&targets)
-        .map(|(row, target)| {
-            let measures: Vec<f64> = row.iter().map(|kept| kept.measure).collect();
-            Estimate::of(&measures).over(target * target)
-        })
+        .map(|(row, target)| estimate(row, |kept| kept.measure).over(target * target))
         .max_by(|a, b| a.high().total_cmp(&b.high()))
         .ok_or("there are no targets")?;
     let kept = Check::within(
@@ -93,13 +91,8 @@ fn measure(setting: &Setting) -> Measured<Finding> {
     );
     let mut points = rate.points();
     for (row, &at) in runs.iter().zip(&targets) {
-        points.extend(row.iter().zip(&seeds).map(|(kept, &seed)| Point {
-            series: rate.name.into(),
-            parameter: "eps",
-            at,
-            seed: Some(seed),
-            quantity: "mean |grad f|^2",
-            value: kept.measure,
+        points.extend(row.iter().zip(&seeds).map(|(kept, &seed)| {
+            Point::new(rate.name, ("eps", at), Some(seed), ("mean |grad f|^2", kept.measure))
         }));
     }
     Ok(Finding {
@@ -116,8 +109,8 @@ fn measure(setting: &Setting) -> Measured<Finding> {
             caption: "Samples of the whole recipe of Theorem 7. Points: means over the seeds. Line: along the path of \
                       exact gradients."
                 .into(),
-            x: log_axis("target eps"),
-            y: log_axis("samples"),
+            x: Axis::log("target eps"),
+            y: Axis::log("samples"),
             series: [vec![rate.guide(-4.0)], rate.series(Tone::Blue)].concat(),
             references: Vec::new(),
         }],

@@ -1,9 +1,9 @@
 //! A rate: samples against the target eps, and the exponent that the theory gives them.
 
-use super::finding::{Check, Point, Predicted};
+use super::finding::{Check, Measured, Point, Predicted};
 use super::fit::{Estimate, slope, slope_over_seeds};
-use super::runs::Samples;
-use pasta_report::{Axis, Scale, Series, Shape, Tone, significant};
+use super::runs::{Samples, over_seeds};
+use pasta_report::{Series, Shape, Tone, significant};
 
 /// How far a measured slope may be from that of the noiseless run on the same targets. The noise moves the
 /// iterates, and so the batch sizes, by an amount that the noiseless run does not know.
@@ -32,6 +32,25 @@ pub(super) struct Rate {
 }
 
 impl Rate {
+    /// Counts samples at every target, over the seeds and without noise; at the targets beyond, which are smaller, only
+    /// without noise.
+    pub(super) fn counted(
+        (name, setting): (&'static str, String),
+        exponent: f64,
+        targets: Vec<f64>,
+        beyond: &[f64],
+        seeds: Vec<u64>,
+        count: impl Fn(f64, Option<u64>) -> Measured<f64> + Sync,
+    ) -> Measured<Self> {
+        let samples = targets.iter().map(|&target| over_seeds(&seeds, |seed| count(target, Some(seed))));
+        let samples = samples.collect::<Measured<_>>()?;
+        let noiseless = targets.iter().map(|&target| count(target, None)).collect::<Measured<_>>()?;
+        let beyond = beyond.iter().map(|&target| Ok((target, count(target, None)?)));
+        let beyond = beyond.collect::<Measured<_>>()?;
+        let fitted_from = f64::INFINITY;
+        Ok(Self { name, setting, exponent, targets, fitted_from, seeds, samples, noiseless, beyond })
+    }
+
     /// Where the targets begin that are fitted; they fall.
     fn first(&self) -> usize {
         self.targets.iter().position(|&target| target <= self.fitted_from).unwrap_or(0)
@@ -106,8 +125,8 @@ impl Rate {
     pub(super) fn series(&self, tone: Tone) -> Vec<Series> {
         let line = Shape::Line(self.noiseless_line());
         vec![
-            Series { name: format!("{}, without noise", self.name), tone, shape: line },
-            Series { name: self.name.into(), tone, shape: Shape::Points(self.means()) },
+            Series::new(format!("{}, without noise", self.name), tone, line),
+            Series::new(self.name, tone, Shape::Points(self.means())),
         ]
     }
 
@@ -115,19 +134,15 @@ impl Rate {
     pub(super) fn guide(&self, exponent: f64) -> Series {
         let anchor = self.means().last().copied().unwrap_or((1.0, 1.0));
         let line = |&x: &f64| (x, 2.5 * anchor.1 * (x / anchor.0).powf(exponent));
-        Series {
-            name: format!("slope {exponent}"),
-            tone: Tone::Grey,
-            shape: Shape::Line(self.targets.iter().map(line).collect()),
-        }
+        let line = Shape::Line(self.targets.iter().map(line).collect());
+        Series::new(format!("slope {exponent}"), Tone::Grey, line)
     }
 
     pub(super) fn points(&self) -> Vec<Point> {
         let mut points = Vec::new();
         for ((&at, row), &noiseless) in self.targets.iter().zip(&self.samples).zip(&self.noiseless) {
             let mut put = |seed, quantity, value| {
-                let series = self.name.into();
-                points.push(Point { series, parameter: "eps", at, seed, quantity, value });
+                points.push(Point::new(self.name, ("eps", at), seed, (quantity, value)));
             };
             self.seeds.iter().zip(row).for_each(|(&seed, &value)| put(Some(seed), "samples", value));
             put(None, "samples without noise", noiseless);
@@ -140,9 +155,4 @@ impl Rate {
 pub(super) fn split(rows: &[Vec<Samples>]) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
     let pick = |what: fn(&Samples) -> f64| rows.iter().map(|row| row.iter().map(what).collect()).collect();
     (pick(|samples| samples.to_hit), pick(|samples| samples.in_all))
-}
-
-/// A logarithmic axis over all there is.
-pub(super) fn log_axis(label: &str) -> Axis {
-    Axis { label: label.into(), scale: Scale::Log, range: None }
 }

@@ -1,57 +1,59 @@
 //! Runs over seeds, and the same runs without noise.
 
-use pasta_opt::oracle::Batch;
+use std::sync::Arc;
+
+use pasta_opt::draws::Role;
+use pasta_opt::oracle::{About, Answer, Charge, Draw, Request};
 use pasta_opt::prelude::*;
 use rayon::prelude::*;
 
 use super::finding::Measured;
+use super::fit::Estimate;
 
-/// Gaussian noise of variance B^2 |x - x0|^2 + b^2 around an objective.
+/// An objective behind normal noise.
 pub(super) fn noisy(
     objective: impl Objective + 'static,
     growth: f64,
     floor: f64,
     start: &[f64],
-) -> Measured<Noisy> {
+) -> Measured<Arc<Noisy>> {
     let noise = Noise { growth, floor, tail: Tail::Gaussian };
-    Ok(Noisy::new(Box::new(objective), noise, start.to_vec())?)
+    Ok(Arc::new(Noisy::new(Box::new(objective), noise, start.to_vec())?))
 }
 
-/// An oracle that answers with the exact gradient and still counts every sample it is asked for.
-pub(super) struct Noiseless<'o> {
-    pub(super) objective: &'o dyn Objective,
-    /// The noisy one that it stands for.
-    pub(super) oracle: &'o dyn Oracle,
+/// A gate to the oracle; without a seed also without noise.
+pub(super) fn gate(oracle: &Arc<impl Oracle + 'static>, seed: Option<u64>) -> Gate {
+    let oracle = Arc::clone(oracle);
+    match seed {
+        Some(seed) => Gate::over(oracle, seed),
+        None => Gate::new(Noiseless(oracle), 0),
+    }
 }
 
-impl Oracle for Noiseless<'_> {
-    fn dim(&self) -> usize {
-        self.oracle.dim()
+/// The exact gradient in place of every sample's, at the same price.
+struct Noiseless<O>(Arc<O>);
+
+impl<O: Oracle> Oracle for Noiseless<O> {
+    fn about(&self) -> &About {
+        self.0.about()
     }
 
-    fn sum(&self, x: &[f64], batch: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
-        self.objective.gradient(x, out);
-        out.iter_mut().for_each(|g| *g *= batch.n as f64);
-        Ok(())
+    fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
+        let Draw::Batch(batch) = &request.draw else { return self.0.answer(request, answer) };
+        self.0.answer(&Request { draw: Draw::Everything(batch.role), ..request.clone() }, answer)?;
+        let n = batch.count() as f64;
+        answer.gradients.iter_mut().for_each(|g| *g *= n);
+        Ok(request.usual_price(self.about()))
     }
+}
 
-    fn sum_difference(
-        &self,
-        x: &[f64],
-        y: &[f64],
-        batch: &Batch,
-        out: &mut [f64],
-    ) -> Result<(), OracleError> {
-        let mut at_y = vec![0.0; y.len()];
-        self.objective.gradient(x, out);
-        self.objective.gradient(y, &mut at_y);
-        out.iter_mut().zip(&at_y).for_each(|(g, y)| *g = batch.n as f64 * (*g - y));
-        Ok(())
-    }
-
-    fn reach(&self, active: usize) -> usize {
-        self.oracle.reach(active)
-    }
+/// The sum of n samples at a point of the line.
+pub(super) fn draw(oracle: &Arc<Noisy>, seed: u64, x: f64, n: u64) -> Measured<f64> {
+    let mut gate = Gate::over(Arc::<Noisy>::clone(oracle), seed);
+    let mut sum = [0.0];
+    let batch = gate.batch(Role::Large, 0, n);
+    gate.ask(Request::sums(batch, &[&[x]]), &mut Answer::new(&mut sum))?;
+    Ok(sum[0])
 }
 
 /// The results of all seeds in their order, whichever thread had them.
@@ -78,6 +80,7 @@ pub(super) enum Until {
 
 /// Walks and counts.
 pub(super) fn samples(
+    gate: &mut Gate,
     mut walk: impl Walk,
     objective: &dyn Objective,
     target: f64,
@@ -87,15 +90,23 @@ pub(super) fn samples(
     let mut to_hit = f64::NAN;
     loop {
         if to_hit.is_nan() {
-            objective.gradient(&walk.state().x, &mut gradient);
+            objective.gradient(walk.view().x, &mut gradient);
             if gradient.iter().map(|g| g * g).sum::<f64>() <= target * target {
-                to_hit = walk.state().ledger.samples as f64;
+                to_hit = gate.ledger().samples() as f64;
             }
         }
         let done = until == Until::Hit && !to_hit.is_nan();
-        if done || matches!(walk.advance()?, Advance::Stop(_)) {
-            return Ok(Samples { to_hit, in_all: walk.state().ledger.samples as f64 });
+        if done || ended(walk.advance(gate))? {
+            return Ok(Samples { to_hit, in_all: gate.ledger().samples() as f64 });
         }
+    }
+}
+
+/// Whether the walk came to an end, a budget's among others.
+fn ended(advance: Result<Advance, Halt>) -> Result<bool, Halt> {
+    match advance {
+        Ok(advance) => Ok(matches!(advance, Advance::Stop(_))),
+        Err(halt) => halt.stop().map(|_| true).ok_or(halt),
     }
 }
 
@@ -109,35 +120,40 @@ pub(super) struct Kept {
 
 /// Runs a plan and takes the measure that it promises: where the promised point is random, the mean over all
 /// the points that it is drawn from.
-pub(super) fn promise(oracle: &Noisy, plan: &Plan, seed: u64) -> Measured<Kept> {
+pub(super) fn promise(oracle: &Arc<Noisy>, plan: &Plan, seed: u64) -> Measured<Kept> {
     let measure = plan.guarantee.measure;
     let at = |x: &[f64]| {
         measure.at(oracle.objective(), x).ok_or("the objective has no formula for what is promised")
     };
-    let mut walk = Pasta::start(oracle, plan.schedule.clone(), oracle.start(), seed)?;
+    let mut gate = gate(oracle, Some(seed));
+    let mut walk = Pasta::start(&gate, plan.schedule.clone(), oracle.start())?;
     let (mut total, mut points) = (0.0, 0.0);
     let stop = loop {
-        let state = walk.state();
+        let view = walk.view();
         let candidate = match plan.schedule.output {
             Output::Uniform => true,
-            Output::RandomAnchor => state.t == 0,
+            Output::RandomAnchor => view.t == 0,
             Output::Last | Output::Average => false,
         };
-        let here = if candidate { at(&state.x)? } else { 0.0 };
-        match walk.advance()? {
+        let here = if candidate { at(view.x)? } else { 0.0 };
+        match walk.advance(&mut gate)? {
             Advance::Step(_) if candidate => {
                 total += here;
                 points += 1.0;
             }
-            Advance::Step(_) | Advance::Check => {}
             Advance::Stop(stop) => break stop,
+            _ => {}
         }
     };
-    let state = walk.state();
     let measure = match (stop, plan.schedule.output) {
         (Stop::Diverged(_), _) => f64::INFINITY,
         (_, Output::Uniform | Output::RandomAnchor) => total / points,
-        (_, Output::Last | Output::Average) => at(state.output())?,
+        (_, Output::Last | Output::Average) => at(walk.view().point)?,
     };
-    Ok(Kept { measure, samples: state.ledger.samples as f64 })
+    Ok(Kept { measure, samples: gate.ledger().samples() as f64 })
+}
+
+/// One number of many runs.
+pub(super) fn estimate(runs: &[Kept], what: fn(&Kept) -> f64) -> Estimate {
+    Estimate::of(&runs.iter().map(what).collect::<Vec<_>>())
 }

@@ -1,15 +1,17 @@
 //! Smooth: eps^-6, on a family that moves with eps, and why one function is not enough.
 
+use std::sync::Arc;
+
 use pasta_opt::bounds::{CHAIN_SMOOTHNESS, LowerSmooth};
 use pasta_opt::hard::HardInstance;
 use pasta_opt::prelude::*;
 
 use super::finding::{Claim, Finding, Measured};
 use super::fit::grid;
-use super::rate::{Rate, log_axis, split};
-use super::runs::{Noiseless, Samples, Until, noisy, over_seeds, samples};
+use super::rate::{Rate, split};
+use super::runs::{Samples, Until, gate, noisy, over_seeds, samples};
 use super::{Setting, effort};
-use pasta_report::{Chart, Tone};
+use pasta_report::{Axis, Chart, Tone};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "smooth",
@@ -49,8 +51,8 @@ fn measure(setting: &Setting) -> Measured<Finding> {
                 title: "The hard instance".into(),
                 caption: "Samples until |grad F| <= eps for the first time. Points: means over the seeds. Line: the same run with exact gradients."
                     .into(),
-                x: log_axis("target eps"),
-                y: log_axis("samples"),
+                x: Axis::log("target eps"),
+                y: Axis::log("samples"),
                 series: [vec![hard.guide(-6.0)], hard.series(Tone::Blue)].concat(),
                 references: Vec::new(),
             },
@@ -60,8 +62,8 @@ fn measure(setting: &Setting) -> Measured<Finding> {
                 caption: "Samples of the recipe of Theorem 3 on the ramp, whose length grows as eps falls, and on one \
                           function that stays as it is. Points: means over the seeds. Lines: with exact gradients."
                     .into(),
-                x: log_axis("target eps"),
-                y: log_axis("samples"),
+                x: Axis::log("target eps"),
+                y: Axis::log("samples"),
                 series: [
                     vec![whole.guide(-6.0)],
                     to_hit.series(Tone::Blue),
@@ -89,9 +91,9 @@ pub(super) fn target_of_chain(length: u32) -> f64 {
 }
 
 /// The instance with L = Delta = 1 and b = 0.
-pub(super) fn instance(growth: f64, target: f64) -> Measured<HardInstance> {
+pub(super) fn instance(growth: f64, target: f64) -> Measured<Arc<HardInstance>> {
     let limit = LowerSmooth { smoothness: 1.0, gap: 1.0, growth, floor: 0.0, target };
-    Ok(HardInstance::smooth(limit)?)
+    Ok(Arc::new(HardInstance::smooth(limit)?))
 }
 
 /// Theorem 3's plan for it, sigma^2 = eps^2/2.
@@ -102,41 +104,24 @@ pub(super) fn recipe(growth: f64, target: f64) -> Measured<Plan> {
 /// Samples of the recipe on the instance until |grad F| <= eps; without a seed also without noise.
 pub(super) fn recipe_on_instance(growth: f64, target: f64, seed: Option<u64>) -> Measured<f64> {
     let (hard, plan) = (instance(growth, target)?, recipe(growth, target)?);
-    let exact = Noiseless { objective: &hard, oracle: &hard };
-    let oracle: &dyn Oracle = if seed.is_some() { &hard } else { &exact };
-    let start = vec![0.0; Objective::dim(&hard)];
-    let walk = Pasta::start(oracle, plan.schedule, &start, seed.unwrap_or(0))?;
-    Ok(samples(walk, &hard, target, Until::Hit)?.to_hit)
+    let mut gate = gate(&hard, seed);
+    let walk = Pasta::start(&gate, plan.schedule, &vec![0.0; gate.about().dim])?;
+    Ok(samples(&mut gate, walk, &*hard, target, Until::Hit)?.to_hit)
 }
 
 fn hard_instance(setting: &Setting) -> Measured<Rate> {
     let chains: &[u32] = effort(setting, &[2, 4, 8, 16, 32], &[2, 4, 8, 16, 32, 64]);
-    let further: &[u32] = effort(setting, &[32, 64], &[64, 128]);
+    let further: [u32; 2] = effort(setting, [32, 64], [64, 128]);
     let targets: Vec<f64> = chains.iter().map(|&length| target_of_chain(length)).collect();
     let seeds = setting.seeds(20, 32);
-    let noiseless = |target| recipe_on_instance(1.0, target, None);
-    Ok(Rate {
-        name: "Hard instance",
-        setting: format!("chains of {} coordinates, {} seeds", listed(chains), seeds.len()),
-        exponent: -6.0,
-        samples: targets
-            .iter()
-            .map(|&target| over_seeds(&seeds, |seed| recipe_on_instance(1.0, target, Some(seed))))
-            .collect::<Measured<_>>()?,
-        noiseless: targets.iter().map(|&target| noiseless(target)).collect::<Measured<_>>()?,
-        beyond: further
-            .iter()
-            .map(|&length| Ok((target_of_chain(length), noiseless(target_of_chain(length))?)))
-            .collect::<Measured<_>>()?,
-        targets,
-        fitted_from: f64::INFINITY,
-        seeds,
-    })
+    let place = format!("chains of {} coordinates, {} seeds", listed(chains), seeds.len());
+    let count = |target, seed| recipe_on_instance(1.0, target, seed);
+    Rate::counted(("Hard instance", place), -6.0, targets, &further.map(target_of_chain), seeds, count)
 }
 
 /// A smooth objective behind noise, for a target.
 struct Posed {
-    oracle: Noisy,
+    oracle: Arc<Noisy>,
     plan: Plan,
     target: f64,
 }
@@ -156,12 +141,9 @@ impl Posed {
 
     /// Samples of a run; without a seed also without noise.
     fn samples(&self, seed: Option<u64>) -> Measured<Samples> {
-        let objective = self.oracle.objective();
-        let exact = Noiseless { objective, oracle: &self.oracle };
-        let oracle: &dyn Oracle = if seed.is_some() { &self.oracle } else { &exact };
-        let schedule = self.plan.schedule.clone();
-        let walk = Pasta::start(oracle, schedule, self.oracle.start(), seed.unwrap_or(0))?;
-        samples(walk, objective, self.target, Until::End)
+        let mut gate = gate(&self.oracle, seed);
+        let walk = Pasta::start(&gate, self.plan.schedule.clone(), self.oracle.start())?;
+        samples(&mut gate, walk, self.oracle.objective(), self.target, Until::End)
     }
 }
 

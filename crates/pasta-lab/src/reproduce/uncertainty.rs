@@ -1,17 +1,16 @@
 //! The uncertainty principle: which (beta, N) bound the drift of one anchored step.
 
-use pasta_opt::draws::Role;
-use pasta_opt::oracle::Batch;
+use std::sync::Arc;
+
 use pasta_opt::prelude::*;
 use pasta_opt::recipe::Uncertainty;
 use rayon::prelude::*;
 
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
 use super::fit::Estimate;
-use super::rate::log_axis;
-use super::runs::noisy;
+use super::runs::{draw, noisy};
 use super::{Setting, effort};
-use pasta_report::{Axis, Chart, Scale, Series, Shape, Tone, significant};
+use pasta_report::{Axis, Chart, Series, Shape, Tone, significant};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "uncertainty",
@@ -44,22 +43,21 @@ impl Cell {
 }
 
 /// E|x_1 - y|^2 after one anchored step from x, over its bound (1 - beta/2)|x - y|^2 + beta |x0 - y|^2 + eta^2 b^2/N.
-fn drift(oracle: &Noisy, [x, y]: [f64; 2], beta: f64, n: u64, seeds: &[u64]) -> Measured<Estimate> {
+fn drift(oracle: &Arc<Noisy>, [x, y]: [f64; 2], beta: f64, n: u64, seeds: &[u64]) -> Measured<Estimate> {
     let x0 = oracle.start()[0];
     let floor = oracle.noise().floor;
     let bound =
         (1.0 - beta / 2.0) * (x - y).powi(2) + beta * (x0 - y).powi(2) + ETA * ETA * floor * floor / n as f64;
-    let mut gradient = [0.0];
     let mut squares = Vec::with_capacity(seeds.len());
     for &seed in seeds {
-        oracle.sum(&[x], &Batch { seed, role: Role::Large, step: 0, n }, &mut gradient)?;
-        squares.push((beta * x0 + (1.0 - beta) * x - ETA * gradient[0] / n as f64 - y).powi(2));
+        let gradient = draw(oracle, seed, x, n)?;
+        squares.push((beta * x0 + (1.0 - beta) * x - ETA * gradient / n as f64 - y).powi(2));
     }
     Ok(Estimate::of(&squares).over(bound))
 }
 
 /// The worst drift over the points, at each (beta, N).
-fn cells(setting: &Setting, oracle: &Noisy, points: &[[f64; 2]]) -> Measured<Vec<Cell>> {
+fn cells(setting: &Setting, oracle: &Arc<Noisy>, points: &[[f64; 2]]) -> Measured<Vec<Cell>> {
     let steps: u32 = effort(setting, 12, 24);
     let draws = setting.seeds(4_000, 20_000);
     let grid: Vec<(f64, u64)> = (1..2 * steps)
@@ -108,13 +106,9 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         chart("uncertainty-soft", "f = sqrt(1 + x^2)", &on_soft),
     ];
     for (name, cells) in [("f = 0", on_flat), ("sqrt(1 + x^2)", on_soft)] {
-        finding.points.extend(cells.iter().map(|cell| Point {
-            series: format!("{name}, N = {}", cell.n),
-            parameter: "beta",
-            at: cell.beta,
-            seed: None,
-            quantity: "drift over its bound",
-            value: cell.drift.value,
+        finding.points.extend(cells.iter().map(|cell| {
+            let measured = ("drift over its bound", cell.drift.value);
+            Point::new(format!("{name}, N = {}", cell.n), ("beta", cell.beta), None, measured)
         }));
     }
     Ok(finding)
@@ -180,7 +174,6 @@ fn chart(id: &'static str, function: &str, cells: &[Cell]) -> Chart {
     let chosen = |which: &dyn Fn(&Cell) -> bool| {
         cells.iter().filter(|cell| which(cell)).map(|cell| (cell.beta, cell.n as f64)).collect()
     };
-    let series = |name: &str, tone, shape| Series { name: name.into(), tone, shape };
     Chart {
         id,
         title: format!("Where one step has a bounded drift: {function}"),
@@ -189,14 +182,18 @@ fn chart(id: &'static str, function: &str, cells: &[Cell]) -> Chart {
              it holds exactly on f = 0. Here eta^2 B^2 = {}.",
             significant(rhs, 3)
         ),
-        x: Axis { label: "anchoring beta".into(), scale: Scale::Linear, range: Some((0.0, 1.0)) },
-        y: Axis { range: Some((6.0, 1300.0)), ..log_axis("samples N") },
+        x: Axis::linear("anchoring beta").within(0.0, 1.0),
+        y: Axis::log("samples N").within(6.0, 1300.0),
         series: vec![
-            series("the inequality holds", Tone::Green, Shape::Points(chosen(&Cell::holds))),
-            series("it fails", Tone::Red, Shape::Crosses(chosen(&Cell::fails))),
-            series("undecided", Tone::Grey, Shape::Points(chosen(&|c| !c.holds() && !c.fails()))),
-            series("beta (1 - 2 beta) N = eta^2 B^2", Tone::Red, Shape::Line(curve(|b| b * (1.0 - 2.0 * b)))),
-            series("beta (1 - beta) N = eta^2 B^2", Tone::Blue, Shape::Line(curve(|b| b * (1.0 - b)))),
+            Series::new("the inequality holds", Tone::Green, Shape::Points(chosen(&Cell::holds))),
+            Series::new("it fails", Tone::Red, Shape::Crosses(chosen(&Cell::fails))),
+            Series::new("undecided", Tone::Grey, Shape::Points(chosen(&|c| !c.holds() && !c.fails()))),
+            Series::new(
+                "beta (1 - 2 beta) N = eta^2 B^2",
+                Tone::Red,
+                Shape::Line(curve(|b| b * (1.0 - 2.0 * b))),
+            ),
+            Series::new("beta (1 - beta) N = eta^2 B^2", Tone::Blue, Shape::Line(curve(|b| b * (1.0 - b)))),
         ],
         references: Vec::new(),
     }

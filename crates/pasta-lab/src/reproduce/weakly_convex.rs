@@ -3,11 +3,11 @@
 use pasta_opt::prelude::*;
 
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
-use super::fit::{Estimate, grid, slope};
-use super::rate::{LIMIT, log_axis};
-use super::runs::{noisy, over_seeds, promise};
+use super::fit::{grid, slope};
+use super::rate::LIMIT;
+use super::runs::{estimate, noisy, over_seeds, promise};
 use super::{Setting, effort};
-use pasta_report::{Chart, Column, Series, Shape, Table, Tone, grouped, significant};
+use pasta_report::{Axis, Chart, Column, Series, Shape, Table, Tone, grouped, significant};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "weakly-convex",
@@ -57,8 +57,7 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         let plan = plan(target)?;
         let oracle = noisy(KinkedWell { dimension: 1 }, 1.0, 1.0, &START)?;
         let runs = over_seeds(&seeds, |seed| promise(&oracle, &plan, seed))?;
-        let measures: Vec<f64> = runs.iter().map(|kept| kept.measure).collect();
-        let kept = Estimate::of(&measures).over(plan.guarantee.bound);
+        let kept = estimate(&runs, |kept| kept.measure).over(plan.guarantee.bound);
         let exact = runs.iter().all(|kept| Some(kept.samples) == plan.cost.exact.map(|n| n as f64));
         let setting = format!("eps = {target}, {} seeds", seeds.len());
         let name = "Mean |grad phi|^2 over the anchors, in units of eps^2";
@@ -76,24 +75,12 @@ fn measure(setting: &Setting) -> Measured<Finding> {
             significant(kept.value, 3),
         ]);
         finding.points.extend(runs.iter().zip(&seeds).flat_map(|(kept, &seed)| {
-            [("samples", kept.samples), ("mean |grad phi|^2", kept.measure)].map(|(quantity, value)| Point {
-                series: "kinked well".into(),
-                parameter: "eps",
-                at: target,
-                seed: Some(seed),
-                quantity,
-                value,
-            })
+            [("samples", kept.samples), ("mean |grad phi|^2", kept.measure)]
+                .map(|measured| Point::new("kinked well", ("eps", target), Some(seed), measured))
         }));
     }
-    finding.points.extend(line.iter().map(|&(at, value)| Point {
-        series: "kinked well".into(),
-        parameter: "eps",
-        at,
-        seed: None,
-        quantity: "planned samples",
-        value,
-    }));
+    let planned = |&(at, value)| Point::new("kinked well", ("eps", at), None, ("planned samples", value));
+    finding.points.extend(line.iter().map(planned));
     finding.tables.push(Table {
         caption: "The runs".into(),
         columns: ["eps", "epochs S", "steps K", "samples", "measure/eps^2"].map(Column::right).to_vec(),
@@ -104,12 +91,12 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         id: "weakly-convex-samples",
         title: "Anchored epochs on a well with a kink".into(),
         caption: "Line: the planned samples, which are exact. Points: what the runs drew.".into(),
-        x: log_axis("target eps"),
-        y: log_axis("samples"),
+        x: Axis::log("target eps"),
+        y: Axis::log("samples"),
         series: vec![
-            Series { name: "slope -6".into(), tone: Tone::Grey, shape: Shape::Line(guide) },
-            Series { name: "planned".into(), tone: Tone::Blue, shape: Shape::Line(line) },
-            Series { name: "drawn".into(), tone: Tone::Blue, shape: Shape::Points(drawn) },
+            Series::new("slope -6", Tone::Grey, Shape::Line(guide)),
+            Series::new("planned", Tone::Blue, Shape::Line(line)),
+            Series::new("drawn", Tone::Blue, Shape::Points(drawn)),
         ],
         references: Vec::new(),
     });
@@ -121,18 +108,11 @@ fn slope_check(line: &[(f64, f64)], beyond: &[(f64, f64)]) -> Check {
     let (measured, limit) = (slope(line), slope(beyond));
     let holds = (measured + 6.0).abs() <= LIMIT && (limit + 6.0).abs() <= (measured + 6.0).abs();
     let found = format!("slope {} here, {} at eps = .01", significant(measured, 4), significant(limit, 5));
-    Check {
-        name: "Slope of samples".into(),
-        setting: format!("kinked well, lambda = 6, eps {} to {}", line[0].0, line[line.len() - 1].0),
-        measured,
-        interval: None,
-        predicted: Predicted::Is(-6.0),
-        on_this_grid: None,
-        reason: if holds {
-            format!("the count is exact, and its slope tends to -6: {found}")
-        } else {
-            format!("the slope does not tend to -6: {found}")
-        },
-        holds,
-    }
+    let reason = if holds {
+        format!("the count is exact, and its slope tends to -6: {found}")
+    } else {
+        format!("the slope does not tend to -6: {found}")
+    };
+    let setting = format!("kinked well, lambda = 6, eps {} to {}", line[0].0, line[line.len() - 1].0);
+    Check::counted("Slope of samples".into(), setting, (measured, -6.0), (holds, reason))
 }

@@ -5,19 +5,22 @@
 //! assumption holds, more false certificates than delta refute the method, and the program fails. Where it does not
 //! hold, nothing is promised, and the table shows what comes of it.
 
+mod case;
 mod interval;
-mod site;
+mod oracles;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use case::{ALLOWED, Assumption, Basis, Case, DELTA, KURTOSIS, Tally, Trial, cases};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use interval::clopper_pearson;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde::Serialize;
-use site::{ALLOWED, Assumption, Claim, DELTA, KURTOSIS, Site, Tally, Trial, sites};
+use serde_json::Value;
 
 use pasta_report::console::{self, Exit, Failure, Report, flags, say};
 use pasta_report::{self as report, Column, Table, fitted, grouped, significant};
@@ -67,12 +70,8 @@ struct Setting {
 }
 
 impl Setting {
-    fn wants(&self, dimension: usize) -> bool {
-        self.dimensions.is_empty() || self.dimensions.contains(&dimension)
-    }
-
-    fn seeds_at(&self, site: &Site) -> u64 {
-        if site.dimension >= FEWER_SEEDS_FROM { (self.seeds / 10).max(1) } else { self.seeds }
+    fn seeds_at(&self, case: &Case) -> u64 {
+        if case.dimension >= FEWER_SEEDS_FROM { (self.seeds / 10).max(1) } else { self.seeds }
     }
 }
 
@@ -104,31 +103,31 @@ fn measure(setting: &Setting) -> Result<Vec<Row>, Broken> {
     // Numbered before any is left out: a row does not depend on what else is asked for.
     let mut numbered = Vec::new();
     for dimension in DIMENSIONS {
-        let wanted = setting.wants(dimension);
-        numbered.extend(sites(dimension)?.into_iter().map(|site| (wanted, site)));
+        let wanted = setting.dimensions.is_empty() || setting.dimensions.contains(&dimension);
+        numbered.extend(cases(dimension)?.into_iter().map(|case| (wanted, case)));
     }
-    let sites: Vec<(u64, Site)> =
-        (0..).zip(numbered).filter(|(_, (wanted, _))| *wanted).map(|(i, (_, site))| (i, site)).collect();
+    let cases: Vec<(u64, Case)> =
+        (0..).zip(numbered).filter(|(_, (wanted, _))| *wanted).map(|(i, (_, case))| (i, case)).collect();
     // A certificate draws in parallel. In a pool that all seeds share, a thread that waits for such a draw would take up
     // another seed, and another after that, all of them in memory. So every seed stays on one thread.
     let pools = (0..rayon::current_num_threads())
         .map(|_| ThreadPoolBuilder::new().num_threads(1).build())
         .collect::<Result<Vec<_>, _>>()?;
-    let progress = progress(sites.iter().map(|(_, site)| work(site) * setting.seeds_at(site)).sum());
+    let progress = progress(cases.iter().map(|(_, case)| work(case) * setting.seeds_at(case)).sum());
     let mut rows = Vec::new();
-    for (number, site) in &sites {
-        progress.set_message(format!("{}, d = {}", site.law.name(), site.dimension));
-        let runs = setting.seeds_at(site);
-        // No two sites, and no two seeds of the program, share a run.
+    for (number, case) in &cases {
+        progress.set_message(format!("{}, d = {}", case.law.name(), case.dimension));
+        let runs = setting.seeds_at(case);
+        // No two cases, and no two seeds of the program, share a run.
         let stream = setting.seed.wrapping_mul(1 << 8).wrapping_add(*number);
         let run = |index: u64| {
-            let tallies = site.run(stream.wrapping_mul(1 << 24).wrapping_add(index));
-            progress.inc(work(site));
+            let tallies = case.run(stream.wrapping_mul(1 << 24).wrapping_add(index));
+            progress.inc(work(case));
             tallies
         };
-        let tallies = sum_over(runs, &pools, site.trials.len(), &run)?;
+        let tallies = sum_over(runs, &pools, case.trials.len(), &run)?;
         rows.extend(
-            site.trials.iter().zip(&tallies).map(|(trial, tally)| Row::new(site, trial, tally, runs)),
+            case.trials.iter().zip(&tallies).map(|(trial, tally)| Row::new(case, trial, tally, runs)),
         );
     }
     progress.finish_and_clear();
@@ -142,8 +141,8 @@ fn progress(length: u64) -> ProgressBar {
 }
 
 /// About what a seed costs, for the bar only.
-fn work(site: &Site) -> u64 {
-    1 + site.dimension as u64 / 25
+fn work(case: &Case) -> u64 {
+    1 + case.dimension as u64 / 25
 }
 
 /// The sums of the tallies of runs 0 .. `runs`. They are whole numbers: who takes which run leaves no trace.
@@ -153,26 +152,23 @@ fn sum_over(
     trials: usize,
     run: &(impl Fn(u64) -> Result<Vec<Tally>, Broken> + Sync),
 ) -> Result<Vec<Tally>, Broken> {
-    let next = AtomicU64::new(0);
-    let share = || -> Result<Vec<Tally>, Broken> {
-        let mut total = vec![Tally::default(); trials];
+    let (next, total) = (AtomicU64::new(0), Mutex::new(vec![Tally::default(); trials]));
+    let share = || -> Result<(), Broken> {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             if index >= runs {
-                return Ok(total);
+                return Ok(());
             }
-            total.iter_mut().zip(&run(index)?).for_each(|(total, more)| total.add(more));
+            let more = run(index)?;
+            let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
+            total.iter_mut().zip(&more).for_each(|(total, more)| total.add(more));
         }
     };
-    let shares: Vec<_> = thread::scope(|scope| {
+    thread::scope(|scope| {
         let workers: Vec<_> = pools.iter().map(|pool| scope.spawn(|| pool.install(share))).collect();
-        workers.into_iter().map(|worker| worker.join().expect("a run does not panic")).collect()
-    });
-    let mut total = vec![Tally::default(); trials];
-    for share in shares {
-        total.iter_mut().zip(&share?).for_each(|(total, more)| total.add(more));
-    }
-    Ok(total)
+        workers.into_iter().try_for_each(|worker| worker.join().expect("a run does not panic"))
+    })?;
+    Ok(total.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// What a row says about the method.
@@ -215,7 +211,7 @@ impl Outcome {
 struct Row {
     noise: String,
     dimension: usize,
-    grade: Claim,
+    grade: Basis,
     /// Of the noise; null in JSON if it is not finite.
     kurtosis: f64,
     assumption: Assumption,
@@ -242,16 +238,16 @@ struct Row {
 }
 
 impl Row {
-    fn new(site: &Site, trial: &Trial, tally: &Tally, seeds: u64) -> Self {
+    fn new(case: &Case, trial: &Trial, tally: &Tally, seeds: u64) -> Self {
         let [unit_above, unit_half] = trial.units();
         let false_certificates = tally.false_ones[0].max(tally.false_ones[1]);
         let (false_low, false_high) = clopper_pearson(false_certificates, seeds);
         let n = seeds as f64;
         Self {
-            noise: site.law.name(),
-            dimension: site.dimension,
-            grade: trial.claim,
-            kurtosis: site.kurtosis,
+            noise: case.law.name(),
+            dimension: case.dimension,
+            grade: trial.basis,
+            kurtosis: case.kurtosis,
             assumption: trial.assumption,
             seeds,
             unit_above,
@@ -277,7 +273,7 @@ impl Row {
             Assumption::Broken => "broken",
             Assumption::None => "none",
         };
-        let noise = if self.grade == Claim::Understated {
+        let noise = if self.grade == Basis::Understated {
             format!("{}, V/4 declared", self.noise)
         } else {
             self.noise.clone()
@@ -301,7 +297,7 @@ impl Row {
 /// What the certificates of a grade cost, where its assumption holds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 struct Cost {
-    grade: Claim,
+    grade: Basis,
     least: f64,
     greatest: f64,
     goal: f64,
@@ -311,7 +307,7 @@ struct Cost {
 impl Cost {
     /// None if there is no row to tell. Where V/eps^2 is small, a least number of samples makes up the cost, and
     /// units of V/eps^2 do not measure it.
-    fn of(grade: Claim, rows: &[Row], goal: f64) -> Option<Self> {
+    fn of(grade: Basis, rows: &[Row], goal: f64) -> Option<Self> {
         let fair = |row: &&Row| row.grade == grade && row.promised() && row.unit_half >= grade.fair_unit();
         let costs = || rows.iter().filter(fair).map(|row| row.cost);
         let (least, greatest) = (costs().min_by(f64::total_cmp)?, costs().max_by(f64::total_cmp)?);
@@ -338,59 +334,48 @@ impl Evidence {
         let promised = || rows.iter().filter(|row| row.promised());
         let worst = promised().max_by(|a, b| a.false_rate.total_cmp(&b.false_rate)).cloned();
         let holds = promised().all(|row| row.outcome == Outcome::Holds);
-        let goals = [(Claim::Declared, GOAL_DECLARED), (Claim::Kurtosis, GOAL_KURTOSIS)];
+        let goals = [(Basis::Declared, GOAL_DECLARED), (Basis::Kurtosis, GOAL_KURTOSIS)];
         let costs = goals.iter().filter_map(|&(grade, goal)| Cost::of(grade, &rows, goal)).collect();
         Self { delta: DELTA, seed: setting.seed, seeds: setting.seeds, rows, worst, costs, holds }
     }
 
-    fn table(&self, caption: String, grades: &[Claim]) -> String {
-        let columns = vec![
-            Column::left("noise"),
-            Column::right("d"),
-            Column::right("kurtosis"),
-            Column::left("assumption"),
-            Column::right("seeds"),
-            Column::right("false %"),
-            Column::right("95 % interval"),
-            Column::right("V/eps^2"),
-            Column::right("certified %"),
-            Column::right("cost"),
-            Column::left("verdict"),
-        ];
+    fn table(&self, caption: String, grades: &[Basis]) -> String {
+        let columns = Column::all(
+            b"lrrlrrrrrrl",
+            [
+                "noise",
+                "d",
+                "kurtosis",
+                "assumption",
+                "seeds",
+                "false %",
+                "95 % interval",
+                "V/eps^2",
+                "certified %",
+                "cost",
+                "verdict",
+            ],
+        );
         let rows = self.rows.iter().filter(|row| grades.contains(&row.grade)).map(Row::cells).collect();
         Table { caption, columns, rows }.text()
     }
 
     fn csv(&self) -> String {
-        let head = "noise,dimension,grade,kurtosis,assumption,seeds,unit_above,false_certificates,false_rate,\
-                    false_low,false_high,unit_half,certified,looks_above,cost,outcome\n";
-        let name = |value: serde_json::Result<serde_json::Value>| {
-            value.ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+        let fields = |row: &Row| match serde_json::to_value(row) {
+            Ok(Value::Object(fields)) => fields,
+            _ => unreachable!("a row has named fields"),
         };
-        let line = |row: &Row| {
-            let [grade, assumption, outcome] = [
-                name(serde_json::to_value(row.grade)),
-                name(serde_json::to_value(row.assumption)),
-                name(serde_json::to_value(row.outcome)),
-            ];
-            format!(
-                "\"{}\",{},{grade},{},{assumption},{},{},{},{},{},{},{},{},{},{},{outcome}\n",
-                row.noise,
-                row.dimension,
-                row.kurtosis,
-                row.seeds,
-                row.unit_above,
-                row.false_certificates,
-                row.false_rate,
-                row.false_low,
-                row.false_high,
-                row.unit_half,
-                row.certified,
-                row.looks_above,
-                row.cost
-            )
+        let cell = |(name, value): (&String, &Value)| match value {
+            // Some have commas.
+            Value::String(noise) if name == "noise" => format!("\"{noise}\""),
+            Value::String(word) => word.clone(),
+            // A number that JSON has no word for.
+            Value::Null => "inf".into(),
+            number => number.as_f64().map_or_else(String::new, |number| number.to_string()),
         };
-        std::iter::once(head.to_owned()).chain(self.rows.iter().map(line)).collect()
+        let head = self.rows.first().map(|row| fields(row).keys().cloned().collect());
+        let lines = self.rows.iter().map(|row| fields(row).iter().map(cell).collect());
+        head.into_iter().chain(lines).map(|cells: Vec<String>| cells.join(",") + "\n").collect()
     }
 
     /// The last lines: the worst row, and the costs.
@@ -423,8 +408,8 @@ impl Evidence {
         lines.push(format!(
             "The goals are about rows with V/eps^2 of at least {} (declared) and {} (kurtosis): where it is smaller, a \
              least number of samples makes up the cost.",
-            Claim::Declared.fair_unit(),
-            Claim::Kurtosis.fair_unit(),
+            Basis::Declared.fair_unit(),
+            Basis::Kurtosis.fair_unit(),
         ));
         lines.join("\n")
     }
@@ -444,12 +429,12 @@ impl Evidence {
     }
 }
 
-fn grade_name(grade: Claim) -> String {
+fn grade_name(grade: Basis) -> String {
     match grade {
-        Claim::Declared => "declared variance".into(),
-        Claim::Understated => "understated variance".into(),
-        Claim::Kurtosis => format!("kurtosis {KURTOSIS}"),
-        Claim::Approximate => "approximate".into(),
+        Basis::Declared => "declared variance".into(),
+        Basis::Understated => "understated variance".into(),
+        Basis::Kurtosis => format!("kurtosis {KURTOSIS}"),
+        Basis::Approximate => "approximate".into(),
     }
 }
 
@@ -465,25 +450,25 @@ impl Report for Evidence {
         let declared = self.table(
             "Declared variance: proved for any tails. The row with V/4 declares a quarter of it, falsely."
                 .into(),
-            &[Claim::Declared, Claim::Understated],
+            &[Basis::Declared, Basis::Understated],
         );
         let kurtosis =
-            self.table(format!("Kurtosis at most {KURTOSIS}: proved where that is so."), &[Claim::Kurtosis]);
+            self.table(format!("Kurtosis at most {KURTOSIS}: proved where that is so."), &[Basis::Kurtosis]);
         let approximate =
-            self.table("Normal approximation: not a certificate.".into(), &[Claim::Approximate]);
+            self.table("Normal approximation: not a certificate.".into(), &[Basis::Approximate]);
         fitted(&[introduction, declared, kurtosis, approximate, self.footer()].join("\n\n"))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Assumption, Claim, Cost, Evidence, Outcome, Row, Setting};
+    use super::{Assumption, Basis, Cost, Evidence, Outcome, Row, Setting};
 
     fn row(assumption: Assumption, false_low: f64) -> Row {
         Row {
             noise: "normal".into(),
             dimension: 1,
-            grade: Claim::Declared,
+            grade: Basis::Declared,
             kurtosis: 3.0,
             assumption,
             seeds: 100,
@@ -518,8 +503,8 @@ mod tests {
     fn a_cost_above_its_goal_misses_it_and_small_units_do_not_count() {
         let mut rows = vec![row(Assumption::Holds, 0.0); 2];
         (rows[1].cost, rows[1].unit_half) = (1000.0, 1.0);
-        let cost = Cost::of(Claim::Declared, &rows, 72.0).unwrap();
+        let cost = Cost::of(Basis::Declared, &rows, 72.0).unwrap();
         assert_eq!((cost.greatest, cost.met), (80.0, false));
-        assert_eq!(Cost::of(Claim::Kurtosis, &rows, 155.0), None);
+        assert_eq!(Cost::of(Basis::Kurtosis, &rows, 155.0), None);
     }
 }

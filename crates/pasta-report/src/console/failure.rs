@@ -73,6 +73,11 @@ impl Failure {
         Self { line: Some(line), ..self }
     }
 
+    /// What went wrong, without its place.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The failure as an object: `{"format": 1, "error": {"message", "file", "line", "hint"}}`.
     pub fn json(&self) -> String {
         let error = Error {

@@ -2,6 +2,7 @@
 
 use clap::builder::TypedValueParser;
 use clap::{Arg, ArgMatches};
+use pasta_opt::method::{Method, Setting, Values};
 use pasta_opt::recipe::{Constant, Constants};
 
 /// The largest whole number that a problem file can hold.
@@ -47,16 +48,62 @@ pub fn seed() -> impl TypedValueParser<Value = u64> {
 
 /// The flag of a constant, with what its help says besides its meaning.
 pub fn constant(constant: Constant, heading: &'static str, besides: &str) -> Arg {
-    let meaning = constant.meaning();
-    let (first, rest) = meaning.split_at(meaning.chars().next().map_or(0, char::len_utf8));
-    Arg::new(constant.name())
-        .long(constant.name())
-        .value_name(constant.symbol())
-        .help(format!("{}{rest}{besides}", first.to_uppercase()))
+    real(constant.name(), constant.symbol(), heading)
+        .help(format!("{}{besides}", capitalised(constant.meaning())))
+}
+
+/// The flags of all that can be set about these methods, each once. Its help names the methods that have it, unless all do.
+pub fn settings(methods: &[&Method], heading: &'static str) -> Vec<Arg> {
+    let flag = |setting: &Setting| {
+        let users = || methods.iter().filter(|method| has(method, setting.name)).map(|method| method.name);
+        let help = if users().count() == methods.len() {
+            capitalised(setting.meaning)
+        } else {
+            format!("{}: {}", users().collect::<Vec<_>>().join(", "), setting.meaning)
+        };
+        real(setting.name, "NUMBER", heading).help(help)
+    };
+    distinct(methods).into_iter().map(flag).collect()
+}
+
+/// The settings whose flags were given.
+pub fn take_settings(matches: &ArgMatches, methods: &[&Method]) -> Values {
+    let mut values = Values::default();
+    for Setting { name, .. } in distinct(methods) {
+        if let Some(&value) = matches.get_one::<f64>(name) {
+            values.set(name, value);
+        }
+    }
+    values
+}
+
+fn has(method: &Method, name: &str) -> bool {
+    method.settings().iter().any(|setting| setting.name == name)
+}
+
+/// What can be set about these methods, each by the first that has it.
+fn distinct(methods: &[&Method]) -> Vec<&'static Setting> {
+    let first = |(i, method): (usize, &&Method)| {
+        let before = &methods[..i];
+        let new = |setting: &&Setting| !before.iter().any(|other| has(other, setting.name));
+        method.settings().iter().filter(new).collect::<Vec<_>>()
+    };
+    methods.iter().enumerate().flat_map(first).collect()
+}
+
+fn real(name: &'static str, symbol: &'static str, heading: &'static str) -> Arg {
+    Arg::new(name)
+        .long(name)
+        .value_name(symbol)
         .help_heading(heading)
         // So that -1, -1e-3 and -inf reach the message that says what is wrong with them.
         .allow_hyphen_values(true)
         .value_parser(number)
+}
+
+fn capitalised(text: &str) -> String {
+    let (first, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
+    format!("{}{rest}", first.to_uppercase())
 }
 
 /// Takes up the constants whose flags were given.

@@ -1,195 +1,23 @@
-//! What came out: all that is said anywhere is said from here.
-
-use std::path::PathBuf;
+//! How a duel is told: its tables, and what they cannot say.
 
 use pasta_opt::bounds::LowerBound;
-use serde::{Serialize, Serializer};
 
-use super::bout::{End, Limits, Run};
-use super::contender::{Contender, Setting};
-use super::instance::{Instance, Kind};
-use pasta_report::console::Failure;
-use pasta_report::constants::Echo;
+use super::run::{End, Limits};
+use super::score::{Described, Findings, Outcome, Quartiles, Safe, Score, Verdict};
 use pasta_report::number::{digits, given, grouped, real, rough, significant};
 use pasta_report::{Column, Table, fitted};
 
-/// Everything about a duel.
-#[derive(Debug, Serialize)]
-pub(super) struct Findings {
-    pub(super) instance: Described,
-    pub(super) seed: u64,
-    pub(super) seeds: usize,
-    pub(super) limits: Limits,
-    pub(super) methods: Vec<Outcome>,
-    /// Where the page is, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) page: Option<PathBuf>,
-}
-
-/// The instance and the bounds that it proves.
-#[derive(Debug, Serialize)]
-pub(super) struct Described {
-    pub(super) kind: Kind,
-    pub(super) theorem: &'static str,
-    constants: Echo,
-    #[serde(flatten)]
-    pub(super) bound: LowerBound,
-    safe: Safe,
-    #[serde(skip)]
-    sharp: f64,
-    #[serde(skip)]
-    closed: f64,
-}
-
-/// (T - log(runs/delta))/(2p): with probability 1 - delta none of the runs of a zero-respecting method ends within so
-/// many samples. Zero where that says nothing.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Safe {
-    delta: f64,
-    runs: usize,
-    samples: f64,
-}
-
-impl Safe {
-    /// How often, at most, the check fails by chance though the method respects zeros.
-    const DELTA: f64 = 0.05;
-
-    pub(super) fn of(instance: &Instance, runs: usize) -> Self {
-        Self { delta: Self::DELTA, runs, samples: instance.safe_from(Self::DELTA, runs) }
-    }
-}
-
-/// What a method came to.
-#[derive(Debug, Serialize)]
-pub(super) struct Outcome {
-    pub(super) method: &'static str,
-    #[serde(serialize_with = "values")]
-    settings: Vec<Setting>,
-    /// The steps that its theorem plans, for a recipe.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    planned_steps: Option<u128>,
-    pub(super) verdict: Verdict,
-    /// Why it was not run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    reached: usize,
-    diverged: usize,
-    /// How far a revealing sample throws a coordinate, in units of lambda, where that is known.
-    #[serde(skip)]
-    pub(super) leap: Option<f64>,
-    #[serde(flatten)]
-    pub(super) score: Option<Score>,
-    pub(super) runs: Vec<Run>,
-}
-
-/// The runs of a method in a few numbers. All runs count, with what they had spent where they ended.
-#[derive(Debug, Serialize)]
-pub(super) struct Score {
-    pub(super) samples: Quartiles,
-    evaluations: Quartiles,
-    pub(super) steps: Quartiles,
-    /// prog_1 of the last point.
-    progress: Quartiles,
-    /// Median samples over (T - 1)/(2p).
-    pub(super) ratio_to_sharp: f64,
-    /// Median samples over the closed form.
-    ratio_to_closed: f64,
-    zero_respecting: bool,
-    zero_respecting_verdict: &'static str,
-    /// The fewest samples with which a run reached the target; absent if none did.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fastest: Option<f64>,
-    /// Whether that is more than the safe number of samples.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    limit_kept: Option<bool>,
-}
-
-/// What the runs of a method say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Verdict {
-    /// Every run got to |grad F| <= eps.
-    Reached,
-    /// Some did.
-    ReachedInPart,
-    NotReached,
-    /// A run left every bound behind.
-    Diverged,
-    /// It could not have reached anything within the limits, or cannot be set up.
-    NotRun,
-}
-
-/// Where a sample of numbers lies.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(super) struct Quartiles {
-    least: f64,
-    lower: f64,
-    pub(super) median: f64,
-    upper: f64,
-    greatest: f64,
-}
-
-impl Quartiles {
-    fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
-        let mut sorted: Vec<f64> = values.collect();
-        sorted.sort_by(f64::total_cmp);
-        Some(Self {
-            least: *sorted.first()?,
-            lower: quantile(&sorted, 0.25)?,
-            median: quantile(&sorted, 0.5)?,
-            upper: quantile(&sorted, 0.75)?,
-            greatest: *sorted.last()?,
-        })
-    }
-
-    /// "5.48e5 (quartiles 4.3e5 to 7.4e5, all from 3.0e5 to 1.1e6)".
-    fn words(&self) -> String {
-        let Self { least, lower, median, upper, greatest } = *self;
-        if least == greatest {
-            return count(median);
-        }
-        let [least, lower, upper, greatest] = [least, lower, upper, greatest].map(rough);
-        format!("{} (quartiles {lower} to {upper}, all within {least} to {greatest})", count(median))
-    }
-}
-
-/// The quantile of sorted numbers, linear between two of them.
-fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
-    let place = part * sorted.len().checked_sub(1)? as f64;
-    let (below, above) = (sorted.get(place.floor() as usize)?, sorted.get(place.ceil() as usize)?);
-    Some(below + (above - below) * place.fract())
-}
-
 impl Findings {
-    pub(super) fn new(
-        instance: &Instance,
-        (seed, seeds): (u64, usize),
-        limits: Limits,
-        methods: Vec<Outcome>,
-    ) -> Self {
-        let instance = Described {
-            kind: instance.kind,
-            theorem: instance.kind.theorem(),
-            constants: Echo(instance.constants),
-            bound: *instance.bound(),
-            safe: Safe::of(instance, seeds),
-            sharp: instance.sharp,
-            closed: instance.closed,
-        };
-        Self { instance, seed, seeds, limits, methods, page: None }
-    }
-
-    /// One object. (Not by way of a `Value`, which has no place for counts beyond 2^64.)
-    pub(super) fn json(&self) -> Result<String, Failure> {
-        serde_json::to_string(self).map_err(Failure::system)
-    }
-
     /// For people.
     pub(super) fn text(&self) -> String {
         let mut parts = vec![self.instance.sentences().join("\n")];
         match &self.methods[..] {
             [only] => parts.push(only.lines(&self.instance)),
-            _ => parts.extend(self.tables()),
+            _ => parts.extend([
+                format!("{}\n{LEGEND}", self.comparison().text()),
+                format!("{}\n{PROGRESS}\n{}", self.checks().text(), self.instance.limit()),
+                self.settings().text(),
+            ]),
         }
         let remarks = self.remarks();
         if !remarks.is_empty() {
@@ -219,14 +47,6 @@ impl Findings {
         ))
     }
 
-    fn tables(&self) -> [String; 3] {
-        [
-            format!("{}\n{}", self.comparison().text(), LEGEND),
-            format!("{}\n{PROGRESS}\n{}", self.checks().text(), self.instance.limit()),
-            self.settings().text(),
-        ]
-    }
-
     /// The samples that the methods took.
     pub(super) fn comparison(&self) -> Table {
         let over = match self.seeds {
@@ -235,14 +55,10 @@ impl Findings {
         };
         Table {
             caption: format!("Samples until |grad F| <= eps, {over}"),
-            columns: vec![
-                Column::left("method"),
-                Column::right("samples"),
-                Column::right("quartiles"),
-                Column::right("/ sharp"),
-                Column::right("/ closed"),
-                Column::left("reached"),
-            ],
+            columns: Column::all(
+                b"lrrrrl",
+                ["method", "samples", "quartiles", "/ sharp", "/ closed", "reached"],
+            ),
             rows: self.methods.iter().map(Outcome::cells).collect(),
         }
     }
@@ -251,15 +67,10 @@ impl Findings {
     pub(super) fn checks(&self) -> Table {
         Table {
             caption: "What it took besides, and what was checked".into(),
-            columns: vec![
-                Column::left("method"),
-                Column::right("prog_1"),
-                Column::right("steps"),
-                Column::right("evals"),
-                Column::right("fastest"),
-                Column::left("limit"),
-                Column::left("verdict"),
-            ],
+            columns: Column::all(
+                b"lrrrrll",
+                ["method", "prog_1", "steps", "evals", "fastest", "limit", "verdict"],
+            ),
             rows: self.methods.iter().filter_map(|outcome| outcome.checked(&self.instance)).collect(),
         }
     }
@@ -268,7 +79,7 @@ impl Findings {
         let set = self.methods.iter().filter(|outcome| !outcome.settings.is_empty());
         Table {
             caption: "Settings".into(),
-            columns: vec![Column::left("method"), Column::left("settings")],
+            columns: Column::all(b"ll", ["method", "settings"]),
             rows: set.map(|outcome| vec![outcome.method.into(), outcome.spelled()]).collect(),
         }
     }
@@ -277,21 +88,7 @@ impl Findings {
     pub(super) fn remarks(&self) -> Vec<String> {
         self.methods.iter().filter_map(|outcome| outcome.remark(self.limits)).collect()
     }
-
-    /// sgd and smooth, if both got there in all their runs and the former with fewer samples.
-    pub(super) fn one_sample_and_batches(&self) -> Option<(Scored<'_>, Scored<'_>)> {
-        let done = |method| {
-            let outcome = self.methods.iter().find(|outcome| outcome.method == method)?;
-            let score = outcome.score.as_ref()?;
-            (outcome.verdict == Verdict::Reached).then_some((outcome, score))
-        };
-        let (sgd, smooth) = (done("sgd")?, done("smooth")?);
-        (sgd.1.samples.median < smooth.1.samples.median).then_some((sgd, smooth))
-    }
 }
-
-/// A method that was run, with its score.
-type Scored<'f> = (&'f Outcome, &'f Score);
 
 /// The columns of the comparison that do not explain themselves.
 pub(super) const LEGEND: &str = "/ sharp, / closed: samples in units of the two forms of the bound. The recipes would \
@@ -341,47 +138,6 @@ impl Described {
 }
 
 impl Outcome {
-    /// A method that was run.
-    pub(super) fn of(contender: &Contender, runs: Vec<Run>, instance: &Instance) -> Self {
-        let number = |kind: fn(&End) -> bool| runs.iter().filter(|run| kind(&run.end)).count();
-        let reached = number(|end| *end == End::Reached);
-        let diverged = number(|end| matches!(end, End::Diverged { .. }));
-        let verdict = match reached {
-            _ if diverged > 0 => Verdict::Diverged,
-            0 => Verdict::NotReached,
-            _ if reached < runs.len() => Verdict::ReachedInPart,
-            _ => Verdict::Reached,
-        };
-        Self {
-            method: contender.name,
-            settings: contender.settings.clone(),
-            planned_steps: contender.planned,
-            verdict,
-            reason: None,
-            reached,
-            diverged,
-            leap: contender.leap(instance),
-            score: Score::of(&runs, instance),
-            runs,
-        }
-    }
-
-    /// A method that was not run, and why.
-    pub(super) fn not_run(method: &'static str, contender: Option<&Contender>, reason: String) -> Self {
-        Self {
-            method,
-            settings: contender.map_or_else(Vec::new, |contender| contender.settings.clone()),
-            planned_steps: contender.and_then(|contender| contender.planned),
-            verdict: Verdict::NotRun,
-            reason: Some(reason),
-            reached: 0,
-            diverged: 0,
-            leap: None,
-            score: None,
-            runs: Vec::new(),
-        }
-    }
-
     fn cells(&self) -> Vec<String> {
         let numbers = match &self.score {
             None => ["-"; 4].map(str::to_owned),
@@ -510,37 +266,24 @@ impl End {
 }
 
 impl Score {
-    fn of(runs: &[Run], instance: &Instance) -> Option<Self> {
-        let over = |number: fn(&Run) -> f64| Quartiles::of(runs.iter().map(number));
-        let samples = over(|run| run.samples as f64)?;
-        let reached = runs.iter().filter(|run| run.end == End::Reached).map(|run| run.samples as f64);
-        let fastest = reached.min_by(f64::total_cmp);
-        let zero_respecting = runs.iter().all(|run| run.zero_respecting);
-        let safe = Safe::of(instance, runs.len()).samples;
-        Some(Self {
-            samples,
-            evaluations: over(|run| run.evaluations as f64)?,
-            steps: over(|run| run.steps as f64)?,
-            progress: over(|run| run.progress as f64)?,
-            ratio_to_sharp: samples.median / instance.sharp,
-            ratio_to_closed: samples.median / instance.closed,
-            zero_respecting,
-            zero_respecting_verdict: if zero_respecting {
-                "zero-respecting (checked)"
-            } else {
-                "not zero-respecting"
-            },
-            fastest,
-            limit_kept: fastest.map(|fastest| fastest > safe),
-        })
-    }
-
     fn limit(&self, instance: &Described) -> &'static str {
         match self.limit_kept {
             Some(true) if instance.safe.samples > 0.0 => "kept",
             Some(false) => "BEATEN",
             _ => "-",
         }
+    }
+}
+
+impl Quartiles {
+    /// "5.48e5 (quartiles 4.3e5 to 7.4e5, all from 3.0e5 to 1.1e6)".
+    fn words(&self) -> String {
+        let Self { least, lower, median, upper, greatest } = *self;
+        if least == greatest {
+            return count(median);
+        }
+        let [least, lower, upper, greatest] = [least, lower, upper, greatest].map(rough);
+        format!("{} (quartiles {lower} to {upper}, all within {least} to {greatest})", count(median))
     }
 }
 
@@ -553,22 +296,9 @@ pub(super) fn count(number: f64) -> String {
     }
 }
 
-fn values<S: Serializer>(settings: &[Setting], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(settings.iter().map(|setting| (setting.name, setting.value)))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Quartiles, count};
-
-    #[test]
-    fn the_quartiles_of_one_to_five_are_known() {
-        let quartiles = Quartiles::of([5.0, 1.0, 4.0, 2.0, 3.0].into_iter()).unwrap();
-        let expected = Quartiles { least: 1.0, lower: 2.0, median: 3.0, upper: 4.0, greatest: 5.0 };
-        assert_eq!(quartiles, expected);
-        assert_eq!(Quartiles::of([1.0, 2.0].into_iter()).unwrap().median, 1.5);
-        assert!(Quartiles::of(std::iter::empty()).is_none());
-    }
+    use super::count;
 
     #[test]
     fn numbers_are_short() {

@@ -77,14 +77,11 @@ fn certificate(findings: &Findings, rounds: &[Round]) -> Vec<Part> {
     parts
 }
 
-/// N(x*)/N(x0) without its rounding: how much noisier a sample is at the minimum than at the start.
-fn noise_ratio(setting: &Setting) -> Option<f64> {
-    let distance = setting.oracle.objective().distance_to_minimiser(&[START])?;
-    Some((NOISE.growth * distance / NOISE.floor).powi(2) + 1.0)
-}
-
 fn why_sgd_fails(setting: &Setting) -> String {
-    let ratio = noise_ratio(setting).map_or_else(|| "many".into(), |ratio| significant(ratio, 3));
+    // N(x*)/N(x0) without its rounding.
+    let ratio = |distance: f64| (NOISE.growth * distance / NOISE.floor).powi(2) + 1.0;
+    let distance = setting.oracle.objective().distance_to_minimiser(&[START]);
+    let ratio = distance.map_or_else(|| "many".into(), |distance| significant(ratio(distance), 3));
     format!(
         "A sample at the minimum has {ratio} times the variance of one at the start. A noisy sample throws the iterate \
          out; there the next one is noisier still. With a long step this feedback wins. A step short enough for the \

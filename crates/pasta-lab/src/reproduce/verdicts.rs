@@ -15,9 +15,9 @@ fn verdict(holds: bool) -> &'static str {
     if holds { "✓ holds" } else { "✗ fails" }
 }
 
-/// The command that measures one claim again.
-fn command(claim: &Claim, setting: &Setting) -> String {
-    format!("pasta-lab reproduce {} --seed {}{}", claim.name, setting.seed, effort(setting, "", " --full"))
+/// The command that measures one claim again, or all of them.
+fn command(claim: &str, setting: &Setting) -> String {
+    format!("pasta-lab reproduce{claim} --seed {}{}", setting.seed, effort(setting, "", " --full"))
 }
 
 /// The check that says most: the first that fails, or the first.
@@ -38,14 +38,7 @@ pub(super) fn summary(findings: &Findings, label: fn(&Claim) -> &'static str) ->
     };
     Table {
         caption: "Claims, and the first number of each".into(),
-        columns: vec![
-            Column::left("claim"),
-            Column::left("verdict"),
-            Column::right("checks"),
-            Column::right("measured"),
-            Column::right("theory"),
-            Column::left("what"),
-        ],
+        columns: Column::all(b"llrrrl", ["claim", "verdict", "checks", "measured", "theory", "what"]),
         rows: findings.iter().map(row).collect(),
     }
 }
@@ -66,7 +59,7 @@ fn predicted(predicted: Predicted) -> String {
 fn checks_table(finding: &Finding) -> Table {
     let predicted_slopes = finding.checks.iter().filter(|check| check.on_this_grid.is_some()).count();
     let sharper = 2 * predicted_slopes >= finding.checks.len();
-    let mut columns = vec![Column::left("what"), Column::right("measured"), Column::right("interval")];
+    let mut columns = Column::all(b"lrr", ["what", "measured", "interval"]);
     columns.push(Column::right("theory"));
     if sharper {
         columns.push(Column::right("without noise"));
@@ -89,13 +82,9 @@ fn checks_table(finding: &Finding) -> Table {
 }
 
 fn interval(check: &Check) -> String {
-    match check.interval {
-        Some((low, high)) => {
-            let digits = digits(low, high);
-            format!("{} to {}", significant(low, digits), significant(high, digits))
-        }
-        None => "–".into(),
-    }
+    let Some((low, high)) = check.interval else { return "–".into() };
+    let digits = digits(low, high);
+    format!("{} to {}", significant(low, digits), significant(high, digits))
 }
 
 /// Enough to tell the ends of an interval apart, unless a power of ten makes them too long for a table.
@@ -118,11 +107,7 @@ pub(super) fn page(findings: &Findings, setting: &Setting) -> Page {
                     headings: findings.iter().map(|(claim, _)| claim.title.to_string()).collect(),
                 },
                 Part::Text("All of it again:".into()),
-                Part::Command(format!(
-                    "pasta-lab reproduce --seed {}{}",
-                    setting.seed,
-                    effort(setting, "", " --full")
-                )),
+                Part::Command(command("", setting)),
             ],
         },
         method(),
@@ -178,7 +163,7 @@ fn section(claim: &Claim, finding: &Finding, setting: &Setting) -> Section {
     let mut parts = vec![
         Part::Text(claim.statement.into()),
         Part::Text(format!("{}.{number}", verdict(finding.holds()))),
-        Part::Command(command(claim, setting)),
+        Part::Command(command(&format!(" {}", claim.name), setting)),
     ];
     parts.extend(finding.figures.iter().cloned().map(Part::Figure));
     parts.extend(finding.text.iter().cloned().map(Part::Text));
@@ -198,7 +183,7 @@ pub(super) fn results(findings: &Findings, setting: &Setting) -> Value {
                 "statement": claim.statement,
                 "verdict": if finding.holds() { "holds" } else { "fails" },
                 "checks": finding.checks,
-                "command": command(claim, setting),
+                "command": command(&format!(" {}", claim.name), setting),
                 "points": format!("{}.csv", claim.name),
                 "figures": finding.figures.iter().map(|chart| format!("{}.svg", chart.id)).collect::<Vec<_>>(),
             })

@@ -1,11 +1,14 @@
 //! One run of one method, watched.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
+use pasta_opt::gate::Gate;
 use pasta_opt::hard::HardInstance;
 use pasta_opt::objective::Objective;
-use pasta_opt::oracle::{Batch, Oracle, OracleError};
-use pasta_opt::walk::{Advance, Divergence, Stop};
+use pasta_opt::oracle::{About, Answer, Charge, Oracle, OracleError, Request};
+use pasta_opt::stop::{Divergence, Stop};
+use pasta_opt::walk::{Advance, View};
 use serde::Serialize;
 
 use super::contender::Contender;
@@ -20,7 +23,7 @@ pub(super) struct Limits {
 }
 
 /// What one run came to.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct Run {
     pub(super) seed: u64,
     #[serde(flatten)]
@@ -41,12 +44,13 @@ pub(super) struct Run {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(tag = "end", rename_all = "kebab-case")]
 pub(super) enum End {
     /// |grad F| <= eps.
     Reached,
     /// The limit of steps.
+    #[default]
     OutOfSteps,
     /// The limit of samples.
     OutOfBudget,
@@ -62,17 +66,17 @@ pub(super) enum End {
 }
 
 /// The instance behind a note of every coordinate in which it has answered something other than zero.
-struct Watched<'i> {
-    instance: &'i HardInstance,
+struct Watched {
+    instance: Arc<HardInstance>,
     seen: Vec<AtomicBool>,
     /// Coordinates from here on have only ever been answered with zero.
     length: AtomicUsize,
 }
 
-impl<'i> Watched<'i> {
-    fn new(instance: &'i HardInstance) -> Self {
-        let seen = (0..Objective::dim(instance)).map(|_| AtomicBool::new(false)).collect();
-        Self { instance, seen, length: AtomicUsize::new(0) }
+impl Watched {
+    fn new(instance: &Arc<HardInstance>) -> Self {
+        let seen = (0..instance.about().dim).map(|_| AtomicBool::new(false)).collect();
+        Self { instance: Arc::clone(instance), seen, length: AtomicUsize::new(0) }
     }
 
     fn note(&self, answer: &[f64]) {
@@ -87,7 +91,7 @@ impl<'i> Watched<'i> {
 
     /// The coordinates that can have a gradient at a point that respects zeros.
     fn awake(&self) -> usize {
-        self.instance.reach(self.length.load(Relaxed))
+        self.instance.support(self.length.load(Relaxed))
     }
 
     fn covers(&self, x: &[f64]) -> bool {
@@ -95,36 +99,16 @@ impl<'i> Watched<'i> {
     }
 }
 
-impl Oracle for Watched<'_> {
-    fn dim(&self) -> usize {
-        Oracle::dim(self.instance)
-    }
-
-    fn sum(&self, x: &[f64], batch: &Batch, out: &mut [f64]) -> Result<(), OracleError> {
-        self.instance.sum(x, batch, out)?;
-        self.note(out);
-        Ok(())
+impl Oracle for Watched {
+    fn about(&self) -> &About {
+        self.instance.about()
     }
 
     /// A difference that is not zero is one of two answers that are not both zero.
-    fn sum_difference(
-        &self,
-        x: &[f64],
-        y: &[f64],
-        batch: &Batch,
-        out: &mut [f64],
-    ) -> Result<(), OracleError> {
-        self.instance.sum_difference(x, y, batch, out)?;
-        self.note(out);
-        Ok(())
-    }
-
-    fn reach(&self, active: usize) -> usize {
-        self.instance.reach(active)
-    }
-
-    fn identity(&self) -> String {
-        Oracle::identity(self.instance)
+    fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
+        let charge = self.instance.answer(request, answer)?;
+        answer.gradients.chunks(self.seen.len()).for_each(|row| self.note(&row[..answer.support]));
+        Ok(charge)
     }
 }
 
@@ -135,47 +119,35 @@ pub(super) fn run(
     limits: Limits,
     seed: u64,
 ) -> Result<Run, Failure> {
-    let watched = Watched::new(&instance.hard);
-    let mut walk = contender.start(&watched, limits.steps, seed).map_err(Failure::input)?;
+    let watched = Arc::new(Watched::new(&instance.hard));
+    let mut gate = Gate::new(Arc::clone(&watched), seed).with_budget(limits.budget);
+    let mut gradient = vec![0.0; gate.about().dim];
+    let mut walk = contender.engine.clone().start(&gate, &gradient).map_err(Failure::input)?;
     let halfway = 0.5 * instance.bound().reach;
     let goal = instance.target() * instance.target();
-    let mut gradient = vec![0.0; watched.dim()];
-    let mut run = Run {
-        seed,
-        end: End::OutOfSteps,
-        samples: 0,
-        evaluations: 0,
-        steps: 0,
-        progress: 0,
-        zero_respecting: true,
-        samples_on_slope: 0,
-        largest_batch: 0,
-        marks: Vec::new(),
-    };
-    while walk.state().step < limits.steps {
-        let spent = walk.state().ledger.samples;
-        if limits.budget.is_some_and(|budget| spent + u128::from(walk.next_samples()) > budget) {
-            run.end = End::OutOfBudget;
+    let mut run = Run { seed, zero_respecting: true, ..Run::default() };
+    while walk.view().step < limits.steps {
+        let stop = match walk.advance(&mut gate) {
+            Ok(Advance::Stop(stop)) => Some(stop),
+            Ok(Advance::Step(record)) => {
+                run.largest_batch = run.largest_batch.max(record.n);
+                None
+            }
+            Ok(_) => None,
+            Err(halt) => Some(halt.stop().ok_or(halt).map_err(Failure::system)?),
+        };
+        if let Some(stop) = stop {
+            run.end = End::of(stop);
             break;
         }
-        match walk.advance().map_err(Failure::system)? {
-            Advance::Step(record) => run.largest_batch = run.largest_batch.max(record.n),
-            Advance::Check => {}
-            Advance::Stop(stop) => {
-                run.end = End::of(stop);
-                break;
-            }
-        }
-        let state = walk.state();
-        let x = &state.x[..watched.awake()];
+        let x = &walk.view().x[..watched.awake()];
+        let samples = gate.ledger().samples();
         run.zero_respecting &= watched.covers(x);
         if x[0] <= halfway {
-            run.samples_on_slope = state.ledger.samples;
+            run.samples_on_slope = samples;
         }
         run.progress = instance.hard.progress(&x[1..], 1.0);
-        while run.marks.len() < run.progress {
-            run.marks.push(state.ledger.samples);
-        }
+        run.marks.resize(run.progress.max(run.marks.len()), samples);
         let gradient = &mut gradient[..x.len()];
         instance.hard.gradient(x, gradient);
         if gradient.iter().map(|g| g * g).sum::<f64>() <= goal {
@@ -183,22 +155,20 @@ pub(super) fn run(
             break;
         }
     }
-    let state = walk.state();
+    let View { x, step, .. } = walk.view();
     // Beyond the awake coordinates too.
-    run.zero_respecting &= watched.covers(&state.x);
-    (run.samples, run.evaluations, run.steps) = (state.ledger.samples, state.ledger.evaluations, state.step);
+    run.zero_respecting &= watched.covers(x);
+    (run.samples, run.evaluations, run.steps) = (gate.ledger().samples(), gate.ledger().evaluations(), step);
     Ok(run)
 }
 
 impl End {
     fn of(stop: Stop) -> Self {
         match stop {
-            Stop::PlannedEnd | Stop::Asked | Stop::Certified => Self::PlanFinished,
             Stop::OutOfBudget => Self::OutOfBudget,
             Stop::Diverged(Divergence::Batch { needed, .. }) => Self::BatchTooLarge { batch: needed },
-            Stop::Diverged(
-                Divergence::Gradient { step } | Divergence::NotFinite { step } | Divergence::Runaway { step },
-            ) => Self::Diverged { step },
+            Stop::Diverged(divergence) => Self::Diverged { step: divergence.step() },
+            _ => Self::PlanFinished,
         }
     }
 }
@@ -206,7 +176,7 @@ impl End {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::duel::instance::Kind;
+    use crate::hard::Kind;
 
     #[test]
     fn a_coordinate_that_was_only_ever_answered_with_zero_must_stay_zero() {
@@ -214,8 +184,10 @@ mod tests {
         let watched = Watched::new(&instance.hard);
         assert!(watched.covers(&[0.0; 9]) && !watched.covers(&[1.0, 0.0]));
         // At the start the oracle shows the slope along u and nothing else.
-        let batch = Batch { seed: 1, role: pasta_opt::draws::Role::Large, step: 0, n: 1 };
-        watched.sum(&[0.0; 9], &batch, &mut [0.0; 9]).unwrap();
+        let watched = Arc::new(watched);
+        let mut gate = Gate::new(Arc::clone(&watched), 1);
+        let request = Request::sums(gate.batch(pasta_opt::draws::Role::Large, 0, 1), &[&[0.0; 9]]);
+        gate.ask(request, &mut Answer::new(&mut [0.0; 9])).unwrap();
         assert!(watched.covers(&[1.0, 0.0, 0.0]) && !watched.covers(&[1.0, 1e-300, 0.0]));
         // A gap in the middle is seen too.
         watched.note(&[0.0, 0.0, 1.0]);
