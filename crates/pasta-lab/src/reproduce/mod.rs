@@ -152,7 +152,7 @@ fn measured(claim: &Claim, setting: &Setting) -> Result<Finding, Failure> {
 /// Writes every file and gives the path of the page, which comes last: where it is, all are.
 fn write(folder: &Path, findings: &Findings, setting: &Setting) -> Result<PathBuf, Failure> {
     for (claim, finding) in findings {
-        report::write(folder, &format!("{}.csv", claim.name), &verdicts::csv(&finding.points))?;
+        report::write(folder, &format!("{}.csv", claim.name), verdicts::csv(&finding.points))?;
         for chart in &finding.figures {
             report::write(folder, &format!("{}.svg", chart.id), &chart.svg()?)?;
         }

@@ -88,7 +88,7 @@ pub(crate) fn run(Arguments { setting, output, json }: &Arguments) -> Result<Exi
     if let Some(folder) = output {
         let pretty = serde_json::to_string_pretty(&evidence).map_err(Failure::system)?;
         report::write(folder, "self-test.json", &(pretty + "\n"))?;
-        report::write(folder, "self-test.csv", &evidence.csv())?;
+        report::write(folder, "self-test.csv", evidence.csv())?;
     }
     console::print(&evidence, *json)?;
     // The answer is printed already: what is wrong with it is said besides.
