@@ -15,7 +15,7 @@
 use serde::de::IgnoredAny;
 
 use crate::algorithm::Pasta;
-use crate::baseline::{Baseline, Rule, Settings};
+use crate::baseline::{Baseline, Dog, Momentum, Polyak, Prodigy, Rule, ScheduleFree, Settings};
 use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::gate::Gate;
 use crate::recipe::{Row, TABLE};
@@ -51,6 +51,15 @@ pub struct Setting {
 }
 
 const ETA: Setting = Setting { name: "eta", meaning: "step size", default: None };
+const FIRST: Setting = Setting { name: "first", meaning: "decay of the first moment", default: Some(0.9) };
+const SECOND: Setting =
+    Setting { name: "second", meaning: "decay of the second moment", default: Some(0.999) };
+const EPSILON: Setting =
+    Setting { name: "epsilon", meaning: "added to the root of the second moment", default: Some(1e-8) };
+
+fn baseline(rule: Rule, steps: u64, batch: u64) -> Engine {
+    Engine::Baseline(Settings { rule, steps, batch })
+}
 
 /// Every method of the library.
 pub const METHODS: &[Method] = &[
@@ -71,7 +80,7 @@ pub const METHODS: &[Method] = &[
             settings: &[ETA],
             build: |values, steps, batch| {
                 let eta = Sequence::Constant(values.get("eta"));
-                Engine::Baseline(Settings { rule: Rule::Sgd { eta }, steps, batch })
+                baseline(Rule::Sgd { eta }, steps, batch)
             },
         },
     },
@@ -82,7 +91,7 @@ pub const METHODS: &[Method] = &[
             settings: &[ETA],
             build: |values, steps, batch| {
                 let eta = Sequence::InverseRoot { scale: values.get("eta"), shift: 1.0 };
-                Engine::Baseline(Settings { rule: Rule::Sgd { eta }, steps, batch })
+                baseline(Rule::Sgd { eta }, steps, batch)
             },
         },
     },
@@ -101,7 +110,7 @@ pub const METHODS: &[Method] = &[
             build: |values, steps, batch| {
                 let eta = Sequence::Constant(values.get("eta"));
                 let rule = Rule::ClippedSgd { eta, threshold: values.get("threshold") };
-                Engine::Baseline(Settings { rule, steps, batch })
+                baseline(rule, steps, batch)
             },
         },
     },
@@ -109,16 +118,7 @@ pub const METHODS: &[Method] = &[
         name: "adam",
         about: "moments of each coordinate",
         kind: Kind::Other {
-            settings: &[
-                ETA,
-                Setting { name: "first", meaning: "decay of the first moment", default: Some(0.9) },
-                Setting { name: "second", meaning: "decay of the second moment", default: Some(0.999) },
-                Setting {
-                    name: "epsilon",
-                    meaning: "added to the root of the second moment",
-                    default: Some(1e-8),
-                },
-            ],
+            settings: &[ETA, FIRST, SECOND, EPSILON],
             build: |values, steps, batch| {
                 let rule = Rule::Adam {
                     eta: Sequence::Constant(values.get("eta")),
@@ -126,7 +126,7 @@ pub const METHODS: &[Method] = &[
                     second: values.get("second"),
                     epsilon: values.get("epsilon"),
                 };
-                Engine::Baseline(Settings { rule, steps, batch })
+                baseline(rule, steps, batch)
             },
         },
     },
@@ -144,7 +144,103 @@ pub const METHODS: &[Method] = &[
             ],
             build: |values, steps, batch| {
                 let rule = Rule::AdaGradNorm { eta: values.get("eta"), offset: values.get("offset") };
-                Engine::Baseline(Settings { rule, steps, batch })
+                baseline(rule, steps, batch)
+            },
+        },
+    },
+    Method {
+        name: "momentum",
+        about: "SGD with heavy-ball momentum",
+        kind: Kind::Other {
+            settings: &[
+                ETA,
+                Setting {
+                    name: "momentum",
+                    meaning: "how much of the last direction is kept",
+                    default: Some(0.9),
+                },
+            ],
+            build: |values, steps, batch| {
+                let (eta, momentum) = (values.get("eta"), values.get("momentum"));
+                baseline(Rule::Momentum(Momentum { eta, momentum }), steps, batch)
+            },
+        },
+    },
+    Method {
+        name: "dog",
+        about: "distance over gradients, with its average; no step size to choose",
+        kind: Kind::Other {
+            settings: &[
+                Setting {
+                    name: "radius",
+                    meaning: "first distance, relative to 1 + |x0|",
+                    default: Some(1e-6),
+                },
+                Setting { name: "epsilon", meaning: "added to the sum of squares", default: Some(1e-8) },
+            ],
+            build: |values, steps, batch| {
+                let (radius, epsilon) = (values.get("radius"), values.get("epsilon"));
+                baseline(Rule::Dog(Dog { radius, epsilon }), steps, batch)
+            },
+        },
+    },
+    Method {
+        name: "prodigy",
+        about: "Adam with an estimated distance as its step size; none to choose",
+        kind: Kind::Other {
+            settings: &[
+                Setting {
+                    name: "distance",
+                    meaning: "the estimate before the first step",
+                    default: Some(1e-6),
+                },
+                FIRST,
+                SECOND,
+                EPSILON,
+            ],
+            build: |values, steps, batch| {
+                let [distance, first, second, epsilon] =
+                    ["distance", "first", "second", "epsilon"].map(|name| values.get(name));
+                baseline(Rule::Prodigy(Prodigy { distance, first, second, epsilon }), steps, batch)
+            },
+        },
+    },
+    Method {
+        name: "schedule-free-adamw",
+        about: "AdamW whose average takes the place of a decaying step",
+        kind: Kind::Other {
+            settings: &[Setting { default: Some(0.0025), ..ETA }, FIRST, SECOND, EPSILON],
+            build: |values, steps, batch| {
+                let [eta, first, second, epsilon] =
+                    ["eta", "first", "second", "epsilon"].map(|name| values.get(name));
+                let rule = ScheduleFree { eta, first, second: Some((second, epsilon)) };
+                baseline(Rule::ScheduleFree(rule), steps, batch)
+            },
+        },
+    },
+    Method {
+        name: "schedule-free-sgd",
+        about: "SGD whose average takes the place of a decaying step",
+        kind: Kind::Other {
+            settings: &[ETA, FIRST],
+            build: |values, steps, batch| {
+                let rule = ScheduleFree { eta: values.get("eta"), first: values.get("first"), second: None };
+                baseline(Rule::ScheduleFree(rule), steps, batch)
+            },
+        },
+    },
+    Method {
+        name: "sps",
+        about: "stochastic Polyak steps; needs losses",
+        kind: Kind::Other {
+            settings: &[
+                Setting { name: "lower", meaning: "a lower bound on every loss", default: Some(0.0) },
+                Setting { name: "scale", meaning: "c of the published rule", default: Some(0.5) },
+                Setting { name: "most", meaning: "the largest step", default: Some(1.0) },
+            ],
+            build: |values, steps, batch| {
+                let [lower, scale, most] = ["lower", "scale", "most"].map(|name| values.get(name));
+                baseline(Rule::Polyak(Polyak { lower, scale, most }), steps, batch)
             },
         },
     },

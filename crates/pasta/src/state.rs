@@ -76,6 +76,9 @@ pub enum StartError {
         /// Its value.
         value: f64,
     },
+    /// The method needs the losses of samples.
+    #[error("the method needs losses, and the oracle gives none")]
+    Losses,
     /// The schedule cannot be run.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),

@@ -1,11 +1,27 @@
-//! The methods that people use today, on the same oracle with the same ledger.
+//! The methods that people use today, on the same oracle with the same ledger. A new one is a file here, a variant of
+//! [`Rule`] and a row in the table of methods.
 
+mod dog;
+mod momentum;
+mod polyak;
+mod prodigy;
+mod schedule_free;
+
+pub use dog::Dog;
+pub use momentum::Momentum;
+pub use polyak::Polyak;
+pub use prodigy::Prodigy;
+pub use schedule_free::ScheduleFree;
 use serde::{Deserialize, Serialize};
 
+use std::ops::RangeTo;
+
 use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
+use crate::draws::Role;
 use crate::estimator::{Kind, Place, sum};
 use crate::gate::{Gate, Halt};
 use crate::kernels::{Blend, anchored_step, squared_norm};
+use crate::oracle::{Answer, Request};
 use crate::schedule::{Output, ScheduleError, Sequence};
 use crate::state::{StartError, State};
 use crate::stop::Stop;
@@ -45,6 +61,30 @@ pub enum Rule {
         /// The root's value before the first step.
         offset: f64,
     },
+    /// See [`Momentum`].
+    Momentum(Momentum),
+    /// See [`Dog`].
+    Dog(Dog),
+    /// See [`Prodigy`].
+    Prodigy(Prodigy),
+    /// See [`ScheduleFree`].
+    ScheduleFree(ScheduleFree),
+    /// See [`Polyak`].
+    Polyak(Polyak),
+}
+
+/// What a rule sees of a step, and where it writes.
+struct Turn<'a> {
+    t: u64,
+    start: &'a [f64],
+    x: &'a [f64],
+    /// The mean loss of the batch, for rules that ask for it.
+    loss: f64,
+    /// The mean gradient of the batch; to be replaced by the direction of the step.
+    g: &'a mut [f64],
+    memory: &'a mut [f64],
+    /// The point that is handed out, for rules that hand out another than x.
+    carried: &'a mut [f64],
 }
 
 /// The settings of a baseline run.
@@ -86,15 +126,25 @@ impl Walk for Baseline {
         let Self { settings: Settings { rule, batch: n, .. }, state } = self;
         let t = state.t;
         let at = Place { step: state.step, t, x: &state.x, x_prev: &state.x_prev, active: state.active };
-        let support = sum(gate, at, *n, &mut state.g)?;
+        let (support, loss) = if rule.needs_losses() {
+            let batch = gate.batch(Role::Large, state.step, *n);
+            let mut losses = [0.0];
+            let mut answer = Answer { losses: &mut losses, ..Answer::new(&mut state.g) };
+            gate.ask(Request { losses: true, ..Request::sums(batch, &[&state.x]) }, &mut answer)?;
+            (state.x.len(), losses[0] / *n as f64)
+        } else {
+            (sum(gate, at, *n, &mut state.g)?, 0.0)
+        };
 
         let awake = ..support;
-        let mean = Blend::Divide(*n as f64);
-        let (eta, blend) = rule.step(t, *n, &mut state.g[awake], &mut state.memory, mean);
+        let (eta, blend) = rule.step(*n, loss, state, awake);
         let points = [&state.x, &state.anchor, &state.start].map(|x| &x[awake]);
         let distance2 = anchored_step(0.0, eta, blend, &mut state.g[awake], points, &mut state.x_prev[awake]);
         if let Err(divergence) = state.accept(distance2, support) {
             return Ok(Advance::Stop(*state.ended.get_or_insert(Stop::Diverged(divergence))));
+        }
+        if let Rule::Dog(_) = rule {
+            Dog::average(t, &state.x, &mut state.carried);
         }
         Ok(Advance::Step(Record { epoch: 1, t, kind: Kind::Fresh, n: *n, distance2 }))
     }
@@ -115,12 +165,18 @@ impl Baseline {
     /// A run from `start`.
     pub fn start(gate: &Gate, settings: Settings, start: &[f64]) -> Result<Self, StartError> {
         settings.check()?;
+        let rule = &settings.rule;
+        if rule.needs_losses() && !gate.about().losses {
+            return Err(StartError::Losses);
+        }
         let mut state = State::start(gate.about(), start, Output::Last)?;
-        state.memory = match settings.rule {
-            Rule::Sgd { .. } | Rule::ClippedSgd { .. } => Vec::new(),
-            Rule::Adam { .. } => vec![0.0; 2 * start.len()],
-            Rule::AdaGradNorm { offset, .. } => vec![offset * offset],
-        };
+        state.memory = vec![0.0; rule.memory(start.len())];
+        if let Rule::AdaGradNorm { offset, .. } = rule {
+            state.memory[0] = offset * offset;
+        }
+        if rule.carries() {
+            state.carried = start.to_vec();
+        }
         Ok(Self { settings, state })
     }
 
@@ -128,12 +184,11 @@ impl Baseline {
     pub fn resume(gate: &Gate, checkpoint: &mut Checkpoint) -> Result<Self, CheckpointError> {
         let ((settings, mut state), vectors): ((Settings, State), _) = checkpoint.take(Self::SECTION)?;
         state.restore(vectors, gate.about().dim)?;
-        let memory = match settings.rule {
-            Rule::Sgd { .. } | Rule::ClippedSgd { .. } => 0,
-            Rule::Adam { .. } => 2 * state.x.len(),
-            Rule::AdaGradNorm { .. } => 1,
-        };
-        if state.memory.len() != memory {
+        let rule = &settings.rule;
+        let fits = state.memory.len() == rule.memory(state.x.len())
+            && state.carried.is_empty() != rule.carries()
+            && settings.check().is_ok();
+        if !fits {
             return Err(CheckpointError::damaged("the method's memory does not fit the method"));
         }
         Ok(Self { settings, state })
@@ -145,67 +200,106 @@ impl Baseline {
 }
 
 impl Rule {
+    /// How many numbers it remembers besides the state.
+    fn memory(&self, dim: usize) -> usize {
+        match self {
+            Self::Sgd { .. } | Self::ClippedSgd { .. } | Self::Polyak(_) => 0,
+            Self::AdaGradNorm { .. } => 1,
+            Self::Adam { .. } => 2 * dim,
+            Self::Momentum(_) => dim,
+            Self::Dog(_) => Dog::MEMORY,
+            Self::Prodigy(_) => Prodigy::memory(dim),
+            Self::ScheduleFree(_) => ScheduleFree::memory(dim),
+        }
+    }
+
+    /// Whether it hands out another point than x.
+    fn carries(&self) -> bool {
+        matches!(self, Self::Dog(_) | Self::ScheduleFree(_))
+    }
+
+    fn needs_losses(&self) -> bool {
+        matches!(self, Self::Polyak(_))
+    }
+
     /// Completes g, a sum over n samples, to the direction of the step, and says how far to go along it.
-    fn step<'b>(
-        &self,
-        t: u64,
-        n: u64,
-        g: &mut [f64],
-        memory: &mut [f64],
-        mean: Blend<'b>,
-    ) -> (f64, Blend<'b>) {
-        let n = n as f64;
-        match *self {
-            Self::Sgd { eta } => (eta.at(t), mean),
+    fn step(&self, n: u64, loss: f64, state: &mut State, awake: RangeTo<usize>) -> (f64, Blend<'static>) {
+        let State { t, start, x, g, memory, carried, .. } = state;
+        let (g, n) = (&mut g[awake], n as f64);
+        let mean = Blend::Divide(n);
+        match self {
+            Self::Sgd { eta } => return (eta.at(*t), mean),
             Self::ClippedSgd { eta, threshold } => {
                 let norm = squared_norm(g).sqrt() / n;
-                (eta.at(t) * if norm > threshold { threshold / norm } else { 1.0 }, mean)
+                return (eta.at(*t) * if norm > *threshold { threshold / norm } else { 1.0 }, mean);
             }
             Self::AdaGradNorm { eta, .. } => {
                 memory[0] += squared_norm(g) / (n * n);
-                (eta / memory[0].sqrt(), mean)
+                return (eta / memory[0].sqrt(), mean);
             }
             Self::Adam { eta, first, second, epsilon } => {
-                let (m, v) = memory.split_at_mut(memory.len() / 2);
-                let [keep, keep_squares] = [first, second].map(|decay| 1.0 - decay.powf(t as f64 + 1.0));
+                let dim = memory.len() / 2;
+                let (m, v) = memory.split_at_mut(dim);
+                let [keep, keep_squares] = [first, second].map(|decay| 1.0 - decay.powf(*t as f64 + 1.0));
                 for ((g, m), v) in g.iter_mut().zip(m).zip(v) {
                     let mean = *g / n;
                     *m = first * *m + (1.0 - first) * mean;
                     *v = second * *v + (1.0 - second) * mean * mean;
                     *g = *m / keep / ((*v / keep_squares).sqrt() + epsilon);
                 }
-                (eta.at(t), Blend::Ready)
+                return (eta.at(*t), Blend::Ready);
             }
+            _ => g.iter_mut().for_each(|g| *g /= n),
         }
+        let turn = Turn { t: *t, start: &start[awake], x: &x[awake], loss, g, memory, carried };
+        let eta = match self {
+            Self::Momentum(rule) => rule.step(turn),
+            Self::Dog(rule) => rule.step(turn),
+            Self::Prodigy(rule) => rule.step(turn),
+            Self::ScheduleFree(rule) => rule.step(turn),
+            Self::Polyak(rule) => rule.step(turn),
+            Self::Sgd { .. } | Self::ClippedSgd { .. } | Self::AdaGradNorm { .. } | Self::Adam { .. } => 0.0,
+        };
+        (eta, Blend::Ready)
     }
+}
+
+/// Refuses a number that is not positive and finite.
+fn positive(name: &'static str, got: f64) -> Result<(), ScheduleError> {
+    let met = got > 0.0 && got.is_finite();
+    if met { Ok(()) } else { Err(ScheduleError { name, needs: "positive and finite", got }) }
+}
+
+/// Refuses a number outside [0, 1).
+fn decay(name: &'static str, got: f64) -> Result<(), ScheduleError> {
+    let met = (0.0..1.0).contains(&got);
+    if met { Ok(()) } else { Err(ScheduleError { name, needs: "in [0, 1)", got }) }
 }
 
 impl Settings {
     /// Refuses numbers out of their ranges.
     pub fn check(&self) -> Result<(), ScheduleError> {
-        let positive = |name, got: f64| {
-            let met = got > 0.0 && got.is_finite();
-            if met { Ok(()) } else { Err(ScheduleError { name, needs: "positive and finite", got }) }
-        };
-        match self.rule {
+        match &self.rule {
             Rule::Sgd { eta } => positive("eta", eta.at(0))?,
             Rule::ClippedSgd { eta, threshold } => {
                 positive("eta", eta.at(0))?;
-                positive("threshold", threshold)?;
+                positive("threshold", *threshold)?;
             }
             Rule::AdaGradNorm { eta, offset } => {
-                positive("eta", eta)?;
-                positive("offset", offset)?;
+                positive("eta", *eta)?;
+                positive("offset", *offset)?;
             }
             Rule::Adam { eta, first, second, epsilon } => {
                 positive("eta", eta.at(0))?;
-                positive("epsilon", epsilon)?;
-                for (name, decay) in [("first", first), ("second", second)] {
-                    if !(0.0..1.0).contains(&decay) {
-                        return Err(ScheduleError { name, needs: "in [0, 1)", got: decay });
-                    }
-                }
+                positive("epsilon", *epsilon)?;
+                decay("first", *first)?;
+                decay("second", *second)?;
             }
+            Rule::Momentum(rule) => rule.check()?,
+            Rule::Dog(rule) => rule.check()?,
+            Rule::Prodigy(rule) => rule.check()?,
+            Rule::ScheduleFree(rule) => rule.check()?,
+            Rule::Polyak(rule) => rule.check()?,
         }
         positive("batch", self.batch as f64)
     }
