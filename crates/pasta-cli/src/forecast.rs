@@ -35,6 +35,19 @@ impl Outlook {
         checkpoint.take(SECTION).map_or_else(|_| Self::silent("none was made"), |(outlook, _)| outlook)
     }
 
+    /// Nothing about certified runs that are longer than the plan.
+    pub(crate) fn within(self, spec: &Spec) -> Self {
+        let share = spec.certification.map_or(0.0, |certification| certification.rule.share);
+        let planned = spec.method.planned_samples().map(|samples| samples / (1.0 - share));
+        match (self.forecast, planned) {
+            (Some(forecast), Some(planned)) if forecast.low > planned => Self::silent(format!(
+                "a certified run would take {} samples or more, and the plan ends before",
+                rough(forecast.low)
+            )),
+            _ => self,
+        }
+    }
+
     /// In a line.
     pub(crate) fn words(&self) -> String {
         match (self.forecast, &self.silent) {
@@ -61,7 +74,7 @@ pub(crate) fn outlook(spec: &Spec, gate: &mut Gate) -> Result<Option<Outlook>, F
     }
     let Some(pilot) = fly(spec, gate, samples)? else { return Ok(None) };
     let target = certification.rule.target;
-    let outlook = judge(&pilot, target);
+    let outlook = judge(&pilot, target).within(spec);
     say(&format!("forecast to a certified {target}: {}", outlook.words()));
     Ok(Some(outlook))
 }

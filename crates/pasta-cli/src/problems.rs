@@ -5,7 +5,7 @@ use pasta_opt::problems::{Kind, Parameter, TABLE};
 use serde::Serialize;
 
 use pasta_report::console::{self, Exit, Failure, Report};
-use pasta_report::{Column, Table};
+use pasta_report::{Column, Table, fitted};
 
 /// List the built-in problems: what each computes and which parameters [problem] takes for it.
 #[derive(Args)]
@@ -69,10 +69,10 @@ impl Report for Problems {
             columns: vec![Column::left("name"), Column::left("f(x)"), Column::left("parameters")],
             rows: rows.collect(),
         };
-        format!(
-            "{}\n\nThe start is a list of numbers, or one number for all coordinates. With formulas = false a problem is \
+        let note = fitted(
+            "The start is a list of numbers, or one number for all coordinates. With formulas = false a problem is \
              treated as a stranger's: nothing but samples.",
-            table.text()
-        )
+        );
+        format!("{}\n\n{note}", table.text())
     }
 }

@@ -15,7 +15,9 @@ use pasta_report::console;
 /// The laboratory of `pasta`: every claim of the paper, measured
 #[derive(Parser)]
 #[command(name = "pasta-lab", version, propagate_version = true)]
-#[command(after_help = format!("{}\nStart here: pasta-lab demo", console::EXIT_CODES))]
+#[command(
+    after_help = "Exit codes: 0 done, 1 system failure or a claim that does not hold, 2 bad input, 3 diverged.\nStart here: pasta-lab demo"
+)]
 struct Program {
     #[command(subcommand)]
     command: Command,

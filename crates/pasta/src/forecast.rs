@@ -135,7 +135,7 @@ impl Pilot {
         rule.check(gate.about())?;
         let budget = budget.min(gate.left());
         let delta = delta_of_attempt(rule.delta, 1);
-        let table = gate.about().source != Source::Stream;
+        let table = matches!(gate.about().source, Source::Table { .. });
         let certificate = |grade| {
             let claim = Claim { target: rule.target, delta, grade, budget: None, guess: None };
             // A table may be passed over for less.
@@ -206,6 +206,9 @@ impl Pilot {
         let far = -target.ln() - x;
         let middle = y + exponent * far;
         let variance = RUN_SPREAD.powi(2) * (1.0 + 1.0 / count) + far * far / precision;
+        // Where the floor binds, runs still differ by as much as runs do.
+        let spread = RUN_SPREAD * std::f64::consts::SQRT_2;
+        let middle = middle.max(self.floor.max(1.0).ln() + TENTH * spread);
         let [low, middle, high] =
             [-TENTH, 0.0, TENTH].map(|z| (middle + z * variance.sqrt()).exp().max(self.floor));
         // Beyond that nothing was learned, but that it is far.

@@ -77,6 +77,12 @@ pub enum Halt {
 }
 
 impl Halt {
+    /// Whether the work under way is dropped, to be done again: not where it ran its course to an end of the budget or of the
+    /// numbers.
+    pub(crate) fn drops_work(&self) -> bool {
+        matches!(self, Self::Oracle(_) | Self::Interrupted)
+    }
+
     /// How a run ends that cannot go on; `None` where it does not end but fail.
     pub fn stop(&self) -> Option<Stop> {
         match *self {
@@ -159,6 +165,11 @@ impl Gate {
         self.held = samples;
     }
 
+    /// How many samples are kept back.
+    pub fn held(&self) -> u128 {
+        self.held
+    }
+
     /// Whether it was told to stop.
     #[inline]
     pub fn is_stopped(&self) -> bool {
@@ -230,14 +241,14 @@ impl Gate {
             most,
         };
         let done = work(&window);
-        if !matches!(done, Err(Halt::Interrupted)) {
+        if !done.as_ref().is_err_and(Halt::drops_work) {
             let spent = window.spent.into_inner().unwrap_or_else(PoisonError::into_inner);
             self.ledger.charge(role, spent);
         }
         done
     }
 
-    /// Forgets what was counted since the ledger stood so. Work that is interrupted is dropped whole: its draws have
+    /// Forgets what was counted since the ledger stood so. Work that fails or is interrupted is dropped whole: its draws have
     /// addresses, and a resumed run makes and counts them again.
     pub(crate) fn rewind(&mut self, ledger: Ledger) {
         self.ledger = ledger;
@@ -390,6 +401,8 @@ fn put_again(
             break;
         }
         request.interrupted()?;
+        // As if it were asked for the first time.
+        answer.support = answer.gradients.len() / request.rows().max(1);
         match oracle.answer(request, answer) {
             Ok(charge) => return Ok(charge),
             Err(again) => error = again,

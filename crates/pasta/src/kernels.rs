@@ -163,3 +163,18 @@ pub(crate) fn update_mean(mean: &mut [f64], x: &[f64], count: u64) {
     let count = count as f64;
     mean.iter_mut().zip(x).for_each(|(mean, x)| *mean += (x - *mean) / count);
 }
+
+/// <x, y>.
+pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
+    x.iter().zip(y).map(|(x, y)| x * y).sum()
+}
+
+/// x + length v.
+pub(crate) fn along(x: &[f64], length: f64, v: &[f64]) -> Vec<f64> {
+    x.iter().zip(v).map(|(x, v)| x + length * v).collect()
+}
+
+/// x - y.
+pub(crate) fn minus(x: &[f64], y: &[f64]) -> Vec<f64> {
+    x.iter().zip(y).map(|(x, y)| x - y).collect()
+}

@@ -63,6 +63,7 @@
 //! state        everything that changes from step to step
 //! algorithm    Algorithm 1
 //! baseline     the methods that people use today
+//! auto         a method without constants
 //! method       the table of all methods
 //! forecast     what a certified run will cost
 //! trace        the events of a run, line by line
@@ -70,6 +71,7 @@
 //! ```
 
 pub mod algorithm;
+pub mod auto;
 pub mod baseline;
 pub mod bounds;
 pub mod calibrate;

@@ -15,6 +15,7 @@
 use serde::de::IgnoredAny;
 
 use crate::algorithm::Pasta;
+use crate::auto::Auto;
 use crate::baseline::{Baseline, Dog, Momentum, Polyak, Prodigy, Rule, ScheduleFree, Settings};
 use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::gate::Gate;
@@ -36,6 +37,7 @@ pub struct Method {
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Recipe(&'static Row),
+    Auto,
     Other { settings: &'static [Setting], build: fn(&Values, u64, u64) -> Engine },
 }
 
@@ -73,6 +75,11 @@ pub const METHODS: &[Method] = &[
     Method::recipe(&TABLE[7]),
     Method::recipe(&TABLE[8]),
     Method::recipe(&TABLE[9]),
+    Method {
+        name: "auto",
+        about: "no constants: quasi-Newton rounds beside a long average",
+        kind: Kind::Auto,
+    },
     Method {
         name: "sgd",
         about: "x - eta g",
@@ -358,22 +365,29 @@ impl Method {
     pub fn row(&self) -> Option<&'static Row> {
         match self.kind {
             Kind::Recipe(row) => Some(row),
-            Kind::Other { .. } => None,
+            Kind::Auto | Kind::Other { .. } => None,
         }
     }
 
     /// What can be set, besides steps and batch; nothing for a recipe.
     pub fn settings(&self) -> &'static [Setting] {
         match self.kind {
-            Kind::Recipe(_) => &[],
+            Kind::Recipe(_) | Kind::Auto => &[],
             Kind::Other { settings, .. } => settings,
         }
     }
 
+    /// Whether it has steps and a batch to be set.
+    pub fn has_steps(&self) -> bool {
+        matches!(self.kind, Kind::Other { .. })
+    }
+
     /// The method with these settings, defaults filled in, for so many steps of so many samples.
     pub fn engine(&self, given: &Values, steps: u64, batch: u64) -> Result<Engine, MethodError> {
-        let Self { name: method, kind: Kind::Other { settings, build }, .. } = *self else {
-            return Err(MethodError::Recipe { method: self.name });
+        let (method, settings, build) = match self.kind {
+            Kind::Recipe(_) => return Err(MethodError::Recipe { method: self.name }),
+            Kind::Auto => return Ok(Engine::Auto { target: None }),
+            Kind::Other { settings, build } => (self.name, settings, build),
         };
         let mut values = Values::default();
         for Setting { name, meaning, default } in settings {
@@ -393,6 +407,11 @@ pub enum Engine {
     Schedule(Schedule),
     /// A baseline.
     Baseline(Settings),
+    /// The method without constants.
+    Auto {
+        /// No finer gradient than this is asked for.
+        target: Option<f64>,
+    },
 }
 
 impl Engine {
@@ -400,6 +419,7 @@ impl Engine {
         match self {
             Self::Schedule(schedule) => schedule.check(),
             Self::Baseline(settings) => settings.check(),
+            Self::Auto { .. } => Ok(()),
         }
     }
 
@@ -408,13 +428,15 @@ impl Engine {
     pub fn endless(self) -> Self {
         match self {
             Self::Schedule(schedule) => Self::Schedule(schedule.endless()),
-            baseline @ Self::Baseline(_) => baseline,
+            other => other,
         }
     }
 
     /// The method of the run that a checkpoint was taken of.
     pub fn of(checkpoint: &Checkpoint) -> Result<Self, CheckpointError> {
-        if checkpoint.has(Baseline::SECTION) {
+        if checkpoint.has(Auto::SECTION) {
+            Ok(Self::Auto { target: Auto::target_of(checkpoint)? })
+        } else if checkpoint.has(Baseline::SECTION) {
             let (settings, _): (Settings, IgnoredAny) = checkpoint.peek(Baseline::SECTION)?;
             Ok(Self::Baseline(settings))
         } else {
@@ -428,13 +450,16 @@ impl Engine {
         Ok(match self {
             Self::Schedule(schedule) => Box::new(Pasta::start(gate, schedule, start)?),
             Self::Baseline(settings) => Box::new(Baseline::start(gate, settings, start)?),
+            Self::Auto { target } => Box::new(Auto::start(gate, start, target)?),
         })
     }
 }
 
 /// The run that a checkpoint was taken of, whichever method it is.
 pub fn resume(gate: &Gate, checkpoint: &mut Checkpoint) -> Result<Box<dyn Walk>, CheckpointError> {
-    if checkpoint.has(Baseline::SECTION) {
+    if checkpoint.has(Auto::SECTION) {
+        Ok(Box::new(Auto::resume(gate, checkpoint)?))
+    } else if checkpoint.has(Baseline::SECTION) {
         Ok(Box::new(Baseline::resume(gate, checkpoint)?))
     } else {
         Ok(Box::new(Pasta::resume(gate, checkpoint)?))

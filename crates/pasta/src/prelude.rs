@@ -1,6 +1,7 @@
 //! Everything a program that runs something needs.
 
 pub use crate::algorithm::Pasta;
+pub use crate::auto::Auto;
 pub use crate::baseline::{Baseline, Rule, Settings};
 pub use crate::certificate::{Certificate, Certifier, Claim, Grade, Guess, Verdict};
 pub use crate::checkpoint::{Checkpoint, Saver};

@@ -13,6 +13,8 @@ pub enum Stop {
     OutOfBudget,
     /// A condition of the caller was met: it means what the caller meant.
     Asked,
+    /// No further step would be kept: the point is the last that passed a check.
+    Settled,
     /// The gate was told to stop: nothing is promised. The run can go on.
     Interrupted,
     /// The point is certified: with the stated confidence, under the stated assumption, its gradient is small.
@@ -28,6 +30,7 @@ impl Stop {
             Self::PlannedEnd => "planned-end",
             Self::OutOfBudget => "out-of-budget",
             Self::Asked => "asked",
+            Self::Settled => "settled",
             Self::Interrupted => "interrupted",
             Self::Certified => "certified",
             Self::Diverged(_) => "diverged",
@@ -40,9 +43,10 @@ impl Stop {
         match self {
             Self::PlannedEnd => "all planned steps were taken".into(),
             Self::OutOfBudget => {
-                "the next step would overdraw the budget; nothing is promised for this point".into()
+                "the budget has no room for another step; nothing is promised for this point".into()
             }
             Self::Asked => "the caller's own condition was met; nothing else is promised".into(),
+            Self::Settled => "no further step passed its check; the point is the last that did".into(),
             Self::Interrupted => "it was interrupted; nothing is promised for this point".into(),
             Self::Certified => "the point is certified; what that means is in the certificate".into(),
             Self::Diverged(divergence) => format!("diverged: {divergence}; the last finite iterate is kept"),

@@ -110,7 +110,10 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
         }
     } else {
         let claim = Claim { target, delta, grade, budget: None, guess: None };
-        let certificate = certify(&mut gate, x, claim)?;
+        let Some(certificate) = certify(&mut gate, x, claim)? else {
+            say("interrupted during its pilot; nothing is known yet");
+            return Ok(signals.received().unwrap_or(Exit::Interrupted));
+        };
         Found::Gradient { certificate, gaps: arguments.consequences.gaps(&certificate)? }
     };
     let report = Answer::new(setup, gate.ledger(), x, far, found, doubt);
@@ -122,10 +125,13 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
     Ok(if report.certificate.found.verdict() == Verdict::Certified { Exit::Done } else { Exit::NotCertified })
 }
 
-/// A certificate of the gradient; as far as it came, if it was interrupted.
-fn certify(gate: &mut Gate, x: &[f64], claim: Claim) -> Result<Certificate, Failure> {
+/// A certificate of the gradient; as far as it came, if it was interrupted, and nothing if it had not begun.
+fn certify(gate: &mut Gate, x: &[f64], claim: Claim) -> Result<Option<Certificate>, Failure> {
     let bar = ProgressBar::new_spinner();
-    let mut certifier = Certifier::start(gate, x, claim, 0).map_err(refused)?;
+    let mut certifier = match Certifier::start(gate, x, claim, 0) {
+        Err(CertificateError::Halt(Halt::Interrupted)) => return Ok(None),
+        other => other.map_err(refused)?,
+    };
     let certificate = loop {
         match certifier.advance(gate) {
             Ok(Some(certificate)) => break certificate,
@@ -139,13 +145,13 @@ fn certify(gate: &mut Gate, x: &[f64], claim: Claim) -> Result<Certificate, Fail
         }
     };
     bar.finish_and_clear();
-    Ok(certificate)
+    Ok(Some(certificate))
 }
 
 /// Numbers with commas between, or a file with a JSON list.
 fn read_point(text: &str) -> Result<Vec<f64>, Failure> {
     if let Some(file) = text.strip_prefix('@') {
-        let failed = |error: &dyn std::fmt::Display| Failure::input(format!("{file}: {error}"));
+        let failed = |error: &dyn std::fmt::Display| Failure::input(error).in_file(file);
         let text = std::fs::read_to_string(file).map_err(|error| failed(&error))?;
         return serde_json::from_str(&text)
             .map_err(|error| failed(&format!("expected a JSON list of numbers: {error}")));
@@ -296,12 +302,13 @@ impl<'a> Answer<'a> {
 
 impl Report for Answer<'_> {
     fn text(&self) -> String {
-        let Certified { found, statement, .. } = &self.certificate;
+        let Certified { found, statement, doubt } = &self.certificate;
         let mut rows = vec![
             ("problem", self.problem.to_owned()),
             ("verdict", format!("{} (target {})", found.verdict().words(), real(found.target()))),
             ("statement", statement.clone()),
         ];
+        rows.extend(doubt.iter().map(|doubt| ("but", format!("it means nothing: {doubt}"))));
         let what = match found {
             Found::Gradient { gaps, .. } => {
                 rows.extend(gaps.iter().map(|gap| ("it follows", gap.statement.clone())));

@@ -54,11 +54,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         return Err(Failure::input(format!("--all: needs {name} ({described}), or a budget")));
     }
     let comparison = Comparison::of(arguments);
-    let exit = console::print(&comparison, arguments.json)?;
-    if comparison.plans.is_empty() {
+    let none = comparison.plans.is_empty();
+    // One object is enough for a program; people see what each regime lacks.
+    if !(none && arguments.json) {
+        console::print(&comparison, arguments.json)?;
+    }
+    if none {
         return Err(Failure::input("no regime can be planned from these constants"));
     }
-    Ok(exit)
+    Ok(Exit::Done)
 }
 
 impl Comparison {

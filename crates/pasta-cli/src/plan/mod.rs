@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     /// Forecast what a certified run of this problem file will cost, from a pilot of a few cheap runs
     #[arg(long, value_name = "FILE", conflicts_with_all = ["regime", "all", "budget"])]
     pilot: Option<PathBuf>,
-    /// Samples that the pilot may draw [default: 100,000]
+    /// Samples that the pilot may draw [default: the file's, at most a tenth of its budget and plan]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = sample_count)]
     #[arg(requires = "pilot", conflicts_with_all = ["regime", "all"])]
     samples: Option<u128>,

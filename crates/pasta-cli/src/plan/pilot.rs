@@ -29,6 +29,7 @@ pub(super) fn run(
         let message = "the file sets no samples aside for a pilot";
         return Err(Failure::input(message).hint("give them with --samples"));
     }
+    spec.prospects()?.iter().for_each(|note| console::say(&format!("note: {note}")));
     with_threads(spec.threads, || {
         let signals = Signals::register()?;
         let mut gate = spec.problem.gate(spec.seed, spec.budget, signals.flag());
@@ -77,7 +78,7 @@ impl Prospect {
             }
             None => (None, None, None),
         };
-        let Outlook { forecast, silent } = judge(&pilot, target);
+        let Outlook { forecast, silent } = judge(&pilot, target).within(spec);
         Ok(Self {
             format: 1,
             problem: spec.problem.words.clone(),

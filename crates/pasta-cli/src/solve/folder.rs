@@ -47,8 +47,8 @@ pub(super) fn checkpoint(folder: &Path) -> Result<Checkpoint, Failure> {
             Failure::input(format!("{folder} holds no checkpoint: the run was stopped before its first"))
                 .hint(again())
         }
-        CheckpointError::Io { .. } => Failure::system(error),
-        _ => Failure::input(format!("{file}: {error}")).hint(again()),
+        CheckpointError::Io { source, .. } => Failure::system(source).in_file(file.to_string()),
+        _ => Failure::input(error).in_file(file.to_string()).hint(again()),
     })
 }
 
@@ -153,8 +153,12 @@ impl Keep {
             remove(&path.join(RESULT))?;
         }
         let (mut length, mut last) = (0, 0);
+        let mut damaged = false;
         for line in text.split_inclusive(|byte| *byte == b'\n') {
-            match Mark::read(line) {
+            let mark = Mark::read(line);
+            // A kill may tear the last line; any other that cannot be read was altered.
+            damaged = mark.is_none() && length + line.len() < text.len();
+            match mark {
                 Some(Mark { event, .. }) if event == "start" => {}
                 Some(Mark { event, step: Some(step), .. }) if event == "step" && step <= view.step => {
                     last = step;
@@ -165,7 +169,7 @@ impl Keep {
             }
             length += line.len();
         }
-        if last != last_milestone(view.step) {
+        if damaged || last != last_milestone(view.step) {
             say(&format!("warning: {} is damaged; it goes on from step {last}", name.display()));
         }
         trace.set_len(length as u64).map_err(failed(&name))?;
@@ -254,5 +258,5 @@ fn remove(path: &Path) -> Result<(), Failure> {
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> Failure {
     let path = path.display().to_string();
-    move |error| Failure::system(format!("{path}: {error}"))
+    move |error| Failure::system(error).in_file(&path)
 }

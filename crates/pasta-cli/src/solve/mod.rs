@@ -23,45 +23,47 @@ use crate::spec::{self, Overrides, Problem, Spec};
 use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
 
 /// The long help: a whole file, ready to copy.
-const HELP: &str = r#"Run what a problem file describes: a problem, its noise, and a recipe or another method.
+const HELP: &str = r#"Run what a problem file describes: a problem, its noise, and a method.
 
 A file has the tables [problem], [noise] and [recipe]:
 
     seed = 1
-    budget = 1e9                # stop before drawing more samples than this (optional)
-    threads = 2                 # changes the time, not a bit of the result (optional)
-    output = "runs/bowl"        # trace, checkpoint, result; nothing is written without it
+    budget = 1e9            # stop before drawing more samples (optional)
+    threads = 2             # changes the time, not a bit of the result
+    output = "runs/bowl"    # trace, checkpoint, result (optional)
 
     [problem]
-    name = "sine-bowl"          # `pasta problems` lists all, with their parameters
+    name = "sine-bowl"      # `pasta problems` lists all
     start = [1.2]
 
     [noise]
-    tail = "gaussian"           # or student-t (dof), lognormal (sigma), two-point (probability)
-    growth = 9.0                # B: the variance is B^2 |x - x0|^2 + b^2
-    floor = 1.0                 # b
-    exponent = 2.0              # another power of |x - x0| than 2 breaks the theorems (optional)
+    tail = "gaussian"       # or student-t, lognormal, two-point
+    growth = 9.0            # B: the variance is B^2 |x - x0|^2 + b^2
+    floor = 1.0             # b
 
     [recipe]
-    name = "smooth"             # any recipe of `pasta plan`, or sgd, sgd-decaying, clipped-sgd, adam,
-    target = 0.1                # adagrad-norm, halpern, krasnoselskii-mann, storm
-    constants = "problem"       # or a table [recipe.constants] with smoothness, gap, ..
+    name = "smooth"         # a recipe of `pasta plan`, or another method:
+    target = 0.1            # auto, sgd, adam, dog, ..
+    constants = "problem"   # or a table [recipe.constants]
 
-    [certificate]               # optional: stop when |grad f| <= target is certified
-    target = 0.1                # default: the recipe's, if it promises a small gradient
-    delta = 0.05                # the probability that the certificate may be wrong
-    share = 0.5                 # of all samples, at most so many go into certificates
-    pilot = 1e5                 # samples for a forecast before the run; 0 is none
-    kurtosis = 100              # assumed; or variance = V, or growth = B with floor = b (declared);
-                                # without any, the growth and floor of [noise]
+    [certificate]           # optional: stop when |grad f| <= target is
+    target = 0.1            # certified
+    delta = 0.05            # the probability that it may be wrong
+    share = 0.5             # of all samples, so many for certificates
+    pilot = 1e5             # samples for a forecast before the run
+    kurtosis = 100          # assumed; or variance = V, or growth = B with
+                            # floor = b (declared); or [noise], without any
 
-A table of constants may have a line estimated = ["growth", "floor"], as `pasta calibrate` prints it: these
-were measured, and with measured constants nothing is promised.
+docs/formats.md has every key and every method. A table of constants may
+have a line estimated = ["growth", "floor"], as `pasta calibrate` prints
+it: with measured constants nothing is promised.
 
-Flags override the file. Ctrl-C and SIGTERM write a checkpoint into the output folder, or into
-FILE.interrupted if there is none; `pasta resume DIR` goes on, bit for bit."#;
+Flags override the file. Ctrl-C, SIGTERM and SIGHUP drop the step under
+way and write a checkpoint into the output folder, or into
+FILE.interrupted if there is none; `pasta resume DIR` goes on, bit for
+bit."#;
 
-/// Run what a problem file describes: a problem, its noise, and a recipe or another method.
+/// Run what a problem file describes: a problem, its noise, and a method.
 #[derive(Args)]
 #[command(long_about = HELP)]
 pub(crate) struct Arguments {
@@ -272,6 +274,9 @@ fn go(
         let path = path.display();
         say(&format!("stopped at step {step} with {samples} samples; the run is kept in {path}"));
         say(&format!("go on with: pasta resume {path}"));
+        if style.json {
+            console::print(&Outcome::new(spec, &run, stop), true)?;
+        }
         return Ok(signals.received().unwrap_or(Exit::Interrupted));
     }
     let mut outcome = Outcome::new(spec, &run, stop);

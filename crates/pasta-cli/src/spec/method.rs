@@ -28,6 +28,23 @@ pub(crate) struct Promise {
 }
 
 impl Method {
+    /// The method without constants.
+    pub(super) fn auto() -> Self {
+        Self { name: AUTO, engine: Engine::Auto { target: None }, promise: None }
+    }
+
+    /// Gives the method without constants something to aim at.
+    pub(super) fn aim(&mut self, at: Option<f64>) {
+        if let Engine::Auto { target } = &mut self.engine {
+            *target = at;
+        }
+    }
+
+    /// Whether it has an end of its own.
+    pub(super) fn is_endless(&self) -> bool {
+        matches!(self.engine, Engine::Auto { .. })
+    }
+
     /// The target for the norm of the gradient, if it is a recipe that promises one.
     pub(crate) fn gradient_target(&self) -> Option<f64> {
         let Promise { constants, plan, .. } = self.promise.as_ref()?;
@@ -38,6 +55,9 @@ impl Method {
     /// The same method for a gradient of norm `target`, if it is a recipe that promises one and admits it; as it is, finer
     /// than asked, otherwise.
     pub(super) fn aimed_at(&self, target: f64) -> Engine {
+        if self.is_endless() {
+            return Engine::Auto { target: Some(target) };
+        }
         let aimed = || {
             self.gradient_target()?;
             let Promise { constants, plan, .. } = self.promise.as_ref()?;
@@ -53,10 +73,13 @@ impl Method {
         match (&self.promise, &self.engine) {
             (Some(promise), _) => Some(promise.plan.cost.samples),
             (None, Engine::Baseline(settings)) => Some(settings.steps as f64 * settings.batch as f64),
-            (None, Engine::Schedule(_)) => None,
+            (None, Engine::Schedule(_) | Engine::Auto { .. }) => None,
         }
     }
 }
+
+/// The method of a file that names none.
+pub(super) const AUTO: &str = "auto";
 
 /// A target that a flag gives.
 #[derive(Debug, Clone, Copy)]
@@ -80,6 +103,10 @@ pub(super) fn read_method(
         return read_recipe(section, row, problem, aim);
     }
     let name = method.name;
+    if !method.has_steps() {
+        section.only(&["name"])?;
+        return Ok(Method::auto());
+    }
     if let Some(Aim { flag, .. }) = aim {
         return Err(Failure::input(format!("{flag}: {name} has no target")));
     }

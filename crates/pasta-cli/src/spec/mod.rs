@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use certification::read_certification;
 pub(crate) use certification::{Certification, DELTA};
-use method::{Aim, read_method};
+use method::{AUTO, Aim, read_method};
 pub(crate) use method::{Method, Promise};
 use pasta_opt::certificate::Grade;
 use pasta_opt::gate::Gate;
@@ -129,14 +129,14 @@ pub(crate) fn read_setup(path: &Path, overrides: &Overrides) -> Result<Setup, Fa
 
 fn load(path: &Path) -> Result<(String, String), Failure> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::input(format!("{name}: {error}")))?;
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::input(error).in_file(&name))?;
     Ok((name, text))
 }
 
 fn open<'d>(file: &str, text: &'d str) -> Result<Document<&'d str>, Failure> {
     Document::parse(text).map_err(|error| {
         let line = error.span().map_or(1, |span| line_at(text, span.start));
-        Failure::input(format!("{file}:{line}: {}", error.message()))
+        Failure::input(error.message()).in_file(file).at_line(line)
     })
 }
 
@@ -168,17 +168,31 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     let output = overrides.output.clone().or(root.text("output")?.map(PathBuf::from));
     let Setup { seed, threads, problem, .. } = setup(&root, overrides)?;
 
-    let recipe = root.section("recipe")?;
-    let aim = overrides.target.map(|target| Aim { flag: "--target", target });
-    let mut method = read_method(&recipe, &problem, aim)?;
-    let certificate = root.item("certificate").map(|_| root.section("certificate")).transpose()?;
-    let certification = read_certification(certificate.as_ref(), &problem, &method, overrides)?;
+    let recipe = root.item("recipe").map(|_| root.section("recipe")).transpose()?;
+    let read =
+        |aim| recipe.as_ref().map_or_else(|| Ok(Method::auto()), |recipe| read_method(recipe, &problem, aim));
     let mut overrides = overrides.clone();
+    let without_constants =
+        recipe.as_ref().is_none_or(|recipe| recipe.text("name").is_ok_and(|name| name == Some(AUTO)));
+    if without_constants {
+        // What such a run aims at is what it has to certify.
+        overrides.certify = overrides.certify.or(overrides.target.take());
+    }
+    let mut method = read(overrides.target.map(|target| Aim { flag: "--target", target }))?;
+    let certificate = root.item("certificate").map(|_| root.section("certificate")).transpose()?;
+    let certification = read_certification(certificate.as_ref(), &problem, &method, &overrides)?;
+    if without_constants {
+        if certification.is_none() && budget.is_none() {
+            let hint = "give --target EPS, to certify |grad f| <= EPS, or --budget SAMPLES";
+            return Err(root.complain("", "a run without a recipe needs a target or a budget").hint(hint));
+        }
+        method.aim(certification.map(|certification| certification.rule.target));
+    }
     // A recipe that aims at a coarser target than is to be certified would end too early.
     let coarser = |certified: &f64| method.gradient_target().is_some_and(|target| target > *certified);
     if let Some(certified) = overrides.certify.filter(coarser).filter(|_| overrides.target.is_none()) {
         overrides.target = Some(certified);
-        method = read_method(&recipe, &problem, Some(Aim { flag: "--certify", target: certified }))?;
+        method = read(Some(Aim { flag: "--certify", target: certified }))?;
     }
     let effective = write_overrides(document, &overrides);
     Ok(Spec { seed, threads, budget, output, problem, method, certification, effective })

@@ -239,7 +239,10 @@ impl Contender {
                 Rule::Adam { eta, .. } => way / eta.at(0),
                 // The sum of slope/sqrt(k slope^2) up to t is at most 2 sqrt(t).
                 Rule::AdaGradNorm { eta, .. } => (0.5 * way / eta).powi(2),
+                // Of the others nothing is known beforehand.
+                _ => 0.0,
             },
+            Engine::Auto { .. } => 0.0,
         }
     }
 }

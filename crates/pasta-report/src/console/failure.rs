@@ -19,13 +19,13 @@ pub enum Exit {
     NotCertified = 4,
     /// The budget ended before the run did.
     OutOfBudget = 5,
-    /// Stopped by SIGHUP, after writing a checkpoint.
+    /// Stopped by SIGHUP; a run that had begun has written a checkpoint.
     HungUp = 129,
-    /// Stopped by Ctrl-C, after writing a checkpoint.
+    /// Stopped by Ctrl-C; a run that had begun has written a checkpoint.
     Interrupted = 130,
     /// Stopped at once by a second signal; nothing was written.
     Killed = 137,
-    /// Stopped by SIGTERM, after writing a checkpoint.
+    /// Stopped by SIGTERM; a run that had begun has written a checkpoint.
     Terminated = 143,
 }
 

@@ -11,7 +11,7 @@ use super::{Exit, Failure, answer, say};
 
 /// The exit codes, for the help.
 pub const EXIT_CODES: &str = "Exit codes: 0 done, 1 system failure, 2 bad input, 3 diverged, 4 not certified though that \
-     was asked for, 5 out of budget, 129/130/143 interrupted (a run has written a checkpoint), 137 stopped at once by a \
+     was asked for, 5 out of budget, 129/130/143 interrupted (a run that had begun has written a checkpoint), 137 stopped at once by a \
      second signal (nothing was written).";
 
 /// Reads the command line and runs the command. A failure is told on stderr, and where the command line has `--json`

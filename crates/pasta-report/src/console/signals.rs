@@ -72,7 +72,7 @@ fn watch(news: &AtomicUsize) {
         match first {
             _ if news.swap(0, Ordering::Relaxed) == 0 => {}
             None => {
-                say_over_bar("stopping; writing a checkpoint (once more to stop without)");
+                say_over_bar("stopping (once more to stop at once)");
                 first = Some(Instant::now());
             }
             Some(first) if first.elapsed() > ECHO => process::exit(Exit::Killed as i32),

@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::estimate::{BLOCKS, Estimate};
-use super::meter::{Meter, Samples, along, dot, minus, normalise};
+use super::meter::{Meter, Samples, normalise};
 use super::plan::Sizes;
 use super::{CalibrationError, Start, finite};
-use crate::kernels::squared_norm;
+use crate::kernels::{along, dot, minus, squared_norm};
 use crate::oracle::Form;
 
 /// Starts and iterations of the power method, and the pairs of an iteration.

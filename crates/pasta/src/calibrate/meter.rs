@@ -120,20 +120,6 @@ pub(super) fn normalise(v: &mut [f64]) -> f64 {
     length * largest
 }
 
-pub(super) fn dot(x: &[f64], y: &[f64]) -> f64 {
-    x.iter().zip(y).map(|(x, y)| x * y).sum()
-}
-
-/// x + length v.
-pub(super) fn along(x: &[f64], length: f64, v: &[f64]) -> Vec<f64> {
-    x.iter().zip(v).map(|(x, v)| x + length * v).collect()
-}
-
-/// x - y.
-pub(super) fn minus(x: &[f64], y: &[f64]) -> Vec<f64> {
-    x.iter().zip(y).map(|(x, y)| x - y).collect()
-}
-
 /// Mean and variance of the gradients of a block.
 #[derive(Debug, Clone)]
 pub(super) struct Gradients {

@@ -35,12 +35,12 @@ use serde::Serialize;
 
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
-use crate::kernels::squared_norm;
+use crate::kernels::{along, squared_norm};
 use crate::ledger::Entry;
 use crate::oracle::{About, Form};
 use curvature::Local;
 use estimate::BLOCKS;
-use meter::{Gradients, Meter, along, normalise};
+use meter::{Gradients, Meter, normalise};
 use plan::Sizes;
 pub use plan::USUAL_BUDGET;
 use ray::{Measured, Secant};

@@ -5,9 +5,9 @@ use std::fmt;
 use serde::Serialize;
 
 use super::estimate::{BLOCKS, Estimate};
-use super::meter::{Gradients, Meter, Samples, along, dot, minus, normalise};
+use super::meter::{Gradients, Meter, Samples, normalise};
 use super::{CalibrationError, Start, finite};
-use crate::kernels::{squared_distance, squared_norm};
+use crate::kernels::{along, dot, minus, squared_distance, squared_norm};
 use crate::oracle::Form;
 
 /// Points at unit 4^i, i = 0, 1, ..: at most so many.

@@ -494,7 +494,10 @@ impl Oracle for Averaged {
 
     fn price(&self, request: &Request<'_>) -> Charge {
         let points = self.geometry.points.len() as u128;
-        let Charge { samples, evaluations, exact } = self.oracle.price(request);
+        let at = [self.geometry.mean.as_slice()];
+        let inner =
+            Request { draw: request.draw.clone(), points: &at, ..Request::everything(Role::Search, &at) };
+        let Charge { samples, evaluations, exact } = self.oracle.price(&inner);
         Charge { samples: samples * points, evaluations: evaluations * points, exact }
     }
 

@@ -9,7 +9,7 @@ use crate::draws::Role;
 use crate::gate::{Gate, Halt};
 use crate::kernels::squared_norm;
 use crate::moments::Moments;
-use crate::oracle::{Request, Source};
+use crate::oracle::{About, Request, Source};
 
 /// Sub-batches of the first track: s^2 v = 2 log(1/delta)/k must be below 1/100, and the more there are the
 /// sharper the variance is known.
@@ -184,11 +184,15 @@ impl Certifier {
     }
 
     /// Takes back the vectors of a checkpoint.
-    pub(crate) fn restore(&mut self, vectors: Vec<Vec<f64>>, dim: usize) -> Result<(), CheckpointError> {
+    pub(crate) fn restore(&mut self, vectors: Vec<Vec<f64>>, about: &About) -> Result<(), CheckpointError> {
+        let planned = self.claim.grade == Grade::Exact || self.tracks.len() == TRACKS;
+        if !planned || self.samples_each == 0 || self.price == 0 || self.claim.check_numbers(about).is_err() {
+            return Err(CheckpointError::damaged("the plan of its certificate makes no sense"));
+        }
         let Self { x, moments, tracks, .. } = self;
         let mine: Vec<&mut Vec<f64>> =
             [x, &mut moments.mean].into_iter().chain(tracks.iter_mut().map(|t| &mut t.sum)).collect();
-        if mine.len() != vectors.len() || vectors.iter().any(|v| v.len() != dim) {
+        if mine.len() != vectors.len() || vectors.iter().any(|v| v.len() != about.dim) {
             return Err(CheckpointError::damaged("the vectors of its certificate do not fit the problem"));
         }
         mine.into_iter().zip(vectors).for_each(|(mine, vector)| *mine = vector);

@@ -66,7 +66,9 @@ impl Batch {
             return None;
         }
         let blocks = self.count().div_ceil(block);
-        let middle = self.samples.start + (blocks.next_power_of_two() / 2) * block;
+        // The largest power of two below the number of blocks.
+        let left = 1u64 << (blocks - 1).ilog2();
+        let middle = self.samples.start + left * block;
         let part = |samples| Self { samples, ..self.clone() };
         Some([part(self.samples.start..middle), part(middle..self.samples.end)])
     }

@@ -120,8 +120,10 @@ impl<P: Sampled> Oracle for Batched<P> {
             return Err(OracleError::new("it does not know its gradient, only samples of it"));
         };
         let add = |samples: std::ops::Range<u64>, out: &mut [f64]| {
-            request.interrupted()?;
-            samples.into_iter().try_for_each(|i| self.add(request, &batch.sample(i), out))
+            samples.into_iter().try_for_each(|i| {
+                request.interrupted()?;
+                self.add(request, &batch.sample(i), out)
+            })
         };
         if request.losses {
             let mut both = vec![0.0; answer.gradients.len() + answer.losses.len()];

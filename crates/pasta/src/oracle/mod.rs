@@ -199,6 +199,11 @@ impl<'a> Request<'a> {
             _ if self.points.len() > 1 && !about.shared => {
                 "it cannot evaluate one sample at several points".to_owned()
             }
+            _ if self.losses && answer.losses.len() != self.points.len() => format!(
+                "the answer has room for {} losses, but needs {}",
+                answer.losses.len(),
+                self.points.len()
+            ),
             _ => format!(
                 "the answer has room for {} numbers, but needs {}",
                 answer.gradients.len(),
@@ -208,7 +213,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Where an oracle writes. What was there before is overwritten.
+/// Where an oracle writes: up to `support` everything is overwritten.
 #[derive(Debug)]
 pub struct Answer<'a> {
     /// A row of `dim` numbers for each point, or for each but the last if differences are wanted.

@@ -322,9 +322,11 @@ impl Tail {
     ) -> Result<Vec<f64>, OracleError> {
         let mut units = vec![0.0; dimension];
         batch.sum_over(BLOCK, &mut units, &|samples, units: &mut [f64]| {
-            request.interrupted()?;
-            samples.for_each(|i| self.add_unit(&mut batch.sample(i), units));
-            Ok(())
+            samples.into_iter().try_for_each(|i| {
+                request.interrupted()?;
+                self.add_unit(&mut batch.sample(i), units);
+                Ok(())
+            })
         })?;
         Ok(units)
     }

@@ -38,6 +38,8 @@ struct Attempt {
     about: Candidate,
     /// Set where the run is at its end whatever the answer.
     ending: Option<Stop>,
+    /// The budget when it was started.
+    budget: Option<u128>,
 }
 
 /// What a checkpoint holds besides vectors.
@@ -97,7 +99,10 @@ impl<W: Walk> Certified<W> {
         }
         let tail = vectors.remove(0);
         if let Some(attempt) = &mut attempt {
-            attempt.certifier.restore(vectors, dim)?;
+            attempt.certifier.restore(vectors, gate.about())?;
+            if attempt.ending == Some(Stop::OutOfBudget) && attempt.budget != gate.budget() {
+                attempt.ending = None;
+            }
         }
         Ok(Self { walk, rule, log, tail, attempt })
     }
@@ -241,7 +246,7 @@ impl<W: Walk> Certified<W> {
             certifier.limit_to(PATIENCE);
         }
         if ending.is_some() || certifier.wanted_samples() <= self.allowance(gate) {
-            self.attempt = Some(Attempt { certifier, about, ending });
+            self.attempt = Some(Attempt { certifier, about, ending, budget: gate.budget() });
         }
         Ok(())
     }
@@ -302,7 +307,7 @@ impl<W: Walk> Certified<W> {
         self.tail.iter_mut().zip(x).for_each(|(tail, x)| *tail += weight * (x - *tail));
     }
 
-    /// Does something whole or, if it is interrupted, not at all.
+    /// Does something whole or, if it fails or is interrupted, not at all.
     fn whole(
         &mut self,
         gate: &mut Gate,
@@ -310,7 +315,7 @@ impl<W: Walk> Certified<W> {
     ) -> Result<Advance, Halt> {
         let before = (self.log.clone(), gate.ledger().clone());
         let done = what(self, gate);
-        if let Err(Halt::Interrupted) = done {
+        if done.as_ref().is_err_and(Halt::drops_work) {
             self.log = before.0;
             gate.rewind(before.1);
         }
@@ -319,7 +324,7 @@ impl<W: Walk> Certified<W> {
 
     /// Goes on with the attempt under way.
     fn attempt(&mut self, gate: &mut Gate) -> Result<Option<Advance>, Halt> {
-        let Some(Attempt { certifier, about, ending }) = &mut self.attempt else { return Ok(None) };
+        let Some(Attempt { certifier, about, ending, .. }) = &mut self.attempt else { return Ok(None) };
         let (about, ending) = (*about, *ending);
         let Some(certificate) = certifier.advance(gate)? else { return Ok(Some(Advance::Checked)) };
         self.attempt = None;

@@ -1,0 +1,177 @@
+//! Samples in blocks, the same ones at any number of points.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::draws::Role;
+use crate::gate::{Gate, Halt, Samples};
+use crate::kernels::{squared_distance, squared_norm};
+use crate::oracle::{Answer, Batch, Request};
+
+/// Blocks of a draw.
+pub(super) const BLOCKS: u64 = 8;
+
+/// Some samples by their addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) struct Block {
+    /// The address of the draw.
+    step: u64,
+    /// The first sample.
+    from: u64,
+    pub(super) size: u64,
+}
+
+/// New samples: about `n` in eight blocks, at least two in each, drawn under the next address.
+pub(super) fn fresh(next: &mut u64, n: f64) -> Vec<Block> {
+    let size = ((n / BLOCKS as f64) as u64).clamp(2, u64::MAX / 16);
+    *next += 1;
+    (0..BLOCKS).map(|k| Block { step: *next - 1, from: k * size, size }).collect()
+}
+
+/// What blocks say at a point: their mean gradients, and mean losses where there are any.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Eval {
+    pub(super) blocks: Vec<Block>,
+    /// The rows of the table, where the answer rests on all of them.
+    pub(super) rows: Option<u64>,
+    pub(super) gradients: Vec<Vec<f64>>,
+    pub(super) losses: Vec<f64>,
+}
+
+impl Eval {
+    /// Asks for blocks at x. The answer may be anything, also infinite. Every evaluation counts as a sample: a simulator runs
+    /// as often.
+    pub(super) fn at(gate: &mut Gate, x: &[f64], blocks: &[Block]) -> Result<Self, Halt> {
+        let losses = gate.about().losses;
+        let most = blocks.iter().map(|block| u128::from(block.size)).sum();
+        let answers: Vec<(Vec<f64>, f64)> = gate.window(Role::Large, most, |window| {
+            let ask = |block: &Block| {
+                let Block { step, from, size } = *block;
+                let batch = Batch { samples: from..from + size, ..window.batch(step, 0) };
+                let (mut gradient, mut loss) = (vec![0.0; x.len()], [0.0]);
+                let mut answer = Answer::new(&mut gradient);
+                if losses {
+                    answer.losses = &mut loss;
+                }
+                let points = &[x];
+                let request = Request { losses, ..Request::sums(batch, points) };
+                window.ask_unchecked(request, &mut answer, Samples::New)?;
+                gradient.iter_mut().for_each(|g| *g /= size as f64);
+                Ok((gradient, loss[0] / size as f64))
+            };
+            blocks.par_iter().map(ask).collect()
+        })?;
+        let (gradients, losses) = answers.into_iter().unzip();
+        Ok(Self { blocks: blocks.to_vec(), rows: None, gradients, losses })
+    }
+
+    /// The exact gradient and loss of a table.
+    pub(super) fn exact(gate: &mut Gate, x: &[f64]) -> Result<Self, Halt> {
+        let (mut gradient, mut loss) = (vec![0.0; x.len()], [0.0]);
+        let losses = gate.about().losses;
+        let mut answer = Answer::new(&mut gradient);
+        if losses {
+            answer.losses = &mut loss;
+        }
+        gate.ask_for_step(Request { losses, ..Request::everything(Role::Large, &[x]) }, &mut answer)?;
+        let rows = gate.about().full_pass();
+        Ok(Self { blocks: Vec::new(), rows, gradients: vec![gradient], losses: loss.to_vec() })
+    }
+
+    /// The same question at another point.
+    pub(super) fn again(&self, gate: &mut Gate, x: &[f64]) -> Result<Self, Halt> {
+        if self.is_exact() { Self::exact(gate, x) } else { Self::at(gate, x, &self.blocks) }
+    }
+
+    pub(super) fn is_exact(&self) -> bool {
+        self.rows.is_some()
+    }
+
+    pub(super) fn samples(&self) -> f64 {
+        match self.rows {
+            Some(rows) => rows as f64,
+            None => self.blocks.iter().map(|block| block.size as f64).sum(),
+        }
+    }
+
+    pub(super) fn join(&mut self, other: Self) {
+        self.blocks.extend(other.blocks);
+        self.gradients.extend(other.gradients);
+        self.losses.extend(other.losses);
+    }
+
+    /// The leading blocks that hold at least so many samples.
+    pub(super) fn first(&self, samples: f64) -> Self {
+        let mut held = 0.0;
+        let enough = self.blocks.iter().position(|block| {
+            held += block.size as f64;
+            held >= samples
+        });
+        let count =
+            enough.map_or(self.blocks.len(), |last| last + 1).max(BLOCKS as usize).min(self.blocks.len());
+        Self {
+            blocks: self.blocks[..count].to_vec(),
+            rows: None,
+            gradients: self.gradients[..count].to_vec(),
+            losses: self.losses[..count].to_vec(),
+        }
+    }
+
+    /// The mean over blocks of something that each has, weighed by their sizes.
+    pub(super) fn mean(&self, of: impl Fn(usize) -> f64) -> f64 {
+        if self.is_exact() {
+            return of(0);
+        }
+        let total: f64 = self.blocks.iter().enumerate().map(|(k, block)| block.size as f64 * of(k)).sum();
+        total / self.samples()
+    }
+
+    pub(super) fn gradient(&self) -> Vec<f64> {
+        mean_of(&self.gradients, &self.weights())
+    }
+
+    fn weights(&self) -> Vec<f64> {
+        if self.is_exact() {
+            return vec![1.0];
+        }
+        let all = self.samples();
+        self.blocks.iter().map(|block| block.size as f64 / all).collect()
+    }
+
+    /// The variance of one sample's gradient, from the spread of the blocks.
+    pub(super) fn variance(&self) -> f64 {
+        self.spread(|k| self.gradients[k].clone())
+    }
+
+    /// The variance of one sample's difference to the same sample at another point.
+    pub(super) fn paired_variance(&self, other: &Self) -> f64 {
+        self.spread(|k| self.gradients[k].iter().zip(&other.gradients[k]).map(|(a, b)| a - b).collect())
+    }
+
+    fn spread(&self, of: impl Fn(usize) -> Vec<f64>) -> f64 {
+        if self.blocks.len() < 2 {
+            return 0.0;
+        }
+        let rows: Vec<Vec<f64>> = (0..self.blocks.len()).map(of).collect();
+        let mean = mean_of(&rows, &self.weights());
+        let scatter: f64 = rows
+            .iter()
+            .zip(&self.blocks)
+            .map(|(row, block)| block.size as f64 * squared_distance(row, &mean))
+            .sum();
+        scatter / (rows.len() as f64 - 1.0)
+    }
+}
+
+fn mean_of(rows: &[Vec<f64>], weights: &[f64]) -> Vec<f64> {
+    let mut mean = vec![0.0; rows.first().map_or(0, Vec::len)];
+    for (row, weight) in rows.iter().zip(weights) {
+        mean.iter_mut().zip(row).for_each(|(mean, g)| *mean += weight * g);
+    }
+    mean
+}
+
+/// |x|.
+pub(super) fn norm(x: &[f64]) -> f64 {
+    squared_norm(x).sqrt()
+}
