@@ -168,12 +168,10 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     let output = overrides.output.clone().or(root.text("output")?.map(PathBuf::from));
     let Setup { seed, threads, problem, .. } = setup(&root, overrides)?;
 
-    let recipe = root.item("recipe").map(|_| root.section("recipe")).transpose()?;
-    let read =
-        |aim| recipe.as_ref().map_or_else(|| Ok(Method::auto()), |recipe| read_method(recipe, &problem, aim));
+    let recipe = root.section("recipe")?;
+    let read = |aim| read_method(&recipe, &problem, aim);
     let mut overrides = overrides.clone();
-    let without_constants =
-        recipe.as_ref().is_none_or(|recipe| recipe.text("name").is_ok_and(|name| name == Some(AUTO)));
+    let without_constants = recipe.text("name")? == Some(AUTO);
     if without_constants {
         // What such a run aims at is what it has to certify.
         overrides.certify = overrides.certify.or(overrides.target.take());
@@ -184,7 +182,7 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     if without_constants {
         if certification.is_none() && budget.is_none() {
             let hint = "give --target EPS, to certify |grad f| <= EPS, or --budget SAMPLES";
-            return Err(root.complain("", "a run without a recipe needs a target or a budget").hint(hint));
+            return Err(recipe.complain("", "auto needs a target or a budget").hint(hint));
         }
         method.aim(certification.map(|certification| certification.rule.target));
     }

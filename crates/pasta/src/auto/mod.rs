@@ -110,6 +110,10 @@ const LEAST_CHECK: f64 = 64.0;
 const SHRINK: f64 = 4.0;
 /// A prior is trusted a little less than its measured error says.
 const TRUST: f64 = 1.5;
+/// No round goes farther than this many times the longest so far: what few samples did not show cannot throw a run far.
+const FARTHER: f64 = 32.0;
+/// A last look at the start takes this share of a budget.
+const VOUCH: f64 = 0.05;
 /// So many refusals in a row end a run.
 const MOST_REFUSED: u32 = 40;
 /// A round costs about so many times the samples of its anchor; the last one takes this share of what is left for them.
@@ -131,16 +135,29 @@ impl Walk for Auto {
         }
         let before = gate.ledger().clone();
         let mut round = self.clone();
-        match round.round(gate) {
-            Ok(()) => *self = round,
-            Err(halt) => {
-                // A round is dropped whole: its draws have addresses.
-                if halt.drops_work() {
-                    gate.rewind(before);
-                }
-                return Err(halt);
+        let held = gate.held();
+        let vouch = gate.budget().map_or(0, |budget| (VOUCH * budget as f64) as u128).min(gate.left());
+        gate.hold(held + vouch);
+        let done = round.round(gate);
+        gate.hold(held);
+        let done = match done {
+            Ok(()) if round.state.ended.is_some() => round.vouch(gate),
+            // What is left is too little for a round: the last point that passed is the answer.
+            Err(Halt::OverBudget { .. }) => {
+                round = self.clone();
+                round.state.ended = Some(Stop::PlannedEnd);
+                round.vouch(gate)
             }
+            other => other,
+        };
+        if let Err(halt) = done {
+            // A round is dropped whole: its draws have addresses.
+            if halt.drops_work() {
+                gate.rewind(before);
+            }
+            return Err(halt);
         }
+        *self = round;
         if let Some(stop) = self.state.ended {
             return Ok(Advance::Stop(stop));
         }
@@ -234,7 +251,9 @@ impl Auto {
 
     fn round(&mut self, gate: &mut Gate) -> Result<(), Halt> {
         let begun = gate.ledger().samples();
-        let (stages, average) = (self.has_turn(Lead::Stages), self.has_turn(Lead::Average));
+        // Exact passes need no average.
+        let average = self.average.is_some() && self.has_turn(Lead::Average) && !self.known.is_exact();
+        let stages = !average || self.has_turn(Lead::Stages);
         let (gradient, error) = if stages { self.clear_gradient(gate)? } else { self.gradient() };
         let length = norm(&gradient);
         if !length.is_finite() {
@@ -252,13 +271,14 @@ impl Auto {
         let reached = if stages { Some(self.stage(gate, &gradient, error)?) } else { None };
         let drawn = (gate.ledger().samples() - begun) as f64;
         self.state.by_stages += drawn;
-        let leg = if average && !self.known.is_exact() { self.leg(gate, drawn)? } else { 0.0 };
+        let beside = self.average.is_some() && self.has_turn(Lead::Average) && !self.known.is_exact();
+        let leg = if average || beside { self.leg(gate, drawn)? } else { 0.0 };
         self.state.by_average += leg;
         self.judge(gate, reached, leg, &gradient, error)?;
         self.state.round += 1;
         self.state.distance2 = squared_distance(&self.x, &self.start);
         if self.state.last && self.state.ended.is_none() {
-            self.state.ended = Some(Stop::OutOfBudget);
+            self.state.ended = Some(Stop::PlannedEnd);
         }
         Ok(())
     }
@@ -283,7 +303,7 @@ impl Auto {
     fn stage(&mut self, gate: &mut Gate, gradient: &[f64], error: f64) -> Result<Reached, Halt> {
         let before = gate.held();
         gate.hold(before + (4.4 * self.check_samples(gate, 0.0)) as u128);
-        let radius = self.state.radius.unwrap_or(f64::INFINITY).min(1e4 * self.state.scale);
+        let radius = self.state.radius.unwrap_or(f64::INFINITY).min(FARTHER * self.state.scale);
         let stage = Stage {
             anchor: &self.x,
             known: &self.known,
@@ -388,10 +408,9 @@ impl Auto {
         gradient: &[f64],
         error: f64,
     ) -> Result<(), Halt> {
-        if let Some(Reached { exact: true, x, .. }) = reached {
+        if let Some(Reached { exact: Some(eval), x, .. }) = reached {
             self.state.refused = if x == self.x { self.state.refused + 1 } else { 0 };
-            self.x = x;
-            self.known = Eval::exact(gate, &self.x)?;
+            (self.x, self.known) = (x, eval);
             return Ok(());
         }
         let samples = self.check_samples(gate, leg);
@@ -442,6 +461,23 @@ impl Auto {
         Ok(())
     }
 
+    /// Compares the point with the start once more, on fresh samples, and takes back what they call worse.
+    fn vouch(&mut self, gate: &mut Gate) -> Result<(), Halt> {
+        let samples = (0.5 * VOUCH * gate.budget().unwrap_or(0) as f64).min(0.45 * gate.left() as f64);
+        if self.x == self.start || self.known.is_exact() || samples < LEAST_CHECK {
+            return Ok(());
+        }
+        let blocks = fresh(&mut self.state.next, samples);
+        let point = std::mem::replace(&mut self.x, self.start.clone());
+        let eval = Eval::at(gate, &point, &blocks)?;
+        let changes = self.changes(gate, &point, &eval, &blocks)?;
+        let verdict = Verdict::of(&changes, squared_norm(&eval.gradient()));
+        if verdict == Verdict::Better || (verdict == Verdict::Open && !is_lopsided(&changes)) {
+            self.x = point;
+        }
+        Ok(())
+    }
+
     /// Shrinks the radius and doubles the anchor's samples.
     fn refuse(&mut self, gate: &mut Gate, moved: f64) -> Result<(), Halt> {
         self.state.refused += 1;
@@ -472,16 +508,11 @@ impl Auto {
         }
         let eval = Eval::at(gate, there, blocks)?;
         let squared = squared_norm(&eval.gradient()) - eval.variance() / eval.samples();
-        let (half, rest) = blocks.split_at(blocks.len() / 2);
-        let mut changes = self.changes(gate, there, &eval, half, 0)?;
+        let changes = self.changes(gate, there, &eval, blocks)?;
         let mut verdict = Verdict::of(&changes, squared);
-        if verdict == Verdict::Open {
-            changes.extend(self.changes(gate, there, &eval, rest, half.len())?);
-            verdict = Verdict::of(&changes, squared);
-            let (mean, deviation) = mean_and_error(&changes);
-            if verdict == Verdict::Open && squared < ours && mean <= 0.5 * deviation {
-                verdict = Verdict::Better;
-            }
+        let (mean, deviation) = mean_and_error(&changes);
+        if verdict == Verdict::Open && squared < ours && mean <= 0.5 * deviation && !is_lopsided(&changes) {
+            verdict = Verdict::Better;
         }
         Ok(Found { eval, squared, verdict })
     }
@@ -494,28 +525,18 @@ impl Auto {
         there: &[f64],
         eval: &Eval,
         blocks: &[Block],
-        first: usize,
     ) -> Result<Vec<f64>, Halt> {
         if gate.about().losses {
             let here = Eval::at(gate, &self.x, blocks)?;
-            return Ok(here
-                .losses
-                .iter()
-                .enumerate()
-                .map(|(k, loss)| eval.losses[first + k] - loss)
-                .collect());
+            return Ok(here.losses.iter().enumerate().map(|(k, loss)| eval.losses[k] - loss).collect());
         }
         let way = minus(there, &self.x);
         let all = eval.blocks.len() as f64;
         let mut changes = Vec::with_capacity(blocks.len());
         for (k, block) in blocks.iter().enumerate() {
-            let address = Address {
-                seed: gate.seed(),
-                role: Role::Setup,
-                step: self.state.next,
-                sample: (first + k) as u64,
-            };
-            let share = ((first + k) as f64 + address.stream().uniform()) / all;
+            let address =
+                Address { seed: gate.seed(), role: Role::Setup, step: self.state.next, sample: k as u64 };
+            let share = (k as f64 + address.stream().uniform()) / all;
             let between = Eval::at(gate, &along(&self.x, share, &way), std::slice::from_ref(block))?;
             changes.push(dot(&between.gradients[0], &way));
         }
@@ -547,12 +568,22 @@ impl Verdict {
         let (mean, deviation) = mean_and_error(changes);
         if !(mean + squared).is_finite() || mean > 2.0 * deviation {
             Self::Worse
-        } else if mean < -0.5 * deviation {
+        } else if mean < -0.5 * deviation && !is_lopsided(changes) {
             Self::Better
         } else {
             Self::Open
         }
     }
+}
+
+/// Whether one or two of the numbers make up nearly all of their spread: then events were seen that are too rare for a standard
+/// error to mean anything.
+fn is_lopsided(values: &[f64]) -> bool {
+    let (mean, _) = mean_and_error(values);
+    let mut squares: Vec<f64> = values.iter().map(|value| (value - mean).powi(2)).collect();
+    squares.sort_by(f64::total_cmp);
+    let all: f64 = squares.iter().sum();
+    squares.iter().rev().take(2).sum::<f64>() > 0.85 * all
 }
 
 /// The mean, and its standard error.

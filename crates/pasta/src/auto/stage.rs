@@ -53,8 +53,8 @@ pub(super) struct Reached {
     /// Length of the last step.
     pub(super) length: f64,
     pub(super) growth: f64,
-    /// Whether the last model was the whole table, so that no check is needed.
-    pub(super) exact: bool,
+    /// Where the last model was the whole table, what it says: no check is needed then.
+    pub(super) exact: Option<Eval>,
 }
 
 /// A point on the model.
@@ -161,7 +161,8 @@ impl Stage<'_> {
         let Way { here, length, growth } = way;
         let exact = model.sub.is_exact();
         let error = if exact { 0.0 } else { self.error + here.paired / model.sub.samples() };
-        Ok(Reached { x: here.x, gradient: here.gradient, error, length, growth, exact })
+        let Point { x, gradient, eval, .. } = here;
+        Ok(Reached { x, gradient, error, length, growth, exact: exact.then_some(eval) })
     }
 
     /// The point on a new model; back at the anchor if that calls it worse.
