@@ -27,6 +27,11 @@ def run(optimizer, evaluate=lambda state, x: x, steps=20):
     return points
 
 
+def uncorrected(count):
+    """Undoes the bias correction, which the authors' own implementation leaves out by default."""
+    return (1 - 0.9 ** (count + 1)) / jnp.sqrt(1 - 0.999 ** (count + 1))
+
+
 def schedule_free(base, rate, first):
     optimizer = contrib.schedule_free(base, rate, b1=first)
     return run(optimizer, contrib.schedule_free_eval_params)
@@ -37,7 +42,7 @@ print(json.dumps({
     "momentum": run(optax.sgd(0.05, momentum=0.9)),
     "adam": run(optax.adam(0.1)),
     "dog": run(contrib.dog()),
-    "prodigy": run(contrib.prodigy(1.0, betas=(0.9, 0.999), eps=1e-8, estim_lr0=1e-6, safeguard_warmup=False)),
+    "prodigy": run(contrib.prodigy(uncorrected, betas=(0.9, 0.999), eps=1e-8, estim_lr0=1e-6)),
     "schedule-free-sgd": schedule_free(optax.sgd(0.1), 0.1, 0.9),
     "schedule-free-adamw": schedule_free(optax.adamw(0.05, b1=0.0, b2=0.999, eps=1e-8, weight_decay=0.0), 0.05, 0.9),
 }, indent=1))

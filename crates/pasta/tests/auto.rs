@@ -74,7 +74,7 @@ fn bad_ends(tail: Tail) -> (Vec<String>, usize) {
         let end = Auto::start(&gate, &start, None).unwrap().finish(&mut gate).unwrap();
         let (before, after) = (oracle.objective().gap(&start), oracle.objective().gap(&end.point));
         // What the noise of all samples together could hide is no bad end.
-        let worse = !(after <= 1.05 * before + 1.0 / 20_000f64.sqrt());
+        let worse = after.is_nan() || after > 1.05 * before + 1.0 / 20_000f64.sqrt();
         worse.then(|| {
             format!("{name} x {scale}, B = {growth}, exponent {exponent}, seed {seed}: {before} -> {after}")
         })
