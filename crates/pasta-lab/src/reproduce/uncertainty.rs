@@ -129,12 +129,9 @@ fn exact_boundary(cells: &[Cell], principle: &Uncertainty) -> Measured<Check> {
         let inside = principle.check(cell.beta, cell.n)?.exact_noise_ok;
         Ok((cell.holds() && !inside) || (cell.fails() && inside))
     })?;
-    Ok(Check::within(
-        "f = 0: decided cells on the wrong side of the exact boundary".into(),
-        format!("{decided} of {} cells are decided", cells.len()),
-        Estimate::certain(wrong as f64),
-        Predicted::AtMost(0.0),
-    ))
+    let name = "f = 0: decided cells on the wrong side of the exact boundary";
+    let setting = format!("{decided} of {} cells are decided", cells.len());
+    Ok(Check::within(name, setting, Estimate::certain(wrong as f64), Predicted::AtMost(0.0)))
 }
 
 fn sufficient(name: &str, cells: &[Cell], principle: &Uncertainty) -> Measured<Check> {
@@ -144,22 +141,16 @@ fn sufficient(name: &str, cells: &[Cell], principle: &Uncertainty) -> Measured<C
     };
     let all = count(cells, inside)?;
     let broken = count(cells, |cell| Ok(inside(cell)? && cell.fails()))?;
-    Ok(Check::within(
-        format!("{name}: cells that meet the theorem's conditions and break its inequality"),
-        format!("{all} of {} cells meet them", cells.len()),
-        Estimate::certain(broken as f64),
-        Predicted::AtMost(0.0),
-    ))
+    let name = format!("{name}: cells that meet the theorem's conditions and break its inequality");
+    let setting = format!("{all} of {} cells meet them", cells.len());
+    Ok(Check::within(name, setting, Estimate::certain(broken as f64), Predicted::AtMost(0.0)))
 }
 
 fn not_necessary(cells: &[Cell], principle: &Uncertainty) -> Measured<Check> {
     let extra = count(cells, |cell| Ok(cell.holds() && !principle.check(cell.beta, cell.n)?.variance_ok))?;
-    Ok(Check::within(
-        "f = 0: cells that break the conditions and keep the inequality".into(),
-        "what \"must hold\" would exclude".into(),
-        Estimate::certain(extra as f64),
-        Predicted::AtLeast(1.0),
-    ))
+    let name = "f = 0: cells that break the conditions and keep the inequality";
+    let setting = "what \"must hold\" would exclude";
+    Ok(Check::within(name, setting, Estimate::certain(extra as f64), Predicted::AtLeast(1.0)))
 }
 
 fn chart(id: &'static str, function: &str, cells: &[Cell]) -> Chart {
