@@ -2,14 +2,15 @@
 
 use pasta_opt::bounds::LowerBound;
 
+use super::instance::{Instance, Safe};
 use super::run::{End, Limits};
-use super::score::{Described, Findings, Outcome, Quartiles, Safe, Score, Verdict};
+use super::score::{Findings, Outcome, Quartiles, Score, Verdict};
+use pasta_report::console::Report;
 use pasta_report::number::{digits, given, grouped, real, rough, significant};
 use pasta_report::{Column, Table, fitted};
 
-impl Findings {
-    /// For people.
-    pub(super) fn text(&self) -> String {
+impl Report for Findings {
+    fn text(&self) -> String {
         let mut parts = vec![self.instance.sentences().join("\n")];
         match &self.methods[..] {
             [only] => parts.push(only.lines(&self.instance)),
@@ -27,7 +28,9 @@ impl Findings {
         parts.extend(self.page.as_ref().map(|page| format!("Page with the curves: {}", page.display())));
         fitted(&parts.join("\n\n"))
     }
+}
 
+impl Findings {
     /// What a reader who knows the recipe's promise will wonder about.
     fn surprise(&self) -> Option<String> {
         let ((sgd, single), (_, batched)) = self.one_sample_and_batches()?;
@@ -97,7 +100,7 @@ pub(super) const LEGEND: &str = "/ sharp, / closed: samples in units of the two 
 /// The same of the checks.
 pub(super) const PROGRESS: &str = "prog_1: the last coordinate of the chain beyond lambda, at the end.";
 
-impl Described {
+impl Instance {
     /// What the instance is, and what it proves.
     pub(super) fn sentences(&self) -> [String; 3] {
         let constants = self.constants.0.known();
@@ -175,7 +178,7 @@ impl Outcome {
         }
     }
 
-    fn checked(&self, instance: &Described) -> Option<Vec<String>> {
+    fn checked(&self, instance: &Instance) -> Option<Vec<String>> {
         let score = self.score.as_ref()?;
         Some(vec![
             self.method.into(),
@@ -189,7 +192,7 @@ impl Outcome {
     }
 
     /// Everything about one method, a line each.
-    fn lines(&self, instance: &Described) -> String {
+    fn lines(&self, instance: &Instance) -> String {
         let mut lines = vec![("method", self.method.to_owned()), ("settings", self.spelled())];
         if let Some(score) = &self.score {
             let [sharp, closed] =
@@ -266,7 +269,7 @@ impl End {
 }
 
 impl Score {
-    fn limit(&self, instance: &Described) -> &'static str {
+    fn limit(&self, instance: &Instance) -> &'static str {
         match self.limit_kept {
             Some(true) if instance.safe.samples > 0.0 => "kept",
             Some(false) => "BEATEN",
