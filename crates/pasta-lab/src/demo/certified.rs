@@ -79,13 +79,12 @@ impl Certified {
 
     /// How it was done, and how many succeeded.
     pub(super) fn sentence(&self) -> String {
-        let Self { target, runs, succeeded, .. } = self;
-        let claim = format!("|grad f| <= {}", given(*target));
-        let first =
-            self.first.as_ref().map_or(String::new(), |example| format!(" Run {} says:", example.run));
+        let Self { target, runs, succeeded, first, .. } = self;
+        let first = first.as_ref().map_or(String::new(), |example| format!(" Run {} says:", example.run));
         format!(
-            "The same {runs} runs of PASTA, but each may stop once fresh samples certify {claim}. {succeeded} of {runs} \
-             did.{first}"
+            "The same {runs} runs of PASTA, but each may stop once fresh samples certify |grad f| <= {}. {succeeded} of \
+             {runs} did.{first}",
+            given(*target)
         )
     }
 

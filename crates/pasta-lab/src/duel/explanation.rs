@@ -9,7 +9,6 @@ use pasta_report::{Page, Part, Section, significant};
 
 /// The whole page. `command` makes it again.
 pub(super) fn page(findings: &Findings, command: String) -> Page {
-    let section = |heading: &str, parts: Vec<Part>| Section { heading: heading.into(), parts };
     let mut happened: Vec<Part> = charts(findings).into_iter().map(Part::Figure).collect();
     happened.extend([
         Part::Table(findings.comparison()),
@@ -20,13 +19,14 @@ pub(super) fn page(findings: &Findings, command: String) -> Page {
     happened.extend(findings.remarks().into_iter().map(Part::Text));
     let why: Vec<Part> = why(findings).into_iter().map(Part::Text).collect();
     // First, since without it the headline misleads.
-    let mut sections = if why.is_empty() { Vec::new() } else { vec![section("Why, and what it means", why)] };
-    sections.push(section(
+    let mut sections =
+        if why.is_empty() { Vec::new() } else { vec![Section::new("Why, and what it means", why)] };
+    sections.push(Section::new(
         "The opponent",
         vec![Part::Text(findings.instance.sentences().join(" ")), Part::Text(RULES.into())],
     ));
-    sections.push(section("What happened", happened));
-    sections.push(section(
+    sections.push(Section::new("What happened", happened));
+    sections.push(Section::new(
         "Do it again",
         vec![
             Part::Table(findings.settings()),
