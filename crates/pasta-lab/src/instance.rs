@@ -149,7 +149,7 @@ impl Report for Described {
             ("instance", format!("{}: F(u, y) = f0(u) + phi(u) Fs(y)", self.instance.name())),
             ("reference", self.reference.to_owned()),
             ("given", equations(&self.constants.0)),
-            ("chain", format!("T = {} coordinates of scale lambda = {}", whole(chain.into()), real(lambda))),
+            ("chain", format!("T = {} coordinates of scale lambda = {}", whole(chain), real(lambda))),
             ("reveals", format!("the next coordinate with probability p = {}", real(p))),
             ("distance", format!("phi switches the chain on from D/2 to D = {}", real(reach))),
             ("value", {

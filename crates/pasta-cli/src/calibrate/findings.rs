@@ -93,7 +93,7 @@ impl<'f> Findings<'f> {
 
     pub(super) fn ledger(&self) -> String {
         let ledger = self.calibration.cost;
-        let budget = grouped(u128::from(self.budget));
+        let budget = grouped(self.budget);
         format!(
             "Drew {} samples of {budget} allowed, and evaluated {} gradients with them.",
             grouped(ledger.samples),

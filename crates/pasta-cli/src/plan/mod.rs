@@ -165,7 +165,10 @@ impl Arguments {
         regime.refuse_missing(self)?;
         let constants = &self.constants.0;
         match regime.kind {
-            Kind::Recipe(row) => console::print(&single::plan(row, constants, self.budget)?, self.json),
+            Kind::Recipe(row) => {
+                let planned = single::plan(row, constants, self.budget).map_err(Failure::input)?;
+                console::print(&planned, self.json)
+            }
             Kind::Lower(theorem) => console::print(&limit::Alone::new(theorem, constants)?, self.json),
             Kind::Uncertainty => {
                 let question = Question { eta: self.eta, beta: self.beta, batch: self.batch };

@@ -62,7 +62,7 @@ impl Report for Checked {
     fn text(&self) -> String {
         let Self { eta, beta, n, check, .. } = self;
         let smallest = match check.min_n {
-            Some(n) => format!("N = {} at this beta", whole(u128::from(n))),
+            Some(n) => format!("N = {} at this beta", whole(n)),
             None => "none at this beta: it has to be below 1/2".to_owned(),
         };
         let conclusion = if check.variance_ok && check.eta_ok {
@@ -82,7 +82,7 @@ impl Report for Checked {
                     equations(&self.constants.0),
                     exactly(*eta),
                     exactly(*beta),
-                    whole(u128::from(*n))
+                    whole(*n)
                 ),
             ),
             ("noise", {
@@ -169,7 +169,7 @@ impl Line {
     }
 
     fn cells(&self) -> Vec<String> {
-        let count = |n: Option<u64>| n.map_or_else(|| "more than 2^63".to_owned(), |n| whole(u128::from(n)));
+        let count = |n: Option<u64>| n.map_or_else(|| "more than 2^63".to_owned(), |n| whole(n));
         vec![real(self.beta), count(self.theorem), count(self.exact)]
     }
 }
@@ -206,7 +206,7 @@ impl Report for Allowed {
             ("given", format!("{}, eta = {}", equations(&self.constants.0), exactly(self.eta))),
             ("conditions", "beta (1 - 2 beta) N >= eta^2 B^2 and eta <= sqrt(beta)/(2L)".to_owned()),
             ("anchoring", anchoring),
-            ("smallest batch", format!("N = {} over all these beta", whole(u128::from(least_batch)))),
+            ("smallest batch", format!("N = {} over all these beta", whole(least_batch))),
             ("one sample", single),
         ])
         .text();

@@ -244,7 +244,7 @@ impl Report for Outcome<'_> {
             rows.push(row("forecast", self.outlook.words()));
         }
         rows.push(row("evaluations", grouped(self.ledger.evaluations())));
-        rows.push(row("steps", grouped(u128::from(self.steps))));
+        rows.push(row("steps", grouped(self.steps)));
         Table::labelled(rows).text()
     }
 }

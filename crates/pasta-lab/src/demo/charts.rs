@@ -83,7 +83,7 @@ pub(super) fn batch_chart(setting: &Setting, rounds: &[Round]) -> Chart {
             Series::new("one run", Tone::Blue, Shape::Line(line)),
         ],
         references: at_minimum
-            .map(|n| Reference::y(format!("batch at the minimum: {}", grouped(n.into())), n as f64))
+            .map(|n| Reference::y(format!("batch at the minimum: {}", grouped(n)), n as f64))
             .into_iter()
             .collect(),
     }

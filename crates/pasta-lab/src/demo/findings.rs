@@ -144,7 +144,7 @@ impl Findings {
             (None, _) => "-".into(),
         };
         let rows = [
-            ("steps", grouped(worst_case.steps.into()), range(&happened.steps)),
+            ("steps", grouped(worst_case.steps), range(&happened.steps)),
             (
                 "mean of |grad f|^2",
                 format!("worst case: at most eps^2 = {}", given(worst_case.measure)),

@@ -111,7 +111,7 @@ impl Instance {
             format!("The hard instance of {}: {}.", self.theorem, constants.join(", ")),
             format!(
                 "A chain of T = {} coordinates, D = {} away; a sample reveals the next one with probability p = {}.",
-                grouped(chain.into()),
+                grouped(chain),
                 significant(reach, 3),
                 significant(p, 3)
             ),

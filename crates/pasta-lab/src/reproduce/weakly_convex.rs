@@ -59,8 +59,8 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         drawn.push((target, runs[0].samples));
         rows.push(vec![
             target.to_string(),
-            grouped(u128::from(plan.schedule.epochs)),
-            grouped(u128::from(plan.schedule.steps)),
+            grouped(plan.schedule.epochs),
+            grouped(plan.schedule.steps),
             significant(plan.cost.samples, 4),
             significant(kept.value, 3),
         ]);
