@@ -16,19 +16,19 @@ pub(super) fn constants(figures: &[Figure], calibration: &Calibration) -> String
     let mut estimated = Vec::new();
     for (constant, figure) in figures.iter().filter_map(|figure| Some((figure.constant?, figure))) {
         match &figure.measured {
-            Measured::Estimate(estimate, place) if usable(constant, estimate.value) => {
+            Measured::Estimated { estimate, found } if usable(constant, estimate.value) => {
                 estimated.push(format!("{:?}", constant.name()));
                 let value = rounded(estimate.value);
-                lines.push(format!("# {}: {}, {place}", constant.symbol(), interval(*estimate)));
+                lines.push(format!("# {}: {}, {found}", constant.symbol(), interval(*estimate)));
                 lines.push(format!("{} = {value:?}", constant.name()));
             }
-            Measured::Estimate(..) => {
+            Measured::Estimated { .. } => {
                 lines.push(format!("# {} =    # {}: none was seen", constant.name(), constant.symbol()));
             }
-            Measured::Unclear(reason) => {
+            Measured::NotEstimated { reason } => {
                 lines.push(format!("# {} =    # {}: {reason}", constant.name(), constant.symbol()));
             }
-            Measured::Never => {}
+            Measured::CannotBeMeasured => {}
         }
     }
     lines.push(format!("estimated = [{}]", estimated.join(", ")));
@@ -36,7 +36,7 @@ pub(super) fn constants(figures: &[Figure], calibration: &Calibration) -> String
         "# No sample can tell these. Declare those that the recipe needs, as bounds that you know:"
             .to_owned(),
     );
-    for figure in figures.iter().filter(|figure| matches!(figure.measured, Measured::Never)) {
+    for figure in figures.iter().filter(|figure| matches!(figure.measured, Measured::CannotBeMeasured)) {
         if let Some(constant) = figure.constant {
             let about = format!("# {}: {}", constant.symbol(), constant.meaning());
             lines.push(format!("# {} =    {about}", constant.name()));
