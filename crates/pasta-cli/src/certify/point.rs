@@ -113,13 +113,27 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
         let certificate = certify(&mut gate, x, claim)?;
         Found::Gradient { certificate, gaps: arguments.consequences.gaps(&certificate)? }
     };
-    let report = Answer::new(setup, gate.ledger(), x, far, found, doubt);
+    let truth = setup.problem.measure(found.measure(), x).map(f64::sqrt).filter(|_| grade != Grade::Exact);
+    let report = Answer {
+        format: 1,
+        problem: &setup.problem.words,
+        seed: setup.seed,
+        point: x,
+        certificate: Certified { statement: found.statement(), found, doubt },
+        truth,
+        distance: far,
+        ledger: gate.ledger(),
+    };
     console::print(&report, arguments.json)?;
     if let Some(exit) = signals.received() {
         say("interrupted: this is how far it had come");
         return Ok(exit);
     }
-    Ok(if report.certificate.found.verdict() == Verdict::Certified { Exit::Done } else { Exit::NotCertified })
+    Ok(if report.certificate.found.verdict().0 == Verdict::Certified {
+        Exit::Done
+    } else {
+        Exit::NotCertified
+    })
 }
 
 /// A certificate of the gradient; as far as it came, if it was interrupted.
@@ -205,17 +219,11 @@ enum Found {
 }
 
 impl Found {
-    fn verdict(&self) -> Verdict {
+    /// Of which target.
+    fn verdict(&self) -> (Verdict, f64) {
         match self {
-            Self::Gradient { certificate, .. } => certificate.verdict,
-            Self::Moreau(certificate) => certificate.verdict,
-        }
-    }
-
-    fn target(&self) -> f64 {
-        match self {
-            Self::Gradient { certificate, .. } => certificate.target,
-            Self::Moreau(certificate) => certificate.target,
+            Self::Gradient { certificate, .. } => (certificate.verdict, certificate.target),
+            Self::Moreau(certificate) => (certificate.verdict, certificate.target),
         }
     }
 
@@ -231,11 +239,6 @@ impl Found {
             Self::Gradient { .. } => Measure::GradientSquared,
             Self::Moreau(certificate) => Measure::MoreauSquared { lambda: certificate.lambda },
         }
-    }
-
-    /// Whether it is the problem's own formula.
-    fn is_exact(&self) -> bool {
-        matches!(self, Self::Gradient { certificate, .. } if certificate.grade == Grade::Exact)
     }
 }
 
@@ -271,35 +274,13 @@ struct Answer<'a> {
     ledger: &'a Ledger,
 }
 
-impl<'a> Answer<'a> {
-    fn new(
-        setup: &'a Setup,
-        ledger: &'a Ledger,
-        x: &'a [f64],
-        distance: f64,
-        found: Found,
-        doubt: Option<String>,
-    ) -> Self {
-        let truth = setup.problem.measure(found.measure(), x).map(f64::sqrt).filter(|_| !found.is_exact());
-        Self {
-            format: 1,
-            problem: &setup.problem.words,
-            seed: setup.seed,
-            point: x,
-            certificate: Certified { statement: found.statement(), found, doubt },
-            truth,
-            distance,
-            ledger,
-        }
-    }
-}
-
 impl Report for Answer<'_> {
     fn text(&self) -> String {
         let Certified { found, statement, .. } = &self.certificate;
+        let (verdict, target) = found.verdict();
         let mut rows = vec![
             ("problem", self.problem.to_owned()),
-            ("verdict", format!("{} (target {})", found.verdict().words(), real(found.target()))),
+            ("verdict", format!("{} (target {})", verdict.words(), real(target))),
             ("statement", statement.clone()),
         ];
         let what = match found {

@@ -19,10 +19,12 @@ pub(super) const CLAIM: Claim = Claim {
     measure,
 };
 
-/// The ramp for one target with L = 1, Delta = 1, B = 3, b = .1.
+/// The ramp for one target with L = 1, Delta = 1, B = 3, b = .1. The noise s(x) u with a shared u is mean-square smooth
+/// with Lbar^2 = L^2 + B^2.
 fn posed(target: f64) -> Measured<Posed> {
     let ramp = Ramp::family(1.0, 1.0, target);
-    Posed::new("mean-square-smooth", ramp, [3.0, 0.1], &[0.0], &[(Constant::Target, target)])
+    let chosen = [(Constant::MsSmoothness, 1f64.hypot(3.0)), (Constant::Target, target)];
+    Posed::new("mean-square-smooth", ramp, [3.0, 0.1], &[0.0], &chosen)
 }
 
 /// The expected samples along the path of exact gradients: only the coin is averaged over.

@@ -118,30 +118,31 @@ fn hard_instance(setting: &Setting) -> Measured<Rate> {
 /// sixth.
 pub(super) const FITTED_FROM: f64 = 0.1;
 
-/// The recipe of Theorem 3 on an objective for each target.
+/// The recipe of Theorem 3, with this L, on an objective for each target.
 fn family<O: Objective + 'static>(
     setting: &Setting,
+    smoothness: f64,
     objective: impl Fn(f64) -> O + Sync,
     noise: [f64; 2],
     start: f64,
 ) -> Measured<Counted<Samples>> {
     let targets = effort(setting, grid(0.3, 0.00625, 12), grid(0.3, 0.003, 14));
     Counted::and_beyond(targets, setting.seeds(24, 64), |target, seed| {
-        let posed = Posed::new("smooth", objective(target), noise, &[start], &[(Constant::Target, target)])?;
-        posed.samples(target, seed)
+        let chosen = [(Constant::Smoothness, smoothness), (Constant::Target, target)];
+        Posed::new("smooth", objective(target), noise, &[start], &chosen)?.samples(target, seed)
     })
 }
 
 /// Until the first hit, and in all.
 fn ramp(setting: &Setting) -> Measured<[Rate; 2]> {
-    let counted = family(setting, |target| Ramp::family(1.0, 1.0, target), [3.0, 0.1], 0.0)?;
+    let counted = family(setting, 1.0, |target| Ramp::family(1.0, 1.0, target), [3.0, 0.1], 0.0)?;
     let place = format!("L = 1, Delta = 1, B = 3, b = .1, {}", counted.range(FITTED_FROM));
     let rate = |name, what| counted.rate((name, place.clone()), -6.0, FITTED_FROM, what);
     Ok([rate("Ramp, to the first hit", |s| s.to_hit), rate("Ramp, whole recipe", |s| s.in_all)])
 }
 
 fn one_function(setting: &Setting) -> Measured<Rate> {
-    let counted = family(setting, |_| SineBowl { dimension: 1 }, [9.0, 1.0], 1.2)?;
+    let counted = family(setting, 3.0, |_| SineBowl { dimension: 1 }, [9.0, 1.0], 1.2)?;
     let place = format!("L = 3, B = 9, b = 1, {}", counted.range(FITTED_FROM));
     Ok(counted.rate(("One function, whole recipe", place), -4.0, FITTED_FROM, |s| s.in_all))
 }
