@@ -1,7 +1,5 @@
 //! A certificate of one point.
 
-use std::path::Path;
-
 use indicatif::ProgressBar;
 use pasta_opt::certificate::moreau::{self, MoreauCertificate, MoreauClaim};
 use pasta_opt::certificate::{CertificateError, ClaimError, Consequence};
@@ -19,11 +17,13 @@ use pasta_report::number::{real, whole};
 /// Where a Moreau certificate is asked for and nothing is said about its points.
 const POINTS: u64 = 256;
 
-pub(super) fn run(path: &Path, arguments: &Arguments) -> Result<Exit, Failure> {
+/// Runs `pasta certify`.
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let path = &arguments.path;
     let mut overrides =
         Overrides { seed: arguments.seed, threads: arguments.threads, ..Overrides::default() };
     let folder = path.is_dir();
-    let file = if folder { spec_file(path)? } else { path.to_owned() };
+    let file = if folder { spec_file(path)? } else { path.clone() };
     let setup = spec::read_setup(&file, &overrides)?;
     let problem = &setup.problem;
     let x = match &arguments.at {
@@ -38,8 +38,8 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> Result<Exit, Failure> {
         return Err(Failure::input(ClaimError::Dimension { point: x.len(), oracle: problem.dim() }));
     }
     // A Moreau certificate rests on other points than x too.
-    let truth = problem.truth.as_ref().filter(|_| arguments.moreau.moreau.is_none());
-    let flags = arguments.grade.grade();
+    let truth = problem.truth.as_ref().filter(|_| arguments.moreau.is_none());
+    let flags = arguments.grade();
     overrides.undeclared = flags.or_else(|| truth.map(|truth| Grade::Variance(truth.variance(&x))));
     // What the file asks of a certificate holds where no flag says otherwise.
     let read = setup.asks_for_certificate || arguments.target.is_none();
@@ -90,14 +90,14 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
     }
     let signals = Signals::register()?;
     let mut gate = setup.problem.gate(setup.seed, arguments.budget, signals.flag());
-    let found = if let Some(lambda) = arguments.moreau.moreau {
+    let found = if let Some(lambda) = arguments.moreau {
         let claim = MoreauClaim {
             lambda,
-            rho: arguments.moreau.rho.unwrap_or_default(),
+            rho: arguments.rho.unwrap_or_default(),
             target,
             delta,
             grade,
-            points: arguments.moreau.points.unwrap_or(POINTS),
+            points: arguments.points.unwrap_or(POINTS),
             budget: None,
         };
         let certifier = moreau::Certifier::start(&mut gate, x, &setup.problem.start, claim, 0);
@@ -111,7 +111,7 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
     } else {
         let claim = Claim { target, delta, grade, budget: None, guess: None };
         let certificate = certify(&mut gate, x, claim)?;
-        Found::Gradient { certificate, gaps: arguments.consequences.gaps(&certificate)? }
+        Found::Gradient { certificate, gaps: arguments.gaps(&certificate)? }
     };
     let truth = setup.problem.measure(found.measure(), x).map(f64::sqrt).filter(|_| grade != Grade::Exact);
     let report = Answer {
@@ -170,7 +170,7 @@ fn read_point(text: &str) -> Result<Vec<f64>, Failure> {
     })
 }
 
-impl super::GradeFlags {
+impl Arguments {
     /// What the flags say; `None` if they say nothing.
     fn grade(&self) -> Option<Grade> {
         match *self {
@@ -184,9 +184,8 @@ impl super::GradeFlags {
             _ => None,
         }
     }
-}
 
-impl super::ConsequenceFlags {
+    /// What follows for f from what is declared about it.
     fn gaps(&self, certificate: &Certificate) -> Result<Vec<Gap>, Failure> {
         let convex = self.radius.map(|radius| Consequence::Convex { radius });
         let pl = self.mu.map(|mu| Consequence::Pl { mu });

@@ -72,33 +72,20 @@ impl Report for Checked {
         } else {
             "nothing; the two conditions above are sufficient, not necessary".to_owned()
         };
+        let noise = compared(check.lhs, ">=", check.rhs, check.variance_ok);
+        let step = compared(*eta, "<=", check.eta_cap, check.eta_ok);
+        let exact = compared(check.exact_noise_lhs, ">=", check.rhs, check.exact_noise_ok);
+        let (constants, eta, beta) = (equations(&self.constants.0), exactly(*eta), exactly(*beta));
+        let given = format!("{constants}, eta = {eta}, beta = {beta}, N = {}", whole(*n));
         let rows = [
             ("principle", format!("{REGIME}: anchoring and sampling that bound the drift")),
             ("reference", REFERENCE.to_owned()),
-            (
-                "given",
-                format!(
-                    "{}, eta = {}, beta = {}, N = {}",
-                    equations(&self.constants.0),
-                    exactly(*eta),
-                    exactly(*beta),
-                    whole(*n)
-                ),
-            ),
-            ("noise", {
-                let compared = compared(check.lhs, ">=", check.rhs, check.variance_ok);
-                format!("beta (1 - 2 beta) N >= eta^2 B^2: {compared}")
-            }),
-            ("step size", {
-                let compared = compared(*eta, "<=", check.eta_cap, check.eta_ok);
-                format!("eta <= sqrt(beta)/(2L): {compared}")
-            }),
+            ("given", given),
+            ("noise", format!("beta (1 - 2 beta) N >= eta^2 B^2: {noise}")),
+            ("step size", format!("eta <= sqrt(beta)/(2L): {step}")),
             ("smallest batch", smallest),
             ("promise", conclusion),
-            ("exact for f = 0", {
-                let compared = compared(check.exact_noise_lhs, ">=", check.rhs, check.exact_noise_ok);
-                format!("beta (1 - beta) N >= eta^2 B^2: {compared}")
-            }),
+            ("exact for f = 0", format!("beta (1 - beta) N >= eta^2 B^2: {exact}")),
         ];
         Table::labelled(rows).text()
     }

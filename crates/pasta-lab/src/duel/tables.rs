@@ -38,14 +38,10 @@ impl Findings {
             Some(leap) if leap > 1.0 => "one lucky sample a coordinate is enough",
             _ => "one sample a step is good enough to go by",
         };
-        let more = if self.page.is_some() {
-            "the page says more"
-        } else {
-            "--output DIR writes a page that says more"
-        };
+        let page = if self.page.is_some() { "the page" } else { "--output DIR writes a page that" };
         Some(format!(
             "smooth took {} times the samples of sgd: on this instance {enough}.\n\
-             That is not what the recipe's batches are for; {more}.",
+             That is not what the recipe's batches are for; {page} says more.",
             count(batched.samples.median / single.samples.median)
         ))
     }
@@ -107,18 +103,15 @@ impl Instance {
         let constants: Vec<_> =
             constants.map(|(constant, value)| format!("{} = {}", constant.symbol(), real(value))).collect();
         let LowerBound { chain, p, reach, .. } = self.bound;
+        let (chain, [p, reach]) = (grouped(chain), [p, reach].map(|value| significant(value, 3)));
+        let [sharp, closed] = [self.sharp, self.closed].map(count);
         [
             format!("The hard instance of {}: {}.", self.theorem, constants.join(", ")),
             format!(
-                "A chain of T = {} coordinates, D = {} away; a sample reveals the next one with probability p = {}.",
-                grouped(chain),
-                significant(reach, 3),
-                significant(p, 3)
+                "A chain of T = {chain} coordinates, D = {reach} away; a sample reveals the next one with probability p = {p}."
             ),
             format!(
-                "A zero-respecting method needs (T - 1)/(2p) = {} samples in expectation (closed form: {}).",
-                count(self.sharp),
-                count(self.closed)
+                "A zero-respecting method needs (T - 1)/(2p) = {sharp} samples in expectation (closed form: {closed})."
             ),
         ]
     }
@@ -144,17 +137,11 @@ impl Outcome {
     fn cells(&self) -> Vec<String> {
         let numbers = match &self.score {
             None => ["-"; 4].map(str::to_owned),
-            Some(Score {
-                samples: Quartiles { lower, median, upper, .. },
-                ratio_to_sharp,
-                ratio_to_closed,
-                ..
-            }) => [
-                count(*median),
-                format!("{} to {}", rough(*lower), rough(*upper)),
-                self.ratio(*ratio_to_sharp),
-                self.ratio(*ratio_to_closed),
-            ],
+            Some(score) => {
+                let Quartiles { lower, median, upper, .. } = score.samples;
+                let range = format!("{} to {}", rough(lower), rough(upper));
+                [count(median), range, self.ratio(score.ratio_to_sharp), self.ratio(score.ratio_to_closed)]
+            }
         };
         [self.method.to_owned()].into_iter().chain(numbers).chain([self.reached()]).collect()
     }
@@ -206,11 +193,9 @@ impl Outcome {
                 ("samples/bound", format!("{sharp} (sharp form), {closed} (closed form)")),
                 ("verdict", score.zero_respecting_verdict.to_owned()),
             ]);
-            if let Some(fastest) = score.fastest {
-                lines.push((
-                    "fastest run",
-                    format!("{} samples: limit {}", count(fastest), score.limit(instance)),
-                ));
+            if let Some(fastest) = score.fastest.map(count) {
+                let limit = score.limit(instance);
+                lines.push(("fastest run", format!("{fastest} samples: limit {limit}")));
                 lines.push(("", instance.limit()));
             }
         }
