@@ -34,8 +34,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             return Err(Failure::input("which point?").hint(hint));
         }
     };
-    if x.len() != problem.dim() {
-        return Err(Failure::input(ClaimError::Dimension { point: x.len(), oracle: problem.dim() }));
+    let (point, oracle) = (x.len(), problem.start.len());
+    if point != oracle {
+        return Err(Failure::input(ClaimError::Dimension { point, oracle }));
     }
     // A Moreau certificate rests on other points than x too.
     let truth = problem.truth.as_ref().filter(|_| arguments.moreau.is_none());
@@ -113,14 +114,14 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
         let certificate = certify(&mut gate, x, claim)?;
         Found::Gradient { certificate, gaps: arguments.gaps(&certificate)? }
     };
-    let truth = setup.problem.measure(found.measure(), x).map(f64::sqrt).filter(|_| grade != Grade::Exact);
+    let objective = setup.problem.objective().filter(|_| grade != Grade::Exact);
     let report = Answer {
         format: 1,
         problem: &setup.problem.words,
         seed: setup.seed,
         point: x,
+        truth: objective.and_then(|f| found.measure().at(f, x)).map(f64::sqrt),
         certificate: Certified { statement: found.statement(), found, doubt },
-        truth,
         distance: far,
         ledger: gate.ledger(),
     };
