@@ -90,7 +90,7 @@ mod tests {
         let failure = folder_for_page(folder.path()).unwrap_err();
         assert!(failure.to_string().contains("not a page of this program"), "{failure}");
         let page = Page { title: "t".into(), lead: String::new(), sections: Vec::new() };
-        write(folder.path(), "index.html", &page.html().unwrap()).unwrap();
+        write(folder.path(), "index.html", page.html().unwrap()).unwrap();
         folder_for_page(folder.path()).unwrap();
     }
 

@@ -3,7 +3,7 @@
 use pasta_opt::calibrate::Calibration;
 use pasta_opt::recipe::Constant;
 
-use super::findings::{Figure, Measured, interval};
+use super::findings::{Evidence, Figure, interval};
 
 pub(super) fn constants(figures: &[Figure], calibration: &Calibration) -> String {
     let mut lines = vec![
@@ -16,19 +16,19 @@ pub(super) fn constants(figures: &[Figure], calibration: &Calibration) -> String
     let mut estimated = Vec::new();
     for (constant, figure) in figures.iter().filter_map(|figure| Some((figure.constant?, figure))) {
         match &figure.measured {
-            Measured::Estimated { estimate, found } if usable(constant, estimate.value) => {
+            Evidence::Estimated { estimate, found } if usable(constant, estimate.value) => {
                 estimated.push(format!("{:?}", constant.name()));
                 let value = rounded(estimate.value);
                 lines.push(format!("# {}: {}, {found}", constant.symbol(), interval(*estimate)));
                 lines.push(format!("{} = {value:?}", constant.name()));
             }
-            Measured::Estimated { .. } => {
+            Evidence::Estimated { .. } => {
                 lines.push(format!("# {} =    # {}: none was seen", constant.name(), constant.symbol()));
             }
-            Measured::NotEstimated { reason } => {
+            Evidence::NotEstimated { reason } => {
                 lines.push(format!("# {} =    # {}: {reason}", constant.name(), constant.symbol()));
             }
-            Measured::CannotBeMeasured => {}
+            Evidence::CannotBeMeasured => {}
         }
     }
     lines.push(format!("estimated = [{}]", estimated.join(", ")));
@@ -36,7 +36,7 @@ pub(super) fn constants(figures: &[Figure], calibration: &Calibration) -> String
         "# No sample can tell these. Declare those that the recipe needs, as bounds that you know:"
             .to_owned(),
     );
-    for figure in figures.iter().filter(|figure| matches!(figure.measured, Measured::CannotBeMeasured)) {
+    for figure in figures.iter().filter(|figure| matches!(figure.measured, Evidence::CannotBeMeasured)) {
         if let Some(constant) = figure.constant {
             let about = format!("# {}: {}", constant.symbol(), constant.meaning());
             lines.push(format!("# {} =    {about}", constant.name()));

@@ -45,13 +45,13 @@ pub(super) struct Figure {
     #[serde(rename = "use")]
     use_for: &'static str,
     #[serde(flatten)]
-    pub(super) measured: Measured,
+    pub(super) measured: Evidence,
 }
 
 /// What samples say of a figure.
 #[derive(Serialize)]
 #[serde(tag = "provenance", rename_all = "kebab-case")]
-pub(super) enum Measured {
+pub(super) enum Evidence {
     /// A number, and where it was found.
     Estimated { estimate: Estimate, found: String },
     /// Nothing this time, for this reason.
@@ -83,7 +83,7 @@ impl<'f> Findings<'f> {
         figures.extend(NEVER.iter().map(|&(constant, use_for)| {
             let (symbol, name) = (constant.symbol(), constant.name());
             let name = if symbol == name { name.into() } else { format!("{symbol} ({name})") };
-            Figure::new(Some(constant), &name, Measured::CannotBeMeasured, use_for)
+            Figure::new(Some(constant), &name, Evidence::CannotBeMeasured, use_for)
         }));
         for figure in &mut figures {
             figure.proved = figure.constant.and_then(|constant| proved.get(constant));
@@ -166,20 +166,20 @@ const NEVER: &[(Constant, &str)] = &[
 ];
 
 fn measured(c: &Calibration) -> Vec<Figure> {
-    let estimated = |estimate, found| Measured::Estimated { estimate, found: place(found) };
+    let estimated = |estimate, found| Evidence::Estimated { estimate, found: place(found) };
     let or_reason = |estimate: Option<_>, found, reason: &str| match estimate {
         Some(estimate) => estimated(estimate, found),
-        None => Measured::NotEstimated { reason: reason.into() },
+        None => Evidence::NotEstimated { reason: reason.into() },
     };
     let no_lbar = "none exists: gradients of single samples jump";
     let ms_smoothness = or_reason(c.ms_smoothness, c.ms_smoothness_found, no_lbar);
     let growth = or_reason(c.growth, c.growth_found, "growth too faint to measure");
     let power = match c.mean_square {
         MeanSquare::Power(estimate) => estimated(estimate, Found::AtStart),
-        MeanSquare::Unknown(reason) => Measured::NotEstimated { reason: reason.into() },
+        MeanSquare::Unknown(reason) => Evidence::NotEstimated { reason: reason.into() },
     };
     let found = if c.growth_found == Found::Nowhere { "largest noise seen" } else { "at the start" };
-    let floor = Measured::Estimated { estimate: c.floor, found: found.into() };
+    let floor = Evidence::Estimated { estimate: c.floor, found: found.into() };
     let from_below = "plans; from below, may be larger elsewhere";
     let use_of_growth = if c.breaks_bg0() {
         "a warning: no B is large enough, see the rays"
@@ -220,17 +220,17 @@ fn place(found: Found) -> String {
 }
 
 impl Figure {
-    fn new(constant: Option<Constant>, name: &str, measured: Measured, use_for: &'static str) -> Self {
+    fn new(constant: Option<Constant>, name: &str, measured: Evidence, use_for: &'static str) -> Self {
         Self { name: name.into(), constant, proved: None, use_for, measured }
     }
 
     fn row(&self) -> Vec<String> {
         let (value, interval, from) = match &self.measured {
-            Measured::Estimated { estimate, found } => {
+            Evidence::Estimated { estimate, found } => {
                 (significant(estimate.value, 4), interval(*estimate), format!("estimated {found}"))
             }
-            Measured::NotEstimated { reason } => ("-".into(), "-".into(), format!("not estimated: {reason}")),
-            Measured::CannotBeMeasured => ("-".into(), "-".into(), "cannot be measured".into()),
+            Evidence::NotEstimated { reason } => ("-".into(), "-".into(), format!("not estimated: {reason}")),
+            Evidence::CannotBeMeasured => ("-".into(), "-".into(), "cannot be measured".into()),
         };
         let proved = self.proved.map(|truth| format!("; proved by the problem: {}", given(truth)));
         vec![self.name.clone(), value, interval, from + &proved.unwrap_or_default(), self.use_for.into()]

@@ -156,7 +156,7 @@ impl Line {
     }
 
     fn cells(&self) -> Vec<String> {
-        let count = |n: Option<u64>| n.map_or_else(|| "more than 2^63".to_owned(), |n| whole(n));
+        let count = |n: Option<u64>| n.map_or_else(|| "more than 2^63".to_owned(), whole);
         vec![real(self.beta), count(self.theorem), count(self.exact)]
     }
 }

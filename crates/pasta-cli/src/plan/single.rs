@@ -290,7 +290,7 @@ impl Drift {
     fn words(&self, from_the_start: bool) -> String {
         let Self { growth, floor, variance, at_least, .. } = *self;
         let at_start = BatchRule::Drift { growth, floor, target_variance: variance, at_least }.size(0.0);
-        let at_start = at_start.map_or_else(|needed| format!("{needed:.2e}"), |n| whole(n));
+        let at_start = at_start.map_or_else(|needed| format!("{needed:.2e}"), whole);
         if growth == 0.0 {
             return format!("{at_start} at every step, since the noise does not grow");
         }
