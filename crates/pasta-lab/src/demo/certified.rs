@@ -90,14 +90,13 @@ impl Certified {
 
     /// The first certificate beside the truth, and all of them.
     pub(super) fn truth(&self) -> String {
-        let there = self.first.as_ref().map_or(String::new(), |example| {
+        let Self { succeeded, mistaken, first, .. } = self;
+        let there = first.as_ref().map_or(String::new(), |example| {
             format!("By formula |grad f| is {} there. ", significant(example.gradient, 3))
         });
+        let most = given(100.0 * self.delta);
         format!(
-            "{there}{} of {} certificates were false; at most {} % are promised, on average.",
-            self.mistaken,
-            self.succeeded,
-            given(100.0 * self.delta)
+            "{there}{mistaken} of {succeeded} certificates were false; at most {most} % are promised, on average."
         )
     }
 }

@@ -100,9 +100,7 @@ fn what_batches_do(setting: &Setting) -> String {
 
 /// SGD is not hopeless, and this is not hidden.
 fn fairness(setting: &Setting) -> String {
-    format!(
-        "SGD tuned to its horizon, eta = {}, has the same promise, for {} steps.",
-        significant(setting.horizon.schedule.eta.at(0), 2),
-        significant(setting.horizon.cost.samples, 2),
-    )
+    let Plan { schedule, cost, .. } = &setting.horizon;
+    let [eta, steps] = [schedule.eta.at(0), cost.samples].map(|value| significant(value, 2));
+    format!("SGD tuned to its horizon, eta = {eta}, has the same promise, for {steps} steps.")
 }

@@ -128,10 +128,10 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         references: vec![Reference::y("the bound", 1.0)],
     });
     if setting.sabotage != 1.0 {
-        finding.text.push(format!(
-            "SABOTAGED: the oracles are {} times as noisy as the recipes were told.",
-            setting.sabotage
-        ));
+        let times = setting.sabotage;
+        finding
+            .text
+            .push(format!("SABOTAGED: the oracles are {times} times as noisy as the recipes were told."));
     }
     Ok(finding)
 }

@@ -113,11 +113,6 @@ impl Rate {
         self.targets.iter().copied().zip(self.samples.iter().map(mean)).collect()
     }
 
-    /// The slope between neighbouring targets, from the largest to the smallest.
-    pub(super) fn local_slopes(&self) -> Vec<f64> {
-        self.means().windows(2).map(slope).collect()
-    }
-
     /// The exponent is in the interval; or the interval has the noiseless slope on this grid, and that tends to the
     /// exponent.
     pub(super) fn check(&self) -> Check {
@@ -152,12 +147,10 @@ impl Rate {
 
     /// Local slopes in a sentence.
     pub(super) fn sentence(&self) -> String {
-        let slopes: Vec<String> = self.local_slopes().iter().map(|s| format!("{s:.2}")).collect();
-        format!(
-            "{}: slopes between neighbours, from the largest target to the smallest: {}.",
-            self.name,
-            slopes.join(", ")
-        )
+        let (name, means) = (self.name, self.means());
+        let slopes: Vec<String> = means.windows(2).map(|pair| format!("{:.2}", slope(pair))).collect();
+        let slopes = slopes.join(", ");
+        format!("{name}: slopes between neighbours, from the largest target to the smallest: {slopes}.")
     }
 
     /// The measured means as points, the noiseless run as a line.
