@@ -127,7 +127,7 @@ impl Comparison {
 
 impl Report for Comparison {
     fn text(&self) -> String {
-        let mut rows = vec![("given", equations(&self.constants.0))];
+        let mut rows = vec![("given", equations(self.constants.0.known()))];
         if let Some(budget) = self.budget {
             let bought = "eps is the best target that they buy";
             rows.push(("budget", format!("{} samples; {bought}", at_most(budget))));

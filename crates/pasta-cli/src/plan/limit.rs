@@ -144,7 +144,7 @@ impl Report for Alone {
         let mut rows = vec![
             ("lower bound", format!("{regime}: what {BINDS} cannot beat")),
             ("reference", (*reference).to_owned()),
-            ("given", equations(&self.constants.0)),
+            ("given", equations(self.constants.0.known())),
         ];
         match (bound.bound, bound.sharp_bound) {
             (Some(closed), Some(sharp)) => {

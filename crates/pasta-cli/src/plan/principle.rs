@@ -75,7 +75,7 @@ impl Report for Checked {
         let noise = compared(check.lhs, ">=", check.rhs, check.variance_ok);
         let step = compared(*eta, "<=", check.eta_cap, check.eta_ok);
         let exact = compared(check.exact_noise_lhs, ">=", check.rhs, check.exact_noise_ok);
-        let (constants, eta, beta) = (equations(&self.constants.0), exactly(*eta), exactly(*beta));
+        let (constants, eta, beta) = (equations(self.constants.0.known()), exactly(*eta), exactly(*beta));
         let given = format!("{constants}, eta = {eta}, beta = {beta}, N = {}", whole(*n));
         let rows = [
             ("principle", format!("{REGIME}: anchoring and sampling that bound the drift")),
@@ -190,7 +190,7 @@ impl Report for Allowed {
         let summary = Table::labelled([
             ("principle", format!("{REGIME}: anchoring and sampling that bound the drift")),
             ("reference", REFERENCE.to_owned()),
-            ("given", format!("{}, eta = {}", equations(&self.constants.0), exactly(self.eta))),
+            ("given", format!("{}, eta = {}", equations(self.constants.0.known()), exactly(self.eta))),
             ("conditions", "beta (1 - 2 beta) N >= eta^2 B^2 and eta <= sqrt(beta)/(2L)".to_owned()),
             ("anchoring", anchoring),
             ("smallest batch", format!("N = {} over all these beta", whole(least_batch))),

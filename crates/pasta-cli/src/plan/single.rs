@@ -128,14 +128,6 @@ impl Planned {
         self.promise.envelope.is_some()
     }
 
-    /// The constants that were given: all, except a target that a budget decided.
-    fn equations(&self) -> Constants {
-        let mut given = Constants::default();
-        let decided = |constant| constant == Constant::Target && self.budget.is_some();
-        self.constants.0.known().filter(|(c, _)| !decided(*c)).for_each(|(c, value)| given.set(c, value));
-        given
-    }
-
     /// The cells of a comparison: regime, target, K, S, samples, evaluations, promise.
     pub(super) fn cells(&self) -> Vec<String> {
         let Promise { measure, bound, .. } = self.promise;
@@ -308,10 +300,12 @@ impl Drift {
 impl Report for Planned {
     fn text(&self) -> String {
         let Settings { eta, beta, steps, epochs, .. } = self.settings;
+        // All constants were given, except a target that a budget decided.
+        let given = |(constant, _): &(Constant, f64)| *constant != Constant::Target || self.budget.is_none();
         let mut rows = vec![
             ("recipe", format!("{}: {}", self.recipe, self.for_problems)),
             ("reference", self.reference.to_owned()),
-            ("given", equations(&self.equations())),
+            ("given", equations(self.constants.0.known().filter(given))),
         ];
         if let (Some(budget), Some(target)) = (self.budget, self.constants.0.get(Constant::Target)) {
             let budget = at_most(budget);

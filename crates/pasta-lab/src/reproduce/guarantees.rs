@@ -40,6 +40,7 @@ impl Cases {
         start: &[f64],
         chosen: &[(Constant, f64)],
     ) -> Measured<()> {
+        // The library writes its names in lower case, with hyphens.
         let name = recipe.to_lowercase().replace(' ', "-");
         let Posed { plan, .. } = Posed::new(&name, objective, told, start, chosen)?;
         let [growth, floor] = told.map(|told| told * self.sabotage);
