@@ -79,14 +79,11 @@ fn why(findings: &Findings) -> Vec<String> {
         significant(many / few, 2)
     );
     let leap = sgd.leap.filter(|leap| *leap > 1.0);
-    let reason = match leap {
-        Some(leap) => luck(leap, single, bound),
-        None => {
-            let [few, many] = [single, batched].map(|score| count(score.steps.median));
-            format!(
-                "In steps they are closer: {few} and {many}. Here one sample a step is good enough to go by."
-            )
-        }
+    let [few, many] = [single, batched].map(|score| count(score.steps.median));
+    let reason = if let Some(leap) = leap {
+        luck(leap, single, bound)
+    } else {
+        format!("In steps they are closer: {few} and {many}. Here one sample a step is good enough to go by.")
     };
     vec![format!("{numbers} {reason}"), price(smooth, bound, leap), MEANING.into()]
 }
