@@ -379,9 +379,9 @@ fn a_count_beyond_all_counts_is_refused() {
 }
 
 #[test]
-fn numbers_beyond_doubles_are_null_in_json() {
-    let answer = json("smooth --smoothness 1 --gap 1 --growth 1e200 --floor 1 --target 0.1");
-    assert!(answer["samples"].is_null());
+fn numbers_beyond_doubles_are_refused_in_plans_and_null_elsewhere() {
+    let squares = "smooth --smoothness 1 --gap 1 --growth 1e200 --floor 1 --target 0.1";
+    refuses(squares, &["smooth: N would be beyond all bounds"]);
     assert!(json("uncertainty --smoothness 0 --growth 1 --eta 0.1 --beta 0.1")["eta_cap"].is_null());
 }
 
