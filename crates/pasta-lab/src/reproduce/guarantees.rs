@@ -130,9 +130,8 @@ fn measure(setting: &Setting) -> Measured<Finding> {
     });
     if setting.sabotage != 1.0 {
         let times = setting.sabotage;
-        finding
-            .text
-            .push(format!("SABOTAGED: the oracles are {times} times as noisy as the recipes were told."));
+        let warning = format!("SABOTAGED: the oracles are {times} times as noisy as the recipes were told.");
+        finding.text.push(warning);
     }
     Ok(finding)
 }
