@@ -51,12 +51,10 @@ impl Outlook {
     /// In a line.
     pub(crate) fn words(&self) -> String {
         match (self.forecast, &self.silent) {
-            (Some(Forecast { low, middle, high }), _) => format!(
-                "about {} samples, {} to {} in four of five runs (without the pilot)",
-                rough(middle),
-                rough(low),
-                rough(high)
-            ),
+            (Some(Forecast { low, middle, high }), _) => {
+                let [low, middle, high] = [low, middle, high].map(rough);
+                format!("about {middle} samples, {low} to {high} in four of five runs (without the pilot)")
+            }
             (None, Some(why)) => format!("none: {why}"),
             (None, None) => "none".into(),
         }

@@ -66,7 +66,7 @@ impl Report for Problems {
         });
         let table = Table {
             caption: String::new(),
-            columns: vec![Column::left("name"), Column::left("f(x)"), Column::left("parameters")],
+            columns: ["name", "f(x)", "parameters"].map(Column::left).to_vec(),
             rows: rows.collect(),
         };
         let note = fitted(

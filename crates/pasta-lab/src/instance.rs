@@ -145,18 +145,16 @@ struct Described {
 impl Report for Described {
     fn text(&self) -> String {
         let LowerBound { chain, p, reach, lambda, scale, effective_smoothness, eps_max, .. } = self.bound;
+        let (scale, shift) = (format!("scale = {}", real(scale)), format!("shift = {}", real(self.shift)));
+        let [scale, shift] = [scale, shift].map(|text| unbroken(&text));
         let mut rows = vec![
             ("instance", format!("{}: F(u, y) = f0(u) + phi(u) Fs(y)", self.instance.name())),
             ("reference", self.reference.to_owned()),
-            ("given", equations(&self.constants.0)),
-            ("chain", format!("T = {} coordinates of scale lambda = {}", whole(chain.into()), real(lambda))),
+            ("given", equations(self.constants.0.known())),
+            ("chain", format!("T = {} coordinates of scale lambda = {}", whole(chain), real(lambda))),
             ("reveals", format!("the next coordinate with probability p = {}", real(p))),
             ("distance", format!("phi switches the chain on from D/2 to D = {}", real(reach))),
-            ("value", {
-                let scale = unbroken(&format!("scale = {}", real(scale)));
-                let shift = unbroken(&format!("shift = {}", real(self.shift)));
-                format!("Fs(y) = scale (Fbar(y/lambda) - shift), {scale}, {shift}")
-            }),
+            ("value", format!("Fs(y) = scale (Fbar(y/lambda) - shift), {scale}, {shift}")),
             ("infimum", format!("{}, not attained", real(self.infimum))),
             ("smoothness", format!("grad F has the Lipschitz constant {}", real(effective_smoothness))),
             ("admits", format!("eps <= {}", ceiling(eps_max))),

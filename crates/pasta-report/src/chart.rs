@@ -6,7 +6,6 @@
 use minijinja::{Value, context};
 
 use super::number::fixed;
-use super::typeset::power_of_ten;
 
 /// A chart before it is drawn.
 #[derive(Debug, Clone)]
@@ -135,6 +134,16 @@ pub enum Where {
     Y(f64),
 }
 
+impl Where {
+    fn x(self) -> Option<f64> {
+        if let Self::X(x) = self { Some(x) } else { None }
+    }
+
+    fn y(self) -> Option<f64> {
+        if let Self::Y(y) = self { Some(y) } else { None }
+    }
+}
+
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 430.0;
 const TOP: f64 = 36.0;
@@ -161,11 +170,15 @@ impl Chart {
     /// What the template needs: every place computed, every text as it was given.
     pub(crate) fn value(&self) -> Value {
         let data: Vec<(f64, f64)> = self.series.iter().flat_map(|series| series.shape.corners()).collect();
-        let y = Ruler::new(&self.y, self.y_extent(&data), BOTTOM, TOP);
+        let lines =
+            |along: fn(Where) -> Option<f64>| self.references.iter().filter_map(move |line| along(line.at));
+        let ups = data.iter().map(|p| p.1).chain(lines(Where::y));
+        let y = Ruler::new(&self.y, self.y.scale.extent(ups), BOTTOM, TOP);
         let y_ticks = y.ticks();
         let longest = y_ticks.iter().map(|tick| tick.label.chars().count()).max().unwrap_or(0);
         let left = LETTER.mul_add(longest as f64, 14.0).round();
-        let x = Ruler::new(&self.x, self.x_extent(&data), left, RIGHT);
+        let acrosses = data.iter().map(|p| p.0).chain(lines(Where::x));
+        let x = Ruler::new(&self.x, self.x.scale.extent(acrosses), left, RIGHT);
         let dots: Vec<Dot> = data.iter().filter_map(|&(a, b)| Some((x.place(a)?, y.place(b)?))).collect();
         context! {
             id => self.id,
@@ -181,46 +194,30 @@ impl Chart {
         }
     }
 
-    fn x_extent(&self, data: &[(f64, f64)]) -> Option<(f64, f64)> {
-        let lines = self.references.iter().filter_map(|line| match line.at {
-            Where::X(x) => Some(x),
-            Where::Y(_) => None,
-        });
-        self.x.scale.extent(data.iter().map(|p| p.0).chain(lines))
-    }
-
-    fn y_extent(&self, data: &[(f64, f64)]) -> Option<(f64, f64)> {
-        let lines = self.references.iter().filter_map(|line| match line.at {
-            Where::X(_) => None,
-            Where::Y(y) => Some(y),
-        });
-        self.y.scale.extent(data.iter().map(|p| p.1).chain(lines))
-    }
-
     /// The chart in a sentence, for those who do not see it.
     fn description(&self) -> String {
-        let mut names: Vec<&str> = Vec::new();
         let series = self.series.iter().map(|series| series.name.as_str());
-        for name in series.chain(self.references.iter().map(|line| line.label.as_str())) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
+        let lines = self.references.iter().map(|line| line.label.as_str());
+        let names = distinct(series.chain(lines), |name| name);
         format!("{} against {}: {}.", self.y.label, self.x.label, names.join("; "))
     }
 
     fn legend(&self) -> Vec<Value> {
-        let mut named: Vec<&Series> = Vec::new();
-        for series in &self.series {
-            if !named.iter().any(|earlier| earlier.name == series.name) {
-                named.push(series);
-            }
-        }
-        marks(&named, |series| {
-            let (name, tone, kind) = (series.name.as_str(), series.tone.class(), series.shape.kind());
-            Some(context! { name => name, tone => tone, kind => kind })
+        marks(&distinct(&self.series, |series| &series.name), |Series { name, tone, shape }| {
+            Some(context! { name, tone => tone.class(), kind => shape.kind() })
         })
     }
+}
+
+/// The first of each name.
+fn distinct<'n, T: Copy>(items: impl IntoIterator<Item = T>, name: impl Fn(T) -> &'n str) -> Vec<T> {
+    let mut kept: Vec<T> = Vec::new();
+    for item in items {
+        if !kept.iter().any(|&earlier| name(earlier) == name(item)) {
+            kept.push(item);
+        }
+    }
+    kept
 }
 
 /// What the template needs of each item that has a place.
@@ -260,8 +257,7 @@ impl Series {
             Shape::Crosses(data) => marks_path(data, x, y, cross),
             Shape::Band(data) => band_path(data, x, y),
         };
-        (!path.is_empty())
-            .then(|| context! { kind => self.shape.kind(), tone => self.tone.class(), path => path })
+        (!path.is_empty()).then(|| context! { kind => self.shape.kind(), tone => self.tone.class(), path })
     }
 }
 
@@ -433,7 +429,7 @@ fn log_ticks(low: f64, high: f64) -> Vec<Tick> {
         .into_iter()
         .map(|exponent| {
             let value = 10f64.powi(exponent);
-            let label = if plain { super::significant(value, 1) } else { power_of_ten(exponent) };
+            let label = if plain { super::significant(value, 1) } else { format!("10^{exponent}") };
             Tick { value, label }
         })
         .collect()
@@ -520,14 +516,8 @@ fn thinned<P: Copy>(items: &[P], across: impl Fn(&P) -> f64, up: impl Fn(&P) -> 
         let best = |key: &dyn Fn(&P) -> f64| {
             (1..column.len()).fold(0, |best, i| if key(&column[i]) > key(&column[best]) { i } else { best })
         };
-        let mut chosen = vec![
-            0,
-            best(&|item| -low(item)),
-            best(&low),
-            best(&|item| -high(item)),
-            best(&high),
-            column.len() - 1,
-        ];
+        let [lowest, lowest_high] = [best(&|item| -low(item)), best(&|item| -high(item))];
+        let mut chosen = vec![0, lowest, best(&low), lowest_high, best(&high), column.len() - 1];
         chosen.sort_unstable();
         chosen.dedup();
         kept.extend(chosen.into_iter().map(|i| column[i]));

@@ -1,8 +1,8 @@
 //! Numbers for people to read.
 
 /// A count with its thousands apart: 2,805,114.
-pub fn grouped(count: u128) -> String {
-    with_commas(&count.to_string())
+pub fn grouped(count: impl Into<u128>) -> String {
+    with_commas(&count.into().to_string())
 }
 
 /// A measured value with so many significant digits: 0.0315, 1,234, 3.87e9.
@@ -57,8 +57,8 @@ pub fn ceiling(limit: f64) -> String {
 const IN_FULL: f64 = 1e15;
 
 /// A count in full, its digits in threes, or in three digits from 10^15 on.
-pub fn whole(count: u128) -> String {
-    at_most(count as f64)
+pub fn whole(count: impl Into<u128>) -> String {
+    at_most(count.into() as f64)
 }
 
 /// An upper bound on a number of samples: rounded up to a whole number where that shows.
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn thousands_stand_apart() {
-        let shown = [0, 999, 1_000, 2_805_114].map(grouped);
+        let shown = [0u32, 999, 1_000, 2_805_114].map(grouped);
         assert_eq!(shown, ["0", "999", "1,000", "2,805,114"]);
         assert_eq!(fixed(-1234.5, 2), "-1,234.50");
         assert_eq!(fixed(-0.25, 1), "-0.2");

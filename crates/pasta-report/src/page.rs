@@ -101,6 +101,11 @@ fn anchor(heading: &str) -> String {
 }
 
 impl Section {
+    /// Parts under a heading.
+    pub fn new(heading: impl Into<String>, parts: Vec<Part>) -> Self {
+        Self { heading: heading.into(), parts }
+    }
+
     fn value(&self) -> Value {
         let parts: Vec<Value> = self
             .parts

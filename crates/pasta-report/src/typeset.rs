@@ -100,11 +100,6 @@ fn superscript(c: char) -> char {
     }
 }
 
-/// 10 to this power, as the code writes it.
-pub(crate) fn power_of_ten(exponent: i32) -> String {
-    format!("10^{exponent}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::typeset;

@@ -3,7 +3,7 @@
 use pasta_opt::calibrate::Calibration;
 use pasta_opt::recipe::Constant;
 
-use super::findings::{Figure, Measured, interval};
+use super::findings::{Evidence, Figure, interval};
 
 pub(super) fn constants(figures: &[Figure], calibration: &Calibration) -> String {
     let mut lines = vec![
@@ -13,35 +13,26 @@ pub(super) fn constants(figures: &[Figure], calibration: &Calibration) -> String
     if calibration.breaks_bg0() {
         lines.push("# BG-0 fails along some ray: no growth and floor bound this noise.".to_owned());
     }
-    let mut estimated = Vec::new();
+    let (mut estimated, mut unknowable) = (Vec::new(), Vec::new());
     for (constant, figure) in figures.iter().filter_map(|figure| Some((figure.constant?, figure))) {
+        let (name, symbol) = (constant.name(), constant.symbol());
         match &figure.measured {
-            Measured::Estimate(estimate, place) if usable(constant, estimate.value) => {
-                estimated.push(format!("{:?}", constant.name()));
-                let value = rounded(estimate.value);
-                lines.push(format!("# {}: {}, {place}", constant.symbol(), interval(*estimate)));
-                lines.push(format!("{} = {value:?}", constant.name()));
+            Evidence::Estimated { estimate, found } if usable(constant, estimate.value) => {
+                estimated.push(format!("{name:?}"));
+                lines.push(format!("# {symbol}: {}, {found}", interval(*estimate)));
+                lines.push(format!("{name} = {:?}", rounded(estimate.value)));
             }
-            Measured::Estimate(..) => {
-                lines.push(format!("# {} =    # {}: none was seen", constant.name(), constant.symbol()));
+            Evidence::Estimated { .. } => lines.push(format!("# {name} =    # {symbol}: none was seen")),
+            Evidence::NotEstimated { reason } => lines.push(format!("# {name} =    # {symbol}: {reason}")),
+            Evidence::CannotBeMeasured => {
+                unknowable.push(format!("# {name} =    # {symbol}: {}", constant.meaning()));
             }
-            Measured::Unclear(reason) => {
-                lines.push(format!("# {} =    # {}: {reason}", constant.name(), constant.symbol()));
-            }
-            Measured::Never => {}
         }
     }
     lines.push(format!("estimated = [{}]", estimated.join(", ")));
-    lines.push(
-        "# No sample can tell these. Declare those that the recipe needs, as bounds that you know:"
-            .to_owned(),
-    );
-    for figure in figures.iter().filter(|figure| matches!(figure.measured, Measured::Never)) {
-        if let Some(constant) = figure.constant {
-            let about = format!("# {}: {}", constant.symbol(), constant.meaning());
-            lines.push(format!("# {} =    {about}", constant.name()));
-        }
-    }
+    let declare = "# No sample can tell these. Declare those that the recipe needs, as bounds that you know:";
+    lines.push(declare.to_owned());
+    lines.extend(unknowable);
     lines.join("\n") + "\n"
 }
 

@@ -2,43 +2,70 @@
 
 use pasta_opt::calibrate::{Calibration, Diagnosis, Estimate, Found, MeanSquare, Ray, RayEnd};
 use pasta_opt::recipe::{Constant, Constants};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::block;
 use crate::spec::Setup;
 use pasta_report::calibration::verdict;
+use pasta_report::console::Report;
 use pasta_report::{Column, Table, fitted, given, grouped, significant};
 
 /// Everything there is to say.
+#[derive(Serialize)]
 pub(super) struct Findings<'f> {
-    pub(super) calibration: &'f Calibration,
-    pub(super) problem: String,
-    pub(super) seed: u64,
-    pub(super) budget: u64,
-    pub(super) figures: Vec<Figure>,
+    problem: String,
+    seed: u64,
+    budget: u64,
+    samples: u64,
+    evaluations: u64,
+    gradient: f64,
+    unit: f64,
+    figures: Vec<Figure>,
+    mean_square: MeanSquare,
+    rays: Vec<Diagnosed<'f>>,
+    bg0_fails: bool,
+    /// What the diagnoses mean for the recipes; each once.
+    pub(super) meanings: Vec<&'static str>,
     /// A table [recipe.constants].
     pub(super) constants: String,
+    #[serde(skip)]
+    pub(super) calibration: &'f Calibration,
 }
 
 /// One number that someone may want.
+#[derive(Serialize)]
 pub(super) struct Figure {
+    #[serde(rename = "figure")]
+    name: String,
     /// Which constant of the recipes it is, if it is one.
     pub(super) constant: Option<Constant>,
-    pub(super) name: String,
-    pub(super) measured: Measured,
     /// What the problem proves it to be.
-    pub(super) proved: Option<f64>,
-    pub(super) use_for: &'static str,
+    #[serde(rename = "proved_by_problem")]
+    proved: Option<f64>,
+    #[serde(rename = "use")]
+    use_for: &'static str,
+    #[serde(flatten)]
+    pub(super) measured: Evidence,
 }
 
 /// What samples say of a figure.
-pub(super) enum Measured {
+#[derive(Serialize)]
+#[serde(tag = "provenance", rename_all = "kebab-case")]
+pub(super) enum Evidence {
     /// A number, and where it was found.
-    Estimate(Estimate, String),
+    Estimated { estimate: Estimate, found: String },
     /// Nothing this time, for this reason.
-    Unclear(String),
+    NotEstimated { reason: String },
     /// Nothing, ever.
-    Never,
+    CannotBeMeasured,
+}
+
+/// A ray, and what it shows.
+#[derive(Serialize)]
+struct Diagnosed<'f> {
+    #[serde(flatten)]
+    ray: &'f Ray,
+    verdict: String,
 }
 
 impl<'f> Findings<'f> {
@@ -53,38 +80,30 @@ impl<'f> Findings<'f> {
             }
         }
         let mut figures = measured(calibration);
-        figures.extend(NEVER.iter().map(|&(constant, use_for)| Figure {
-            constant: Some(constant),
-            name: if constant.symbol() == constant.name() {
-                constant.name().into()
-            } else {
-                format!("{} ({})", constant.symbol(), constant.name())
-            },
-            measured: Measured::Never,
-            proved: None,
-            use_for,
+        figures.extend(NEVER.iter().map(|&(constant, use_for)| {
+            let (symbol, name) = (constant.symbol(), constant.name());
+            let name = if symbol == name { name.into() } else { format!("{symbol} ({name})") };
+            Figure::new(Some(constant), &name, Evidence::CannotBeMeasured, use_for)
         }));
         for figure in &mut figures {
             figure.proved = figure.constant.and_then(|constant| proved.get(constant));
         }
-        let constants = block::constants(&figures, calibration);
-        let (problem, seed) = (setup.problem.words.clone(), setup.seed);
-        Self { calibration, problem, seed, budget, figures, constants }
-    }
-
-    pub(super) fn text(&self) -> String {
-        let parts = [
-            fitted(&self.setting()),
-            self.figure_table().text(),
-            self.ray_table().text(),
-            fitted(&self.meanings().join("\n")),
-            fitted(&self.ledger()),
-            format!(
-                "For `pasta solve`; with estimates nothing is promised:\n\n{}",
-                self.constants.trim_end()
-            ),
-        ];
-        parts.join("\n\n")
+        Self {
+            problem: setup.problem.words.clone(),
+            seed: setup.seed,
+            budget,
+            samples: calibration.cost.samples as u64,
+            evaluations: calibration.cost.evaluations as u64,
+            gradient: calibration.gradient,
+            unit: calibration.unit,
+            constants: block::constants(&figures, calibration),
+            figures,
+            mean_square: calibration.mean_square,
+            rays: calibration.rays.iter().map(|ray| Diagnosed { ray, verdict: verdict(ray) }).collect(),
+            bg0_fails: calibration.breaks_bg0(),
+            meanings: meanings(calibration),
+            calibration,
+        }
     }
 
     pub(super) fn setting(&self) -> String {
@@ -92,84 +111,49 @@ impl<'f> Findings<'f> {
     }
 
     pub(super) fn ledger(&self) -> String {
-        let ledger = self.calibration.cost;
-        let budget = grouped(u128::from(self.budget));
+        let [samples, budget, evaluations] = [self.samples, self.budget, self.evaluations].map(grouped);
         format!(
-            "Drew {} samples of {budget} allowed, and evaluated {} gradients with them.",
-            grouped(ledger.samples),
-            grouped(ledger.evaluations)
+            "Drew {samples} samples of {budget} allowed, and evaluated {evaluations} gradients with them."
         )
     }
 
     pub(super) fn figure_table(&self) -> Table {
         Table {
             caption: "Figures, with intervals of about 95 % (sampling error only)".into(),
-            columns: vec![
-                Column::left("figure"),
-                Column::right("value"),
-                Column::left("interval"),
-                Column::left("where from"),
-                Column::left("use it for"),
-            ],
+            columns: Column::all(b"lrlll", ["figure", "value", "interval", "where from", "use it for"]),
             rows: self.figures.iter().map(Figure::row).collect(),
         }
     }
 
     pub(super) fn ray_table(&self) -> Table {
+        let names = ["ray", "to distance", "variance there", "at the start", "diagnosis"];
         Table {
             caption: "Rays from the start, the same samples at all points of a ray".into(),
-            columns: vec![
-                Column::left("ray"),
-                Column::right("to distance"),
-                Column::right("variance there"),
-                Column::right("at the start"),
-                Column::left("diagnosis"),
-            ],
-            rows: self.calibration.rays.iter().map(ray_row).collect(),
+            columns: Column::all(b"lrrrl", names),
+            rows: self.rays.iter().map(Diagnosed::row).collect(),
         }
     }
+}
 
-    /// What the diagnoses mean for the recipes; each once.
-    pub(super) fn meanings(&self) -> Vec<String> {
-        let seen = |diagnosis| self.calibration.rays.iter().any(|ray| ray.diagnosis == diagnosis);
-        let mut meanings: Vec<String> = MEANINGS
-            .iter()
-            .filter(|(diagnosis, _)| seen(*diagnosis))
-            .map(|(_, text)| (*text).into())
-            .collect();
-        if self.calibration.mean_square.jumps() {
-            meanings.push(JUMPS.into());
-        }
-        meanings
+impl Report for Findings<'_> {
+    fn text(&self) -> String {
+        let constants = self.constants.trim_end();
+        let parts = [
+            fitted(&self.setting()),
+            self.figure_table().text(),
+            self.ray_table().text(),
+            fitted(&self.meanings.join("\n")),
+            fitted(&self.ledger()),
+            format!("For `pasta solve`; with estimates nothing is promised:\n\n{constants}"),
+        ];
+        parts.join("\n\n")
     }
+}
 
-    pub(super) fn json(&self) -> Value {
-        let c = self.calibration;
-        let rays: Vec<_> = c
-            .rays
-            .iter()
-            .map(|ray| {
-                let mut value = json!(ray);
-                value["verdict"] = json!(verdict(ray));
-                value
-            })
-            .collect();
-        json!({
-            "problem": self.problem,
-            "seed": self.seed,
-            "budget": self.budget,
-            "samples": c.cost.samples as u64,
-            "evaluations": c.cost.evaluations as u64,
-            "gradient": c.gradient,
-            "unit": c.unit,
-            "figures": self.figures.iter().map(Figure::json).collect::<Vec<_>>(),
-            "mean_square": c.mean_square,
-            "rays": rays,
-            "bg0_fails": c.breaks_bg0(),
-            "meanings": self.meanings(),
-            "constants": self.constants,
-        })
-    }
+fn meanings(calibration: &Calibration) -> Vec<&'static str> {
+    let seen = |diagnosis| calibration.rays.iter().any(|ray| ray.diagnosis == diagnosis);
+    let diagnosed = MEANINGS.iter().filter(|(diagnosis, _)| seen(*diagnosis)).map(|(_, text)| *text);
+    diagnosed.chain(calibration.mean_square.jumps().then_some(JUMPS)).collect()
 }
 
 /// What samples cannot tell, and why not.
@@ -182,65 +166,43 @@ const NEVER: &[(Constant, &str)] = &[
 ];
 
 fn measured(c: &Calibration) -> Vec<Figure> {
-    let figure = |constant: Option<Constant>, name: &str, measured, use_for| Figure {
-        constant,
-        name: name.into(),
-        measured,
-        proved: None,
-        use_for,
+    let estimated = |estimate, found| Evidence::Estimated { estimate, found: place(found) };
+    let or_reason = |estimate: Option<_>, found, reason: &str| match estimate {
+        Some(estimate) => estimated(estimate, found),
+        None => Evidence::NotEstimated { reason: reason.into() },
     };
-    let ms_smoothness = match c.ms_smoothness {
-        Some(estimate) => Measured::Estimate(estimate, place(c.ms_smoothness_found)),
-        None => Measured::Unclear("none exists: gradients of single samples jump".into()),
-    };
-    let growth = match c.growth {
-        Some(estimate) => Measured::Estimate(estimate, place(c.growth_found)),
-        None => Measured::Unclear("growth too faint to measure".into()),
-    };
+    let no_lbar = "none exists: gradients of single samples jump";
+    let ms_smoothness = or_reason(c.ms_smoothness, c.ms_smoothness_found, no_lbar);
+    let growth = or_reason(c.growth, c.growth_found, "growth too faint to measure");
     let power = match c.mean_square {
-        MeanSquare::Power(estimate) => Measured::Estimate(estimate, place(Found::AtStart)),
-        MeanSquare::Unknown(reason) => Measured::Unclear(reason.into()),
+        MeanSquare::Power(estimate) => estimated(estimate, Found::AtStart),
+        MeanSquare::Unknown(reason) => Evidence::NotEstimated { reason: reason.into() },
     };
-    let floor_place = if c.growth_found == Found::Nowhere { "largest noise seen" } else { "at the start" };
+    let found = if c.growth_found == Found::Nowhere { "largest noise seen" } else { "at the start" };
+    let floor = Evidence::Estimated { estimate: c.floor, found: found.into() };
+    let from_below = "plans; from below, may be larger elsewhere";
+    let use_of_growth = if c.breaks_bg0() {
+        "a warning: no B is large enough, see the rays"
+    } else {
+        "plans; from below, few directions were tried"
+    };
+    let smoothness = estimated(c.smoothness, c.smoothness_found);
+    let curvature = estimated(c.least_curvature, Found::AtStart);
     vec![
-        figure(
-            Some(Constant::Smoothness),
-            "L (smoothness)",
-            Measured::Estimate(c.smoothness, place(c.smoothness_found)),
-            "plans; from below, may be larger elsewhere",
-        ),
-        figure(
-            Some(Constant::MsSmoothness),
-            "Lbar (ms-smoothness)",
-            ms_smoothness,
-            "plans; from below, may be larger elsewhere",
-        ),
-        figure(
-            Some(Constant::Growth),
-            "B (growth)",
-            growth,
-            if c.breaks_bg0() {
-                "a warning: no B is large enough, see the rays"
-            } else {
-                "plans; from below, few directions were tried"
-            },
-        ),
-        figure(
-            Some(Constant::Floor),
-            "b (floor)",
-            Measured::Estimate(c.floor, floor_place.into()),
-            "plans and first batches",
-        ),
-        figure(
+        Figure::new(Some(Constant::Smoothness), "L (smoothness)", smoothness, from_below),
+        Figure::new(Some(Constant::MsSmoothness), "Lbar (ms-smoothness)", ms_smoothness, from_below),
+        Figure::new(Some(Constant::Growth), "B (growth)", growth, use_of_growth),
+        Figure::new(Some(Constant::Floor), "b (floor)", floor, "plans and first batches"),
+        Figure::new(
             None,
             "power of paired differences",
             power,
             "a warning if near 1; near 2 PAGE and STORM may do",
         ),
-        figure(
+        Figure::new(
             None,
             "smallest curvature seen",
-            Measured::Estimate(c.least_curvature, place(Found::AtStart)),
+            curvature,
             "nothing that needs mu: it is an upper bound",
         ),
     ]
@@ -258,39 +220,20 @@ fn place(found: Found) -> String {
 }
 
 impl Figure {
-    fn row(&self) -> Vec<String> {
-        let proved = self.proved.map(|truth| format!("proved by the problem: {}", given(truth)));
-        let (value, interval, from) = match &self.measured {
-            Measured::Estimate(estimate, place) => {
-                (significant(estimate.value, 4), interval(*estimate), format!("estimated {place}"))
-            }
-            Measured::Unclear(reason) => ("-".into(), "-".into(), format!("not estimated: {reason}")),
-            Measured::Never => ("-".into(), "-".into(), "cannot be measured".into()),
-        };
-        let from = [Some(from), proved].into_iter().flatten().collect::<Vec<_>>().join("; ");
-        vec![self.name.clone(), value, interval, from, self.use_for.into()]
+    fn new(constant: Option<Constant>, name: &str, measured: Evidence, use_for: &'static str) -> Self {
+        Self { name: name.into(), constant, proved: None, use_for, measured }
     }
 
-    fn json(&self) -> Value {
-        let mut value = json!({
-            "figure": self.name,
-            "constant": self.constant.map(Constant::name),
-            "proved_by_problem": self.proved,
-            "use": self.use_for,
-        });
-        match &self.measured {
-            Measured::Estimate(estimate, place) => {
-                value["provenance"] = json!("estimated");
-                value["estimate"] = json!(estimate);
-                value["found"] = json!(place);
+    fn row(&self) -> Vec<String> {
+        let (value, interval, from) = match &self.measured {
+            Evidence::Estimated { estimate, found } => {
+                (significant(estimate.value, 4), interval(*estimate), format!("estimated {found}"))
             }
-            Measured::Unclear(reason) => {
-                value["provenance"] = json!("not-estimated");
-                value["reason"] = json!(reason);
-            }
-            Measured::Never => value["provenance"] = json!("cannot-be-measured"),
-        }
-        value
+            Evidence::NotEstimated { reason } => ("-".into(), "-".into(), format!("not estimated: {reason}")),
+            Evidence::CannotBeMeasured => ("-".into(), "-".into(), "cannot be measured".into()),
+        };
+        let proved = self.proved.map(|truth| format!("; proved by the problem: {}", given(truth)));
+        vec![self.name.clone(), value, interval, from + &proved.unwrap_or_default(), self.use_for.into()]
     }
 }
 
@@ -298,17 +241,15 @@ pub(super) fn interval(estimate: Estimate) -> String {
     format!("{} to {}", significant(estimate.low, 4), significant(estimate.high, 4))
 }
 
-fn ray_row(ray: &Ray) -> Vec<String> {
-    let start = ray.points.first().map_or(f64::NAN, |point| point.variance.value);
-    let (radius, last) = ray.points.last().map_or((f64::NAN, f64::NAN), |p| (p.radius, p.variance.value));
-    let end = if ray.end == RayEnd::NotFinite { "; beyond, the gradients are not finite" } else { "" };
-    vec![
-        ray.direction.to_string(),
-        significant(radius, 3),
-        significant(last, 3),
-        significant(start, 3),
-        format!("{}{end}", verdict(ray)),
-    ]
+impl Diagnosed<'_> {
+    fn row(&self) -> Vec<String> {
+        let Ray { points, end, direction, .. } = self.ray;
+        let start = points.first().map_or(f64::NAN, |point| point.variance.value);
+        let (radius, last) = points.last().map_or((f64::NAN, f64::NAN), |p| (p.radius, p.variance.value));
+        let end = if *end == RayEnd::NotFinite { "; beyond, the gradients are not finite" } else { "" };
+        let [radius, last, start] = [radius, last, start].map(|value| significant(value, 3));
+        vec![direction.to_string(), radius, last, start, format!("{}{end}", self.verdict)]
+    }
 }
 
 const MEANINGS: &[(Diagnosis, &str)] = &[

@@ -14,7 +14,7 @@ use pasta_opt::gate::Halt;
 
 use crate::spec::{self, Overrides, Setup};
 use pasta_report as report;
-use pasta_report::console::{Exit, Failure, Signals, answer, flags, say, with_threads};
+use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
 
 /// The long help.
 const HELP: &str = r#"Measure the constants of a problem, and whether its noise is of the kind that theorems are about.
@@ -77,11 +77,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         };
         let findings = Findings::new(&setup, budget, &measured);
         if let Some(folder) = output {
-            report::write(folder, "calibration.json", format!("{}\n", findings.json()))?;
+            let json = serde_json::to_string(&findings).map_err(Failure::system)?;
+            report::write(folder, "calibration.json", json + "\n")?;
             report::write(folder, "constants.toml", &findings.constants)?;
             report::write(folder, "index.html", &page::page(&findings).html()?)?;
         }
-        answer(&if *json { findings.json().to_string() } else { findings.text() }).map(|()| Exit::Done)
+        console::print(&findings, *json)
     })
 }
 

@@ -7,15 +7,14 @@ use pasta_report::calibration::{chart, verdict};
 use pasta_report::{Page, Part, Section};
 
 pub(super) fn page(findings: &Findings<'_>) -> Page {
-    let section = |heading: &str, parts| Section { heading: heading.into(), parts };
     let mut noise = vec![Part::Figure(chart(findings.calibration)), Part::Table(findings.ray_table())];
-    noise.extend(findings.meanings().into_iter().map(Part::Text));
+    noise.extend(findings.meanings.iter().map(|meaning| Part::Text((*meaning).into())));
     Page {
         title: "What samples say about the constants".into(),
         lead: lead(findings.calibration),
         sections: vec![
-            section("The noise", noise),
-            section(
+            Section::new("The noise", noise),
+            Section::new(
                 "The figures",
                 vec![
                     Part::Table(findings.figure_table()),
@@ -26,14 +25,14 @@ pub(super) fn page(findings: &Findings<'_>) -> Page {
                     ),
                 ],
             ),
-            section(
+            Section::new(
                 "For pasta solve",
                 vec![
                     Part::Text("Copy this into a problem file. With it a run has no promise.".into()),
                     Part::Command(findings.constants.trim_end().into()),
                 ],
             ),
-            section("What was measured", vec![Part::Text(findings.setting()), Part::Text(findings.ledger())]),
+            Section::new("What was measured", vec![Part::Text(findings.setting()), Part::Text(findings.ledger())]),
         ],
     }
 }

@@ -5,9 +5,9 @@ mod point;
 use std::path::PathBuf;
 
 use clap::Args;
+pub(crate) use point::run;
 
 use pasta_report::console::flags::{self, count, number};
-use pasta_report::console::{Exit, Failure};
 
 /// Say about a point, with a stated confidence and a stated assumption, how small its gradient is.
 ///
@@ -30,30 +30,7 @@ pub(crate) struct Arguments {
     /// The probability with which the answer may be wrong [default: the file's, or 0.05]
     #[arg(long, value_name = "P", allow_hyphen_values = true, value_parser = number)]
     delta: Option<f64>,
-    #[command(flatten)]
-    grade: GradeFlags,
-    #[command(flatten)]
-    consequences: ConsequenceFlags,
-    #[command(flatten)]
-    moreau: MoreauFlags,
-    /// Draw at most so many samples
-    #[arg(long, value_name = "SAMPLES", allow_negative_numbers = true, value_parser = flags::sample_count)]
-    budget: Option<u128>,
-    /// Seed of the samples; a second certificate of the same run needs another [default: the file's]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::seed())]
-    seed: Option<u64>,
-    /// Threads; does not change a bit of the result
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::thread_count())]
-    threads: Option<u16>,
-    /// Print one JSON object, in full precision, instead of a table
-    #[arg(long)]
-    json: bool,
-}
-
-/// On what the certificate may rest; without any, on the growth and floor of the table `noise`, as declared by the file.
-#[derive(Args)]
-#[group(multiple = true)]
-struct GradeFlags {
+    // On what the certificate may rest; without any, on the growth and floor of the table `noise`, as declared by the file.
     /// Declare: E|g - grad f|^2 <= V at the point
     #[arg(long, value_name = "V", allow_hyphen_values = true, value_parser = number, help_heading = GRADES)]
     #[arg(conflicts_with_all = ["growth", "floor", "kurtosis", "exact", "approximate"])]
@@ -76,22 +53,13 @@ struct GradeFlags {
     /// A normal approximation: cheap, and not a certificate
     #[arg(long, help_heading = GRADES)]
     approximate: bool,
-}
-
-/// What else is declared about f, and what follows from it.
-#[derive(Args)]
-struct ConsequenceFlags {
+    // What else is declared about f, and what follows from it.
     /// Declare: f is convex and a minimiser is within R of the point; then f - inf f <= R |grad f|
     #[arg(long, value_name = "R", allow_hyphen_values = true, value_parser = number, help_heading = DECLARED)]
     radius: Option<f64>,
     /// Declare: 2 MU (f - inf f) <= |grad f|^2 (strongly convex, or PL); then f - inf f <= |grad f|^2/(2 MU)
     #[arg(long, value_name = "MU", allow_hyphen_values = true, value_parser = number, help_heading = DECLARED)]
     mu: Option<f64>,
-}
-
-/// For f with kinks.
-#[derive(Args)]
-struct MoreauFlags {
     /// Certify the gradient of the Moreau envelope phi_{1/LAMBDA} instead, for f with kinks; with --rho
     #[arg(long, value_name = "LAMBDA", allow_hyphen_values = true, value_parser = number, help_heading = DECLARED)]
     #[arg(requires = "rho", conflicts_with_all = ["radius", "mu", "approximate"])]
@@ -104,6 +72,18 @@ struct MoreauFlags {
     #[arg(long, value_name = "K", allow_hyphen_values = true, value_parser = count, help_heading = DECLARED)]
     #[arg(requires = "moreau")]
     points: Option<u64>,
+    /// Draw at most so many samples
+    #[arg(long, value_name = "SAMPLES", allow_negative_numbers = true, value_parser = flags::sample_count)]
+    budget: Option<u128>,
+    /// Seed of the samples; a second certificate of the same run needs another [default: the file's]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::seed())]
+    seed: Option<u64>,
+    /// Threads; does not change a bit of the result
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::thread_count())]
+    threads: Option<u16>,
+    /// Print one JSON object, in full precision, instead of a table
+    #[arg(long)]
+    json: bool,
 }
 
 const GRADES: &str = "On what it may rest (default: what [noise] says of the variance)";
@@ -128,8 +108,3 @@ The evidence, how often certificates are wrong for every grade and noise, is
 measured by: pasta-lab self-test
 
 docs/certificate.md has the method and its proof.";
-
-/// Runs `pasta certify`.
-pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    point::run(&arguments.path, arguments)
-}

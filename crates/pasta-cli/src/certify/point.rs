@@ -1,7 +1,5 @@
 //! A certificate of one point.
 
-use std::path::Path;
-
 use indicatif::ProgressBar;
 use pasta_opt::certificate::moreau::{self, MoreauCertificate, MoreauClaim};
 use pasta_opt::certificate::{CertificateError, ClaimError, Consequence};
@@ -19,11 +17,13 @@ use pasta_report::number::{real, whole};
 /// Where a Moreau certificate is asked for and nothing is said about its points.
 const POINTS: u64 = 256;
 
-pub(super) fn run(path: &Path, arguments: &Arguments) -> Result<Exit, Failure> {
+/// Runs `pasta certify`.
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let path = &arguments.path;
     let mut overrides =
         Overrides { seed: arguments.seed, threads: arguments.threads, ..Overrides::default() };
     let folder = path.is_dir();
-    let file = if folder { spec_file(path)? } else { path.to_owned() };
+    let file = if folder { spec_file(path)? } else { path.clone() };
     let setup = spec::read_setup(&file, &overrides)?;
     let problem = &setup.problem;
     let x = match &arguments.at {
@@ -34,12 +34,13 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> Result<Exit, Failure> {
             return Err(Failure::input("which point?").hint(hint));
         }
     };
-    if x.len() != problem.dim() {
-        return Err(Failure::input(ClaimError::Dimension { point: x.len(), oracle: problem.dim() }));
+    let (point, oracle) = (x.len(), problem.start.len());
+    if point != oracle {
+        return Err(Failure::input(ClaimError::Dimension { point, oracle }));
     }
     // A Moreau certificate rests on other points than x too.
-    let truth = problem.truth.as_ref().filter(|_| arguments.moreau.moreau.is_none());
-    let flags = arguments.grade.grade();
+    let truth = problem.truth.as_ref().filter(|_| arguments.moreau.is_none());
+    let flags = arguments.grade();
     overrides.undeclared = flags.or_else(|| truth.map(|truth| Grade::Variance(truth.variance(&x))));
     // What the file asks of a certificate holds where no flag says otherwise.
     let read = setup.asks_for_certificate || arguments.target.is_none();
@@ -90,14 +91,14 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
     }
     let signals = Signals::register()?;
     let mut gate = setup.problem.gate(setup.seed, arguments.budget, signals.flag());
-    let found = if let Some(lambda) = arguments.moreau.moreau {
+    let found = if let Some(lambda) = arguments.moreau {
         let claim = MoreauClaim {
             lambda,
-            rho: arguments.moreau.rho.unwrap_or_default(),
+            rho: arguments.rho.unwrap_or_default(),
             target,
             delta,
             grade,
-            points: arguments.moreau.points.unwrap_or(POINTS),
+            points: arguments.points.unwrap_or(POINTS),
             budget: None,
         };
         let certifier = moreau::Certifier::start(&mut gate, x, &setup.problem.start, claim, 0);
@@ -114,15 +115,29 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
             say("interrupted during its pilot; nothing is known yet");
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         };
-        Found::Gradient { certificate, gaps: arguments.consequences.gaps(&certificate)? }
+        Found::Gradient { certificate, gaps: arguments.gaps(&certificate)? }
     };
-    let report = Answer::new(setup, gate.ledger(), x, far, found, doubt);
+    let objective = setup.problem.objective().filter(|_| grade != Grade::Exact);
+    let report = Answer {
+        format: 1,
+        problem: &setup.problem.words,
+        seed: setup.seed,
+        point: x,
+        truth: objective.and_then(|f| found.measure().at(f, x)).map(f64::sqrt),
+        certificate: Certified { statement: found.statement(), found, doubt },
+        distance: far,
+        ledger: gate.ledger(),
+    };
     console::print(&report, arguments.json)?;
     if let Some(exit) = signals.received() {
         say("interrupted: this is how far it had come");
         return Ok(exit);
     }
-    Ok(if report.certificate.found.verdict() == Verdict::Certified { Exit::Done } else { Exit::NotCertified })
+    Ok(if report.certificate.found.verdict().0 == Verdict::Certified {
+        Exit::Done
+    } else {
+        Exit::NotCertified
+    })
 }
 
 /// A certificate of the gradient; as far as it came, if it was interrupted, and nothing if it had not begun.
@@ -162,7 +177,7 @@ fn read_point(text: &str) -> Result<Vec<f64>, Failure> {
     })
 }
 
-impl super::GradeFlags {
+impl Arguments {
     /// What the flags say; `None` if they say nothing.
     fn grade(&self) -> Option<Grade> {
         match *self {
@@ -176,9 +191,8 @@ impl super::GradeFlags {
             _ => None,
         }
     }
-}
 
-impl super::ConsequenceFlags {
+    /// What follows for f from what is declared about it.
     fn gaps(&self, certificate: &Certificate) -> Result<Vec<Gap>, Failure> {
         let convex = self.radius.map(|radius| Consequence::Convex { radius });
         let pl = self.mu.map(|mu| Consequence::Pl { mu });
@@ -211,17 +225,11 @@ enum Found {
 }
 
 impl Found {
-    fn verdict(&self) -> Verdict {
+    /// Of which target.
+    fn verdict(&self) -> (Verdict, f64) {
         match self {
-            Self::Gradient { certificate, .. } => certificate.verdict,
-            Self::Moreau(certificate) => certificate.verdict,
-        }
-    }
-
-    fn target(&self) -> f64 {
-        match self {
-            Self::Gradient { certificate, .. } => certificate.target,
-            Self::Moreau(certificate) => certificate.target,
+            Self::Gradient { certificate, .. } => (certificate.verdict, certificate.target),
+            Self::Moreau(certificate) => (certificate.verdict, certificate.target),
         }
     }
 
@@ -237,11 +245,6 @@ impl Found {
             Self::Gradient { .. } => Measure::GradientSquared,
             Self::Moreau(certificate) => Measure::MoreauSquared { lambda: certificate.lambda },
         }
-    }
-
-    /// Whether it is the problem's own formula.
-    fn is_exact(&self) -> bool {
-        matches!(self, Self::Gradient { certificate, .. } if certificate.grade == Grade::Exact)
     }
 }
 
@@ -277,35 +280,13 @@ struct Answer<'a> {
     ledger: &'a Ledger,
 }
 
-impl<'a> Answer<'a> {
-    fn new(
-        setup: &'a Setup,
-        ledger: &'a Ledger,
-        x: &'a [f64],
-        distance: f64,
-        found: Found,
-        doubt: Option<String>,
-    ) -> Self {
-        let truth = setup.problem.measure(found.measure(), x).map(f64::sqrt).filter(|_| !found.is_exact());
-        Self {
-            format: 1,
-            problem: &setup.problem.words,
-            seed: setup.seed,
-            point: x,
-            certificate: Certified { statement: found.statement(), found, doubt },
-            truth,
-            distance,
-            ledger,
-        }
-    }
-}
-
 impl Report for Answer<'_> {
     fn text(&self) -> String {
         let Certified { found, statement, doubt } = &self.certificate;
+        let (verdict, target) = found.verdict();
         let mut rows = vec![
             ("problem", self.problem.to_owned()),
-            ("verdict", format!("{} (target {})", found.verdict().words(), real(found.target()))),
+            ("verdict", format!("{} (target {})", verdict.words(), real(target))),
             ("statement", statement.clone()),
         ];
         rows.extend(doubt.iter().map(|doubt| ("but", format!("it means nothing: {doubt}"))));

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::Arguments;
 use super::limit::{self, Limit};
 use super::regime::{described, missing};
-use super::single::{Planned, is_as_printed, try_plan};
+use super::single::{Planned, is_as_printed, plan};
 use pasta_report::console::{self, Exit, Failure, Report};
 use pasta_report::constants::{Echo, equations};
 use pasta_report::number::at_most;
@@ -82,7 +82,7 @@ impl Comparison {
                 comparison.missing.push(Missing { regime: row.name, needs });
                 continue;
             }
-            match try_plan(row, constants, arguments.budget) {
+            match plan(row, constants, arguments.budget) {
                 Ok(planned) => comparison.plans.push(planned),
                 Err(reason) => comparison.refused.push(Refused::new(row.name, &reason)),
             }
@@ -97,17 +97,15 @@ impl Comparison {
     }
 
     fn plans(&self) -> String {
-        let header = [
-            Column::left("regime"),
-            Column::right("eps"),
-            Column::right("K"),
-            Column::right("S"),
-            Column::right("samples"),
-            Column::right("evals"),
-            Column::left("promise"),
-        ];
-        let rows = self.plans.iter().map(|planned| self.shown(planned.cells())).collect();
-        Table { caption: String::new(), columns: self.shown(header), rows }.text()
+        let names = ["regime", "eps", "K", "S", "samples", "evals", "promise"];
+        let mut columns = Column::all(b"lrrrrrl", names);
+        let mut rows: Vec<_> = self.plans.iter().map(Planned::cells).collect();
+        // The target is a column only where it differs from row to row.
+        if self.budget.is_none() {
+            columns.remove(1);
+            rows.iter_mut().for_each(|row| drop(row.remove(1)));
+        }
+        Table { caption: String::new(), columns, rows }.text()
     }
 
     fn legend(&self) -> String {
@@ -118,12 +116,6 @@ impl Comparison {
             legend += "\nphi is the Moreau envelope of f with parameter 1/lambda.";
         }
         legend
-    }
-
-    /// The target is a column only where it differs from row to row.
-    fn shown<T>(&self, cells: [T; 7]) -> Vec<T> {
-        let [regime, target, rest @ ..] = cells;
-        [regime].into_iter().chain(self.budget.map(|_| target)).chain(rest).collect()
     }
 
     /// Why the other regimes are not planned, by name.
@@ -139,19 +131,17 @@ impl Comparison {
 
 impl Report for Comparison {
     fn text(&self) -> String {
-        let mut rows = vec![("given", equations(&self.constants.0))];
+        let mut rows = vec![("given", equations(self.constants.0.known()))];
         if let Some(budget) = self.budget {
-            rows.push((
-                "budget",
-                format!("{} samples; eps is the best target that they buy", at_most(budget)),
-            ));
+            let bought = "eps is the best target that they buy";
+            rows.push(("budget", format!("{} samples; {bought}", at_most(budget))));
         }
         let mut sections = vec![Table::labelled(rows).text()];
         if !self.plans.is_empty() {
             sections.push(self.plans());
             sections.push(self.legend());
         }
-        let bounds: Vec<_> = self.lower_bounds.iter().map(|limit| (limit.name(), limit.sentence())).collect();
+        let bounds: Vec<_> = self.lower_bounds.iter().map(|limit| (limit.regime, limit.sentence())).collect();
         if !bounds.is_empty() {
             sections.push(format!("Lower bounds\n{}", Table::labelled(bounds).text()));
         }

@@ -2,7 +2,8 @@
 
 use pasta_opt::bounds::{LowerBound, LowerMeanSquareSmooth, LowerSmooth};
 use pasta_opt::objective::Measure;
-use pasta_opt::recipe::{Constant, Constants, Plan, RecipeError, Row};
+use pasta_opt::recipe::Constant::{self, Floor, Gap, Growth, MsSmoothness, Smoothness, Target};
+use pasta_opt::recipe::{Constants, Plan, RecipeError, Row};
 use serde::Serialize;
 
 use pasta_report::Table;
@@ -10,71 +11,53 @@ use pasta_report::console::{Failure, Report};
 use pasta_report::constants::{Echo, equations};
 use pasta_report::number::{at_least, ceiling, real, whole};
 
-/// The theorems that say what zero-respecting methods cannot beat.
-#[derive(Clone, Copy)]
-pub(super) enum Theorem {
-    Smooth,
-    MeanSquareSmooth,
+/// A theorem that says what zero-respecting methods cannot beat.
+pub(super) struct Theorem {
+    pub(super) name: &'static str,
+    reference: &'static str,
+    pub(super) about: &'static str,
+    pub(super) needs: [Constant; 5],
+    /// The bound with these constants.
+    bound: fn([f64; 5]) -> Result<(LowerBound, Option<Apart>), RecipeError>,
 }
 
+pub(super) const THEOREMS: &[Theorem] = &[
+    Theorem {
+        name: "lower-smooth",
+        reference: "Theorem 1",
+        about: "what zero-respecting methods need, f smooth",
+        needs: [Smoothness, Gap, Growth, Floor, Target],
+        bound: |[smoothness, gap, growth, floor, target]| {
+            Ok((LowerSmooth { smoothness, gap, growth, floor, target }.evaluate()?, None))
+        },
+    },
+    Theorem {
+        name: "lower-mss",
+        reference: "Theorem 2",
+        about: "what zero-respecting methods need, smooth sample by sample",
+        needs: [MsSmoothness, Gap, Growth, Floor, Target],
+        bound: |[ms_smoothness, gap, growth, floor, target]| {
+            let theorem = LowerMeanSquareSmooth { ms_smoothness, gap, growth, floor, target };
+            let apart = Apart {
+                growth_max: theorem.growth_limit(),
+                statistical_floor: theorem.statistical_floor(),
+                statistical_floor_constant: "unknown",
+            };
+            Ok((theorem.evaluate()?, Some(apart)))
+        },
+    },
+];
+
 impl Theorem {
-    pub(super) const ALL: [Self; 2] = [Self::Smooth, Self::MeanSquareSmooth];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Smooth => "lower-smooth",
-            Self::MeanSquareSmooth => "lower-mss",
+    fn evaluate(&self, constants: &Constants) -> Result<Limit, RecipeError> {
+        let mut values = [0.0; 5];
+        for (value, constant) in values.iter_mut().zip(self.needs) {
+            let missing = RecipeError::Missing { recipe: self.name, constant };
+            *value = constants.get(constant).ok_or(missing)?;
         }
-    }
-
-    fn reference(self) -> &'static str {
-        match self {
-            Self::Smooth => "Theorem 1",
-            Self::MeanSquareSmooth => "Theorem 2",
-        }
-    }
-
-    pub(super) fn about(self) -> &'static str {
-        match self {
-            Self::Smooth => "what zero-respecting methods need, f smooth",
-            Self::MeanSquareSmooth => "what zero-respecting methods need, smooth sample by sample",
-        }
-    }
-
-    pub(super) fn needs(self) -> &'static [Constant] {
-        use Constant::{Floor, Gap, Growth, MsSmoothness, Smoothness, Target};
-        match self {
-            Self::Smooth => &[Smoothness, Gap, Growth, Floor, Target],
-            Self::MeanSquareSmooth => &[MsSmoothness, Gap, Growth, Floor, Target],
-        }
-    }
-
-    /// The bound that a plan can be compared with. Both bounds are about small gradients, so it takes a plan that
-    /// promises one, for the same class of functions.
-    fn of(row: &Row, plan: &Plan) -> Option<Self> {
-        let gradient = plan.guarantee.measure == Measure::GradientSquared;
-        Self::ALL.into_iter().find(|theorem| gradient && theorem.needs().iter().all(|&c| row.uses(c)))
-    }
-
-    fn evaluate(self, constants: &Constants) -> Result<Limit, RecipeError> {
-        let need =
-            |constant| constants.get(constant).ok_or(RecipeError::Missing { recipe: self.name(), constant });
-        let gap = need(Constant::Gap)?;
-        let growth = need(Constant::Growth)?;
-        let floor = need(Constant::Floor)?;
-        let target = need(Constant::Target)?;
-        let (bound, apart) = match self {
-            Self::Smooth => {
-                let smoothness = need(Constant::Smoothness)?;
-                (LowerSmooth { smoothness, gap, growth, floor, target }.evaluate()?, None)
-            }
-            Self::MeanSquareSmooth => {
-                let ms_smoothness = need(Constant::MsSmoothness)?;
-                let theorem = LowerMeanSquareSmooth { ms_smoothness, gap, growth, floor, target };
-                (theorem.evaluate()?, Some(Apart::of(&theorem)))
-            }
-        };
-        let (regime, reference) = (self.name(), self.reference());
+        let (bound, apart) = (self.bound)(values)?;
+        let [_, _, growth, _, target] = values;
+        let (regime, reference) = (self.name, self.reference);
         Ok(Limit { regime, reference, binds: BINDS, bound, apart, growth, target })
     }
 }
@@ -85,7 +68,7 @@ const BINDS: &str = "zero-respecting methods";
 /// A lower bound at given constants.
 #[derive(Serialize)]
 pub(super) struct Limit {
-    regime: &'static str,
+    pub(super) regime: &'static str,
     reference: &'static str,
     binds: &'static str,
     #[serde(flatten)]
@@ -106,33 +89,21 @@ struct Apart {
     statistical_floor_constant: &'static str,
 }
 
-impl Apart {
-    fn of(theorem: &LowerMeanSquareSmooth) -> Self {
-        Self {
-            growth_max: theorem.growth_limit(),
-            statistical_floor: theorem.statistical_floor(),
-            statistical_floor_constant: "unknown",
-        }
-    }
-}
-
-/// The lower bound that belongs beside a plan, or why there is none; `None` if no theorem speaks about it.
+/// The lower bound that belongs beside a plan, or why there is none; `None` if no theorem speaks about it. Both bounds are
+/// about small gradients, so it takes a plan that promises one, for the same class of functions.
 pub(super) fn beside(row: &Row, plan: &Plan, constants: &Constants) -> Option<Result<Limit, RecipeError>> {
-    Theorem::of(row, plan).map(|theorem| theorem.evaluate(constants))
+    let gradient = plan.guarantee.measure == Measure::GradientSquared;
+    let theorem = THEOREMS.iter().find(|theorem| gradient && theorem.needs.iter().all(|&c| row.uses(c)))?;
+    Some(theorem.evaluate(constants))
 }
 
 /// The lower bounds whose constants are all given.
-pub(super) fn all(constants: &Constants) -> Vec<(&'static str, Result<Limit, RecipeError>)> {
-    let known = |theorem: &Theorem| theorem.needs().iter().all(|&c| constants.get(c).is_some());
-    let evaluated = |theorem: Theorem| (theorem.name(), theorem.evaluate(constants));
-    Theorem::ALL.into_iter().filter(known).map(evaluated).collect()
+pub(super) fn all(constants: &Constants) -> impl Iterator<Item = (&'static str, Result<Limit, RecipeError>)> {
+    let known = |theorem: &&Theorem| theorem.needs.iter().all(|&c| constants.get(c).is_some());
+    THEOREMS.iter().filter(known).map(|theorem| (theorem.name, theorem.evaluate(constants)))
 }
 
 impl Limit {
-    pub(super) fn name(&self) -> &'static str {
-        self.regime
-    }
-
     /// The bound in one line.
     pub(super) fn sentence(&self) -> String {
         let LowerBound { bound, sharp_bound, eps_max, .. } = self.bound;
@@ -160,7 +131,7 @@ pub(super) struct Alone {
 }
 
 impl Alone {
-    pub(super) fn new(theorem: Theorem, constants: &Constants) -> Result<Self, Failure> {
+    pub(super) fn new(theorem: &Theorem, constants: &Constants) -> Result<Self, Failure> {
         let limit = theorem.evaluate(constants).map_err(Failure::input)?;
         Ok(Self { limit, constants: Echo(*constants) })
     }
@@ -173,21 +144,19 @@ impl Report for Alone {
         let mut rows = vec![
             ("lower bound", format!("{regime}: what {BINDS} cannot beat")),
             ("reference", (*reference).to_owned()),
-            ("given", equations(&self.constants.0)),
+            ("given", equations(self.constants.0.known())),
         ];
         match (bound.bound, bound.sharp_bound) {
-            (Some(closed), Some(sharp)) => rows.extend([
-                (
-                    "samples",
-                    format!(
-                        "at least {} in expectation, on the hard instance, to reach |grad f| <= {}",
-                        at_least(closed),
-                        real(*target)
-                    ),
-                ),
-                ("", format!("{} from growth, {} from floor", at_least(from_growth), at_least(from_floor))),
-                ("sharp form", format!("(T - 1)/(2p) = {} samples", at_least(sharp))),
-            ]),
+            (Some(closed), Some(sharp)) => {
+                let [closed, sharp, from_growth, from_floor] =
+                    [closed, sharp, from_growth, from_floor].map(at_least);
+                let where_to = format!("on the hard instance, to reach |grad f| <= {}", real(*target));
+                rows.extend([
+                    ("samples", format!("at least {closed} in expectation, {where_to}")),
+                    ("", format!("{from_growth} from growth, {from_floor} from floor")),
+                    ("sharp form", format!("(T - 1)/(2p) = {sharp} samples")),
+                ]);
+            }
             _ => rows.push(("samples", self.limit.sentence())),
         }
         rows.push(("admits", admitted(bound.eps_max, apart.as_ref())));
@@ -196,35 +165,26 @@ impl Report for Alone {
             rows.push(("statistical floor", format!("{floor} samples times a constant that is unknown")));
         }
         if bound.admissible {
-            rows.push((
-                "hard instance",
-                format!(
-                    "a chain of T = {} coordinates of scale lambda = {}, at distance D = {} from the start; a \
-                     sample reveals the next one with probability p = {}",
-                    whole(u128::from(chain)),
-                    real(lambda),
-                    real(reach),
-                    real(p)
-                ),
-            ));
+            let [lambda, reach, p] = [lambda, reach, p].map(real);
+            let instance = format!(
+                "a chain of T = {} coordinates of scale lambda = {lambda}, at distance D = {reach} from the start; a \
+                 sample reveals the next one with probability p = {p}",
+                whole(chain)
+            );
+            rows.push(("hard instance", instance));
         }
-        rows.push((
-            "binds",
-            format!(
-                "{BINDS}: they move only along coordinates in which the oracle has answered something other than \
-                 zero"
-            ),
-        ));
+        let how =
+            "they move only along coordinates in which the oracle has answered something other than zero";
+        rows.push(("binds", format!("{BINDS}: {how}")));
         Table::labelled(rows).text()
     }
 }
 
 fn admitted(eps_max: f64, apart: Option<&Apart>) -> String {
-    match apart {
-        None => format!("eps <= {}", ceiling(eps_max)),
-        Some(Apart { growth_max, .. }) if eps_max > 0.0 => {
-            format!("eps <= {} and B < {}", ceiling(eps_max), ceiling(*growth_max))
-        }
-        Some(Apart { growth_max, .. }) => format!("B < {}", ceiling(*growth_max)),
+    let eps = format!("eps <= {}", ceiling(eps_max));
+    match apart.map(|apart| format!("B < {}", ceiling(apart.growth_max))) {
+        None => eps,
+        Some(growth) if eps_max > 0.0 => format!("{eps} and {growth}"),
+        Some(growth) => growth,
     }
 }

@@ -1,7 +1,6 @@
 //! `pasta plan`: what a run would do, promise and cost, before it draws a sample.
 
 mod compare;
-pub(crate) mod flags;
 mod limit;
 mod pilot;
 mod principle;
@@ -10,13 +9,12 @@ mod single;
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
-use flags::ConstantFlags;
-use pasta_opt::recipe::Constant;
+use clap::{Arg, ArgMatches, Args};
+use pasta_opt::recipe::{Constant, Constants};
 use principle::Question;
 use regime::{Kind, Regime};
 
-use pasta_report::console::flags::{count, number, sample_count};
+use pasta_report::console::flags::{self, FlagSet, Given, count, number, sample_count};
 use pasta_report::console::{self, Exit, Failure};
 
 /// Say what a run would do, promise and cost, before it draws a sample.
@@ -44,7 +42,7 @@ pub(crate) struct Arguments {
     #[arg(requires = "pilot", conflicts_with_all = ["regime", "all"])]
     samples: Option<u128>,
     #[command(flatten)]
-    constants: ConstantFlags,
+    constants: Given<ConstantFlags>,
     /// Instead of a target: find the best target whose expected samples are at most N
     #[arg(long, value_name = "N", conflicts_with = Constant::Target.name())]
     #[arg(allow_hyphen_values = true, value_parser = number)]
@@ -90,6 +88,20 @@ What a promise means:
   these constants. It says nothing if a constant is too small for your problem.
   It is worst-case: an envelope, not a forecast, and most runs do better. It is
   about the point that is named, which is not always the last one.";
+
+/// The constants that were given.
+struct ConstantFlags(Constants);
+
+impl FlagSet for ConstantFlags {
+    fn flags() -> Vec<Arg> {
+        let heading = "Constants (those that the regime uses; the others are refused)";
+        Constant::ALL.iter().map(|&constant| flags::constant(constant, heading, "")).collect()
+    }
+
+    fn take(matches: &ArgMatches) -> Self {
+        Self(flags::take_constants(matches))
+    }
+}
 
 /// Runs `pasta plan`.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -153,7 +165,10 @@ impl Arguments {
         regime.refuse_missing(self)?;
         let constants = &self.constants.0;
         match regime.kind {
-            Kind::Recipe(row) => console::print(&single::plan(row, constants, self.budget)?, self.json),
+            Kind::Recipe(row) => {
+                let planned = single::plan(row, constants, self.budget).map_err(Failure::input)?;
+                console::print(&planned, self.json)
+            }
             Kind::Lower(theorem) => console::print(&limit::Alone::new(theorem, constants)?, self.json),
             Kind::Uncertainty => {
                 let question = Question { eta: self.eta, beta: self.beta, batch: self.batch };

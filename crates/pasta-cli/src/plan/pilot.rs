@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pasta_opt::forecast::{Forecast, Pilot, PilotRun};
-use pasta_opt::recipe::{self, Constant, Constants, Plan};
+use pasta_opt::recipe::{self, Constant, Constants, Guarantee, Plan};
 use serde::Serialize;
 
 use super::limit::{self, Limit};
@@ -74,7 +74,9 @@ impl Prospect {
     fn new(spec: &Spec, target: f64, pilot_budget: u128, pilot: Pilot) -> Result<Self, Failure> {
         let (worst_case, promise, lower_bound) = match &spec.method.promise {
             Some(Promise { constants, plan, .. }) => {
-                (Some(plan.cost.samples), Some(promise(plan)), lower_bound(constants, plan)?)
+                let Guarantee { measure, bound, .. } = plan.guarantee;
+                let promise = format!("E {} <= {}", measure.formula(), real(bound));
+                (Some(plan.cost.samples), Some(promise), lower_bound(constants, plan)?)
             }
             None => (None, None, None),
         };
@@ -95,19 +97,16 @@ impl Prospect {
     }
 
     fn forecast(&self) -> String {
-        if let Some(Forecast { low, middle, high }) = self.forecast {
-            format!(
-                "about {} samples to a certified |grad f| <= {}; {} to {} in four of five runs. A forecast, not a bound",
-                rough(middle),
-                real(self.target),
-                rough(low),
-                rough(high)
-            )
-        } else {
+        let Some(Forecast { low, middle, high }) = self.forecast else {
             let short = self.pilot.samples >= self.pilot_budget / 2;
             let hint = if short { ". A larger pilot (--samples) may tell more" } else { "" };
-            format!("none: {}{hint}", self.forecast_silent.as_deref().unwrap_or_default())
-        }
+            return format!("none: {}{hint}", self.forecast_silent.as_deref().unwrap_or_default());
+        };
+        let ([low, middle, high], target) = ([low, middle, high].map(rough), real(self.target));
+        format!(
+            "about {middle} samples to a certified |grad f| <= {target}; {low} to {high} in four of five runs. A forecast, \
+             not a bound"
+        )
     }
 
     fn flown(&self) -> String {
@@ -116,12 +115,10 @@ impl Prospect {
         let ladder = match certified.as_slice() {
             [] => String::new(),
             [only] => format!(", one certified at {}", real(only.target)),
-            [first, .., last] => format!(
-                ", {} certified at targets from {} down to {}",
-                certified.len(),
-                real(first.target),
-                real(last.target)
-            ),
+            [first, .., last] => {
+                let [first, last] = [first, last].map(|run| real(run.target));
+                format!(", {} certified at targets from {first} down to {last}", certified.len())
+            }
         };
         let at_start = match self.pilot.gradient_at_start {
             0.0 => String::new(),
@@ -130,10 +127,6 @@ impl Prospect {
         let plural = if runs.len() == 1 { "" } else { "s" };
         format!("{} samples in {} run{plural}{ladder}{at_start}", whole(*samples), runs.len())
     }
-}
-
-fn promise(plan: &Plan) -> String {
-    format!("E {} <= {}", plan.guarantee.measure.formula(), real(plan.guarantee.bound))
 }
 
 fn lower_bound(constants: &Constants, plan: &Plan) -> Result<Option<Limit>, Failure> {

@@ -62,7 +62,7 @@ impl Report for Checked {
     fn text(&self) -> String {
         let Self { eta, beta, n, check, .. } = self;
         let smallest = match check.min_n {
-            Some(n) => format!("N = {} at this beta", whole(u128::from(n))),
+            Some(n) => format!("N = {} at this beta", whole(n)),
             None => "none at this beta: it has to be below 1/2".to_owned(),
         };
         let conclusion = if check.variance_ok && check.eta_ok {
@@ -72,33 +72,20 @@ impl Report for Checked {
         } else {
             "nothing; the two conditions above are sufficient, not necessary".to_owned()
         };
+        let noise = compared(check.lhs, ">=", check.rhs, check.variance_ok);
+        let step = compared(*eta, "<=", check.eta_cap, check.eta_ok);
+        let exact = compared(check.exact_noise_lhs, ">=", check.rhs, check.exact_noise_ok);
+        let (constants, eta, beta) = (equations(self.constants.0.known()), exactly(*eta), exactly(*beta));
+        let given = format!("{constants}, eta = {eta}, beta = {beta}, N = {}", whole(*n));
         let rows = [
             ("principle", format!("{REGIME}: anchoring and sampling that bound the drift")),
             ("reference", REFERENCE.to_owned()),
-            (
-                "given",
-                format!(
-                    "{}, eta = {}, beta = {}, N = {}",
-                    equations(&self.constants.0),
-                    exactly(*eta),
-                    exactly(*beta),
-                    whole(u128::from(*n))
-                ),
-            ),
-            ("noise", {
-                let compared = compared(check.lhs, ">=", check.rhs, check.variance_ok);
-                format!("beta (1 - 2 beta) N >= eta^2 B^2: {compared}")
-            }),
-            ("step size", {
-                let compared = compared(*eta, "<=", check.eta_cap, check.eta_ok);
-                format!("eta <= sqrt(beta)/(2L): {compared}")
-            }),
+            ("given", given),
+            ("noise", format!("beta (1 - 2 beta) N >= eta^2 B^2: {noise}")),
+            ("step size", format!("eta <= sqrt(beta)/(2L): {step}")),
             ("smallest batch", smallest),
             ("promise", conclusion),
-            ("exact for f = 0", {
-                let compared = compared(check.exact_noise_lhs, ">=", check.rhs, check.exact_noise_ok);
-                format!("beta (1 - beta) N >= eta^2 B^2: {compared}")
-            }),
+            ("exact for f = 0", format!("beta (1 - beta) N >= eta^2 B^2: {exact}")),
         ];
         Table::labelled(rows).text()
     }
@@ -169,7 +156,7 @@ impl Line {
     }
 
     fn cells(&self) -> Vec<String> {
-        let count = |n: Option<u64>| n.map_or_else(|| "more than 2^63".to_owned(), |n| whole(u128::from(n)));
+        let count = |n: Option<u64>| n.map_or_else(|| "more than 2^63".to_owned(), whole);
         vec![real(self.beta), count(self.theorem), count(self.exact)]
     }
 }
@@ -203,10 +190,10 @@ impl Report for Allowed {
         let summary = Table::labelled([
             ("principle", format!("{REGIME}: anchoring and sampling that bound the drift")),
             ("reference", REFERENCE.to_owned()),
-            ("given", format!("{}, eta = {}", equations(&self.constants.0), exactly(self.eta))),
+            ("given", format!("{}, eta = {}", equations(self.constants.0.known()), exactly(self.eta))),
             ("conditions", "beta (1 - 2 beta) N >= eta^2 B^2 and eta <= sqrt(beta)/(2L)".to_owned()),
             ("anchoring", anchoring),
-            ("smallest batch", format!("N = {} over all these beta", whole(u128::from(least_batch)))),
+            ("smallest batch", format!("N = {} over all these beta", whole(least_batch))),
             ("one sample", single),
         ])
         .text();

@@ -4,7 +4,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use pasta_opt::recipe::{Constant, Row, TABLE};
 
 use super::Arguments;
-use super::limit::Theorem;
+use super::limit::{THEOREMS, Theorem};
 use pasta_report::console::Failure;
 
 /// What can be planned or evaluated, and what it asks for.
@@ -22,7 +22,7 @@ pub(super) struct Regime {
 /// What answers for a regime.
 pub(super) enum Kind {
     Recipe(&'static Row),
-    Lower(Theorem),
+    Lower(&'static Theorem),
     Uncertainty,
 }
 
@@ -37,10 +37,10 @@ pub(super) fn all() -> impl Iterator<Item = Regime> {
         takes_extra: &["budget"],
         kind: Kind::Recipe(row),
     });
-    let lower = Theorem::ALL.into_iter().map(|theorem| Regime {
-        name: theorem.name(),
-        for_problems: theorem.about(),
-        needs: theorem.needs(),
+    let lower = THEOREMS.iter().map(|theorem| Regime {
+        name: theorem.name,
+        for_problems: theorem.about,
+        needs: &theorem.needs,
         takes: &[],
         needs_extra: &[],
         takes_extra: &[],
@@ -86,14 +86,9 @@ impl Regime {
         let constants = given.constants.0.known().map(|(constant, _)| constant.name());
         let mut unused =
             constants.chain(given.extras()).filter(|name| !self.names().any(|used| used == *name));
-        match unused.next() {
-            None => Ok(()),
-            Some(name) => {
-                let used: Vec<_> = self.names().filter(|used| *used != "budget").collect();
-                let used = used.join(", ");
-                Err(Failure::input(format!("{}: does not use {name}; it uses {used}", self.name)))
-            }
-        }
+        let Some(name) = unused.next() else { return Ok(()) };
+        let used: Vec<_> = self.names().filter(|used| *used != "budget").collect();
+        Err(Failure::input(format!("{}: does not use {name}; it uses {}", self.name, used.join(", "))))
     }
 
     /// Names, with symbol and meaning, what has to be given and was not.

@@ -1,12 +1,14 @@
 //! The plan of one regime.
 
+use std::fmt;
+
 use pasta_opt::objective::Measure;
 use pasta_opt::recipe::{self, Constant, Constants, Cost, Guarantee, Plan, RecipeError, Row};
 use pasta_opt::schedule::{BatchRule, Estimator, Output, Schedule, Sequence};
 use serde::{Serialize, Serializer};
 
 use super::limit::{self, Limit};
-use pasta_report::console::{Failure, Report};
+use pasta_report::console::Report;
 use pasta_report::constants::{Echo, equations};
 use pasta_report::number::{at_most, digits, exactly, real, short, whole};
 use pasta_report::{Table, unbroken};
@@ -31,17 +33,16 @@ pub(super) struct Planned {
     promise: Promise,
     #[serde(skip_serializing_if = "Option::is_none")]
     lower_bound: Option<Limit>,
+    /// The bound in words, or why there is none.
     #[serde(skip)]
-    no_lower_bound: Option<RecipeError>,
+    limit: Option<String>,
 }
 
 /// The settings of Algorithm 1 by the paper's letters; those that do not apply are absent.
 #[derive(Serialize)]
 struct Settings {
-    #[serde(serialize_with = "plain_if_constant")]
-    eta: Sequence,
-    #[serde(serialize_with = "plain_if_constant")]
-    beta: Sequence,
+    eta: Plain,
+    beta: Plain,
     #[serde(rename = "K")]
     steps: u64,
     #[serde(rename = "S")]
@@ -54,8 +55,8 @@ struct Settings {
     reference: Option<u64>,
     #[serde(rename = "b", skip_serializing_if = "Option::is_none")]
     small: Option<u64>,
-    #[serde(rename = "p", skip_serializing_if = "Option::is_none", serialize_with = "plain_if_known")]
-    refresh: Option<Sequence>,
+    #[serde(rename = "p", skip_serializing_if = "Option::is_none")]
+    refresh: Option<Plain>,
     #[serde(skip_serializing_if = "Option::is_none")]
     batch_rule: Option<Drift>,
 }
@@ -89,16 +90,7 @@ struct Promise {
 }
 
 /// The plan for a target, or for the best target that a budget buys.
-pub(super) fn plan(row: &Row, constants: &Constants, budget: Option<f64>) -> Result<Planned, Failure> {
-    try_plan(row, constants, budget).map_err(Failure::input)
-}
-
-/// Like [`plan`], with the reason why there is none.
-pub(super) fn try_plan(
-    row: &Row,
-    constants: &Constants,
-    budget: Option<f64>,
-) -> Result<Planned, RecipeError> {
+pub(super) fn plan(row: &Row, constants: &Constants, budget: Option<f64>) -> Result<Planned, RecipeError> {
     let mut constants = row.relevant(constants);
     let plan = match budget {
         None => row.plan(&constants)?,
@@ -108,45 +100,40 @@ pub(super) fn try_plan(
             plan
         }
     };
-    Ok(Planned::new(row, constants, budget, &plan))
+    let limit = limit::beside(row, &plan, &constants);
+    let (samples, evaluations) = amounts(plan.cost);
+    Ok(Planned {
+        recipe: row.name,
+        reference: row.reference,
+        for_problems: row.for_problems,
+        constants: Echo(constants),
+        budget,
+        variance: variance(row, &plan.schedule),
+        settings: Settings::of(&plan.schedule),
+        samples,
+        evaluations,
+        exact_samples: plan.cost.exact.is_some(),
+        promise: Promise::of(&plan, is_as_printed(row)),
+        limit: limit.as_ref().map(|limit| match limit {
+            Ok(limit) => limit.sentence(),
+            Err(reason) => format!("none; {reason}"),
+        }),
+        lower_bound: limit.and_then(Result::ok),
+    })
 }
 
 impl Planned {
-    fn new(row: &Row, constants: Constants, budget: Option<f64>, plan: &Plan) -> Self {
-        let (lower_bound, no_lower_bound) = match limit::beside(row, plan, &constants) {
-            None => (None, None),
-            Some(Ok(limit)) => (Some(limit), None),
-            Some(Err(reason)) => (None, Some(reason)),
-        };
-        let (samples, evaluations) = amounts(plan.cost);
-        Self {
-            recipe: row.name,
-            reference: row.reference,
-            for_problems: row.for_problems,
-            constants: Echo(constants),
-            budget,
-            variance: variance(row, &plan.schedule),
-            settings: Settings::of(&plan.schedule),
-            samples,
-            evaluations,
-            exact_samples: plan.cost.exact.is_some(),
-            promise: Promise::of(plan, is_as_printed(row)),
-            lower_bound,
-            no_lower_bound,
-        }
-    }
-
     /// Whether the promise is about the Moreau envelope, not about f.
     pub(super) fn is_about_the_envelope(&self) -> bool {
         self.promise.envelope.is_some()
     }
 
     /// The cells of a comparison: regime, target, K, S, samples, evaluations, promise.
-    pub(super) fn cells(&self) -> [String; 7] {
+    pub(super) fn cells(&self) -> Vec<String> {
         let Promise { measure, bound, .. } = self.promise;
         // Short of the envelope's parameter, which would not fit.
         let measure = unbroken(&measure.replace("_{1/lambda}", ""));
-        [
+        vec![
             self.recipe.to_owned(),
             self.constants.0.get(Constant::Target).map_or_else(String::new, |eps| digits(eps, 3)),
             short(self.settings.steps as f64),
@@ -233,14 +220,14 @@ impl Settings {
             BatchRule::Drift { .. } => None,
         };
         let (refresh, small) = match schedule.estimator {
-            Estimator::Minibatch => (Some(Sequence::Constant(1.0)), None),
-            Estimator::Page { refresh, small } => (Some(refresh), Some(small)),
+            Estimator::Minibatch => (Some(Plain(Sequence::Constant(1.0))), None),
+            Estimator::Page { refresh, small } => (Some(Plain(refresh)), Some(small)),
             Estimator::Storm { .. } => (None, None),
         };
         let batch_rule = Drift::of(schedule.large);
         Self {
-            eta: schedule.eta,
-            beta: schedule.beta,
+            eta: Plain(schedule.eta),
+            beta: Plain(schedule.beta),
             steps: schedule.steps,
             epochs: schedule.epochs,
             large: fixed(schedule.large),
@@ -254,7 +241,6 @@ impl Settings {
 
     /// The batches in words, a line each.
     fn batches(&self) -> Vec<String> {
-        let whole = |n| whole(u128::from(n));
         let mut lines = Vec::new();
         if let Some(first) = self.first
             && self.first != self.large
@@ -270,8 +256,7 @@ impl Settings {
         lines.extend(large.map(|large| format!("N = {large}")));
         if let (Some(p), Some(b)) = (self.refresh, self.small) {
             lines.push(format!(
-                "PAGE: N samples with probability p = {}, otherwise a correction by b = {}, each sample at two points",
-                spelled(p),
+                "PAGE: N samples with probability p = {p}, otherwise a correction by b = {}, each sample at two points",
                 whole(b)
             ));
         }
@@ -297,7 +282,7 @@ impl Drift {
     fn words(&self, from_the_start: bool) -> String {
         let Self { growth, floor, variance, at_least, .. } = *self;
         let at_start = BatchRule::Drift { growth, floor, target_variance: variance, at_least }.size(0.0);
-        let at_start = at_start.map_or_else(|needed| format!("{needed:.2e}"), |n| whole(u128::from(n)));
+        let at_start = at_start.map_or_else(|needed| format!("{needed:.2e}"), whole);
         if growth == 0.0 {
             return format!("{at_start} at every step, since the noise does not grow");
         }
@@ -306,7 +291,7 @@ impl Drift {
             square => format!("{} |x - x0|^2", real(square)),
         };
         let noise = if floor == 0.0 { growing } else { format!("({growing} + {})", real(floor * floor)) };
-        let least = whole(u128::from(at_least));
+        let least = whole(at_least);
         let rule = unbroken(&format!("max({least}, ceil({noise}/{}))", real(variance)));
         if from_the_start { format!("{rule}, which is {at_start} at the start") } else { rule }
     }
@@ -315,10 +300,12 @@ impl Drift {
 impl Report for Planned {
     fn text(&self) -> String {
         let Settings { eta, beta, steps, epochs, .. } = self.settings;
+        // All constants were given, except a target that a budget decided.
+        let given = |(constant, _): &(Constant, f64)| *constant != Constant::Target || self.budget.is_none();
         let mut rows = vec![
             ("recipe", format!("{}: {}", self.recipe, self.for_problems)),
             ("reference", self.reference.to_owned()),
-            ("given", equations(&self.equations())),
+            ("given", equations(self.constants.0.known().filter(given))),
         ];
         if let (Some(budget), Some(target)) = (self.budget, self.constants.0.get(Constant::Target)) {
             let budget = at_most(budget);
@@ -327,67 +314,46 @@ impl Report for Planned {
         if let Some(variance) = self.variance
             && self.constants.0.get(Constant::Variance).is_none()
         {
-            rows.push((
-                "variance",
-                format!("sigma^2 = {}, chosen by the recipe (--variance overrides)", real(variance)),
-            ));
+            let chosen = "chosen by the recipe (--variance overrides)";
+            rows.push(("variance", format!("sigma^2 = {}, {chosen}", real(variance))));
         }
-        rows.push(("step size", format!("eta = {}", spelled(eta))));
-        rows.push((
-            "anchoring",
-            match beta {
-                Sequence::Constant(0.0) => "beta = 0 (none)".to_owned(),
-                beta => format!("beta = {} towards the start of the epoch", spelled(beta)),
-            },
-        ));
+        rows.push(("step size", format!("eta = {eta}")));
+        let towards =
+            if beta.0 == Sequence::Constant(0.0) { "(none)" } else { "towards the start of the epoch" };
+        rows.push(("anchoring", format!("beta = {beta} {towards}")));
         let of_each = if epochs == 1 { "" } else { " an epoch" };
-        rows.push(("steps", format!("K = {}{of_each}", whole(u128::from(steps)))));
-        rows.push(("epochs", format!("S = {}", whole(u128::from(epochs)))));
+        rows.push(("steps", format!("K = {}{of_each}", whole(steps))));
+        rows.push(("epochs", format!("S = {}", whole(epochs))));
         for (index, line) in self.settings.batches().into_iter().enumerate() {
             rows.push((if index == 0 { "batches" } else { "" }, line));
         }
         rows.extend(self.promise.lines());
         rows.push(("samples", self.samples.words()));
         rows.push(("evaluations", self.evaluations.words()));
-        match (&self.lower_bound, &self.no_lower_bound) {
-            (Some(limit), _) => rows.push(("lower bound", limit.sentence())),
-            (None, Some(reason)) => rows.push(("lower bound", format!("none; {reason}"))),
-            (None, None) => {}
-        }
+        rows.extend(self.limit.clone().map(|limit| ("lower bound", limit)));
         Table::labelled(rows).text()
     }
 }
 
-impl Planned {
-    /// The constants that were given: all, except a target that a budget decided.
-    fn equations(&self) -> Constants {
-        let mut given = Constants::default();
-        let decided = |constant| constant == Constant::Target && self.budget.is_some();
-        self.constants.0.known().filter(|(c, _)| !decided(*c)).for_each(|(c, value)| given.set(c, value));
-        given
+/// A sequence; a constant one is its value.
+#[derive(Clone, Copy)]
+struct Plain(Sequence);
+
+impl fmt::Display for Plain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Sequence::Constant(value) => write!(f, "{}", real(value)),
+            Sequence::Harmonic { scale, shift } => write!(f, "{}/(t + {})", real(scale), real(shift)),
+            Sequence::InverseRoot { scale, shift } => write!(f, "{}/sqrt(t + {})", real(scale), real(shift)),
+        }
     }
 }
 
-fn spelled(sequence: Sequence) -> String {
-    match sequence {
-        Sequence::Constant(value) => real(value),
-        Sequence::Harmonic { scale, shift } => format!("{}/(t + {})", real(scale), real(shift)),
-        Sequence::InverseRoot { scale, shift } => format!("{}/sqrt(t + {})", real(scale), real(shift)),
-    }
-}
-
-/// A constant sequence is its value.
-fn plain_if_constant<S: Serializer>(sequence: &Sequence, serializer: S) -> Result<S::Ok, S::Error> {
-    match sequence {
-        Sequence::Constant(value) => value.serialize(serializer),
-        other => other.serialize(serializer),
-    }
-}
-
-#[expect(clippy::ref_option, reason = "the signature is serde's")]
-fn plain_if_known<S: Serializer>(sequence: &Option<Sequence>, serializer: S) -> Result<S::Ok, S::Error> {
-    match sequence {
-        Some(sequence) => plain_if_constant(sequence, serializer),
-        None => serializer.serialize_none(),
+impl Serialize for Plain {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Sequence::Constant(value) => value.serialize(serializer),
+            other => other.serialize(serializer),
+        }
     }
 }

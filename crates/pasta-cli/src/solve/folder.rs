@@ -89,12 +89,13 @@ pub(crate) fn point(folder: &Path, problem: &Problem) -> Result<Vec<f64>, Failur
 }
 
 /// What a run keeps: in a folder, or in memory as long as it has none.
+#[derive(Default)]
 pub(super) struct Keep {
     folder: Option<Folder>,
     /// Lines of the trace that are not in the folder yet. A trace is a few thousand lines at most.
     lines: Vec<u8>,
-    /// Whether the trace has no line yet.
-    is_new: bool,
+    /// Whether the trace has lines already.
+    pub(super) is_begun: bool,
 }
 
 struct Folder {
@@ -104,31 +105,23 @@ struct Folder {
 }
 
 impl Keep {
-    /// A run that writes nothing.
-    pub(super) fn in_memory() -> Self {
-        Self { folder: None, lines: Vec::new(), is_new: true }
-    }
-
     /// A new run in a folder.
     pub(super) fn create(path: &Path, spec: &str, overwrite: bool) -> Result<Self, Failure> {
-        let [spec_file, trace, checkpoint, result, point] =
-            [SPEC, TRACE, CHECKPOINT, RESULT, POINT].map(|name| path.join(name));
-        let all = [&spec_file, &trace, &checkpoint, &result, &point];
-        if !overwrite && all.into_iter().any(|file| file.exists()) {
+        let files = [SPEC, TRACE, CHECKPOINT, RESULT, POINT].map(|name| path.join(name));
+        if !overwrite && files.iter().any(|file| file.exists()) {
             let message = format!("{} already holds a run", path.display());
             let hint = format!("go on with `pasta resume {}`, or give --overwrite", path.display());
             return Err(Failure::input(message).hint(hint));
         }
         fs::create_dir_all(path).map_err(failed(path))?;
-        let trace = lock(&trace, path)?;
+        let [_, trace, old @ ..] = &files;
+        let trace = lock(trace, path)?;
         // First what would let the old run be taken for the new one.
-        remove(&checkpoint)?;
-        remove(&result)?;
-        remove(&point)?;
+        old.iter().try_for_each(|file| remove(file))?;
         report::write(path, SPEC, spec)?;
         trace.set_len(0).map_err(failed(path))?;
         let folder = Folder { path: path.to_owned(), trace };
-        Ok(Self { folder: Some(folder), lines: Vec::new(), is_new: true })
+        Ok(Self { folder: Some(folder), ..Self::default() })
     }
 
     /// An earlier run in its folder. Trace lines beyond where it stands, which a killed run may have left, are dropped: the
@@ -174,12 +167,7 @@ impl Keep {
         }
         trace.set_len(length as u64).map_err(failed(&name))?;
         let folder = Folder { path: path.to_owned(), trace };
-        Ok(Self { folder: Some(folder), lines: Vec::new(), is_new: length == 0 })
-    }
-
-    /// Whether the trace has no line yet.
-    pub(super) fn is_new(&self) -> bool {
-        self.is_new
+        Ok(Self { folder: Some(folder), lines: Vec::new(), is_begun: length > 0 })
     }
 
     /// The folder, if there is one.

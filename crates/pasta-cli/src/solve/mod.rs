@@ -137,7 +137,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         let run = Run { gate, walk, outlook };
         let keep = match &spec.output {
             Some(path) => Keep::create(path, &spec.effective, *overwrite)?,
-            None => Keep::in_memory(),
+            None => Keep::default(),
         };
         go(&spec, run, keep, &signals, &file.with_extension("interrupted"), *style)
     })
@@ -300,7 +300,7 @@ fn go(
 /// The loop: step, trace, look at the clock now and then.
 fn drive(run: &mut Run, spec: &Spec, keep: &mut Keep, style: Style) -> Result<Stop, Failure> {
     let mut progress = Progress::start(run, run.likely_end(), style.checkpoint_every);
-    if keep.is_new() {
+    if !keep.is_begun {
         keep.trace(&Event::Start {
             format: trace::FORMAT,
             method: spec.method.name.to_owned(),

@@ -46,8 +46,6 @@ pub(super) struct Outcome<'s> {
     #[serde(skip)]
     outlook: &'s Outlook,
     #[serde(skip)]
-    cost: Option<Cost>,
-    #[serde(skip)]
     log: Option<&'s CertificateLog>,
 }
 
@@ -149,7 +147,6 @@ impl<'s> Outcome<'s> {
             forecast: run.outlook.forecast.map(|forecast| Range { forecast, share: SHARE }),
             forecast_silent: run.outlook.silent.as_deref(),
             outlook: &run.outlook,
-            cost: promise.map(|promise| promise.plan.cost),
             log,
         }
     }
@@ -199,7 +196,7 @@ impl<'s> Outcome<'s> {
     fn samples(&self) -> String {
         let drawn = self.ledger.steps().samples;
         let used = grouped(drawn);
-        match self.cost {
+        match self.promise.predicted {
             Some(cost) if cost.exact == Some(drawn) => format!("{used} (exactly as predicted)"),
             Some(cost) if cost.exact.is_some() => format!("{used} (predicted {:.4e})", cost.samples),
             Some(cost) => format!("{used} (worst case: {:.4e} in expectation)", cost.samples),
@@ -244,7 +241,7 @@ impl Report for Outcome<'_> {
             rows.push(row("forecast", self.outlook.words()));
         }
         rows.push(row("evaluations", grouped(self.ledger.evaluations())));
-        rows.push(row("steps", grouped(u128::from(self.steps))));
+        rows.push(row("steps", grouped(self.steps)));
         Table::labelled(rows).text()
     }
 }

@@ -3,10 +3,10 @@
 use pasta_opt::certificate::{Claim, ClaimError, Grade, delta_of_attempt};
 use pasta_opt::walk::StopRule;
 
-use super::Overrides;
 use super::method::Method;
 use super::problem::{Problem, Truth};
 use super::section::Section;
+use super::{Overrides, Spec};
 use pasta_report::console::Failure;
 use pasta_report::number::at_most;
 
@@ -21,19 +21,20 @@ pub(crate) struct Certification {
 /// Of a budget, and of what the method plans to draw, at most this part goes into the pilot.
 const PILOT_PART: u128 = 10;
 
-impl Certification {
-    /// The most samples of a pilot before a run of this method.
-    pub(super) fn pilot(&self, method: &Method, budget: Option<u128>) -> u128 {
-        let planned = method.planned_samples().map(|samples| samples as u128);
-        let most = [budget, planned].into_iter().flatten().map(|samples| samples / PILOT_PART).min();
-        most.map_or(self.pilot, |most| most.min(self.pilot))
+impl Spec {
+    /// The most samples of a pilot before the run; `None` if it is not to be certified.
+    pub(crate) fn pilot(&self) -> Option<u128> {
+        let planned = self.method.planned_samples().map(|samples| samples as u128);
+        let parts = [self.budget, planned].into_iter().flatten().map(|samples| samples / PILOT_PART);
+        parts.chain([self.certification?.pilot]).min()
     }
 
     /// Whether the plan leaves enough for a certificate: refuses one that cannot, and says so of one that hardly can. Before
     /// anything is drawn.
-    pub(super) fn prospects(&self, problem: &Problem, method: &Method) -> Result<Option<String>, Failure> {
-        let StopRule { target, delta, grade, share } = self.rule;
-        let table = problem.oracle.about().full_pass().is_some_and(|rows| rows > 0);
+    pub(crate) fn prospects(&self) -> Result<Option<String>, Failure> {
+        let Some(Certification { rule, .. }) = self.certification else { return Ok(None) };
+        let (StopRule { target, delta, grade, share }, method) = (rule, &self.method);
+        let table = self.problem.oracle.about().full_pass().is_some_and(|rows| rows > 0);
         let planned = method.planned_samples().filter(|_| grade != Grade::Exact && !table && share > 0.0);
         let Some(planned) = planned else { return Ok(None) };
         let claim = Claim { target, delta: delta_of_attempt(delta, 1), grade, budget: None, guess: None };

@@ -50,17 +50,6 @@ impl Spec {
         engine.start(gate, &self.problem.start).map_err(Failure::input)
     }
 
-    /// Refuses, before anything is drawn, a plan that is too short for any certificate; a note if it may be.
-    pub(crate) fn prospects(&self) -> Result<Option<String>, Failure> {
-        self.certification
-            .map_or(Ok(None), |certification| certification.prospects(&self.problem, &self.method))
-    }
-
-    /// The most samples of a pilot before the run; `None` if it is not to be certified.
-    pub(crate) fn pilot(&self) -> Option<u128> {
-        Some(self.certification?.pilot(&self.method, self.budget))
-    }
-
     /// How the target of a recipe for the gradient compares to that of the certificate; 1 where there are not two.
     pub(crate) fn recipe_over_certificate(&self) -> f64 {
         let certificate = self.certification.map(|certification| certification.rule.target);

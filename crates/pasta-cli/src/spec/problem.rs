@@ -1,12 +1,13 @@
 //! The tables `problem` and `noise`: what samples are drawn from, whatever kind it is, and what is known about it.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pasta_opt::certificate::Grade;
 use pasta_opt::gate::Gate;
-use pasta_opt::objective::{Measure, Objective};
+use pasta_opt::objective::Objective;
 use pasta_opt::oracle::{
     About, Answer, Charge, Noise, NoiseError, Noisy, Oracle, OracleError, Request, Source, Tail,
 };
@@ -35,18 +36,9 @@ impl Problem {
         Gate::over(Arc::clone(&self.oracle), seed).with_budget(budget).with_stop(stop)
     }
 
-    pub(crate) fn dim(&self) -> usize {
-        self.start.len()
-    }
-
     /// The objective, where it is known.
     pub(crate) fn objective(&self) -> Option<&dyn Objective> {
-        self.truth.as_ref().map(Truth::objective)
-    }
-
-    /// A measure at a point, where there is a formula for it.
-    pub(crate) fn measure(&self, measure: Measure, x: &[f64]) -> Option<f64> {
-        measure.at(self.objective()?, x)
+        self.truth.as_ref().map(|truth| truth.objective())
     }
 
     /// Why a certificate of x means nothing, by what is known about the noise.
@@ -55,23 +47,19 @@ impl Problem {
     }
 }
 
+impl Deref for Truth {
+    type Target = Noisy;
+
+    fn deref(&self) -> &Noisy {
+        &self.0
+    }
+}
+
 impl Truth {
-    pub(crate) fn objective(&self) -> &dyn Objective {
-        self.0.objective()
-    }
-
-    pub(crate) fn exponent(&self) -> f64 {
-        self.0.exponent()
-    }
-
-    pub(crate) fn variance(&self, x: &[f64]) -> f64 {
-        self.0.variance(x)
-    }
-
     /// What a file declares about its noise wherever one is: growth and floor, unless the noise grows with another power of
     /// the distance than 2.
     pub(crate) fn declared_noise(&self) -> Option<Grade> {
-        let Noise { growth, floor, .. } = self.0.noise();
+        let Noise { growth, floor, .. } = self.noise();
         (self.exponent() == 2.0).then_some(Grade::Growth { growth, floor, distance: 0.0 })
     }
 
@@ -84,7 +72,7 @@ impl Truth {
                 "[noise] has E|g - grad f|^2 = {variance:.4e} there, not at most {declared:.4e}"
             ));
         }
-        let kurtosis = self.0.noise().tail.kurtosis(x.len());
+        let kurtosis = self.noise().tail.kurtosis(x.len());
         match grade {
             Grade::Kurtosis(assumed) if *assumed < kurtosis * (1.0 - 1e-9) && variance > 0.0 => {
                 Some(format!("[noise] has kurtosis {kurtosis:.4e}, not at most {assumed}"))
@@ -96,7 +84,7 @@ impl Truth {
     /// What is proved about the problem, seen from its start; of noise that does not grow with the square of the distance,
     /// nothing. mu is left out, since it means one thing for PL and another for star-convexity.
     pub(crate) fn proved(&self) -> Constants {
-        let all = Constants::of(self.objective(), &self.0.noise(), self.0.start());
+        let all = Constants::of(self.objective(), &self.noise(), self.start());
         let of_noise = [Constant::MsSmoothness, Constant::Growth, Constant::Floor];
         let mut proved = Constants::default();
         let kept = all.known().filter(|(c, _)| self.exponent() == 2.0 || !of_noise.contains(c));

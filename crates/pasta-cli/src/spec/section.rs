@@ -1,7 +1,7 @@
 //! A table of a problem file: what is in it, and complaints with file, line and what was expected.
 
 use pasta_opt::problems;
-use toml_edit::{Item, TableLike};
+use toml_edit::{Item, TableLike, Value};
 
 use pasta_report::console::Failure;
 use pasta_report::console::flags::{LARGEST, SAMPLES, whole_float};
@@ -47,10 +47,20 @@ impl<'d> Section<'d> {
         Section { source: self.source, name, table, line: self.line_of(key) }
     }
 
-    pub(super) fn number(&self, key: &str) -> Result<Option<f64>, Failure> {
+    /// What a key holds, if it is there.
+    fn read<T>(
+        &self,
+        key: &str,
+        expected: &str,
+        value: impl FnOnce(&'d Value) -> Option<T>,
+    ) -> Result<Option<T>, Failure> {
         let Some(item) = self.item(key) else { return Ok(None) };
-        let number = item.as_float().or_else(|| item.as_integer().map(|n| n as f64));
-        number.map(Some).ok_or_else(|| self.wrong_type(key, "a number", item))
+        let value = item.as_value().and_then(value);
+        value.map(Some).ok_or_else(|| self.wrong_type(key, expected, item))
+    }
+
+    pub(super) fn number(&self, key: &str) -> Result<Option<f64>, Failure> {
+        self.read(key, "a number", number)
     }
 
     pub(super) fn required(&self, key: &str) -> Result<f64, Failure> {
@@ -63,12 +73,10 @@ impl<'d> Section<'d> {
 
     /// A whole number, which may be written as 1e6.
     pub(super) fn whole(&self, key: &str, expected: &str) -> Result<Option<u128>, Failure> {
-        let Some(item) = self.item(key) else { return Ok(None) };
-        let whole = match item.as_integer() {
+        self.read(key, expected, |value| match value.as_integer() {
             Some(n) => u128::try_from(n).ok(),
-            None => item.as_float().and_then(whole_float),
-        };
-        whole.map(Some).ok_or_else(|| self.wrong_type(key, expected, item))
+            None => value.as_float().and_then(whole_float),
+        })
     }
 
     pub(super) fn samples(&self, key: &str) -> Result<Option<u128>, Failure> {
@@ -85,13 +93,11 @@ impl<'d> Section<'d> {
     }
 
     pub(super) fn text(&self, key: &str) -> Result<Option<&'d str>, Failure> {
-        let Some(item) = self.item(key) else { return Ok(None) };
-        item.as_str().map(Some).ok_or_else(|| self.wrong_type(key, "a string", item))
+        self.read(key, "a string", Value::as_str)
     }
 
     pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, Failure> {
-        let Some(item) = self.item(key) else { return Ok(None) };
-        item.as_bool().map(Some).ok_or_else(|| self.wrong_type(key, "true or false", item))
+        self.read(key, "true or false", Value::as_bool)
     }
 
     pub(super) fn required_text(&self, key: &str, expected: &str) -> Result<&'d str, Failure> {
@@ -99,12 +105,7 @@ impl<'d> Section<'d> {
     }
 
     pub(super) fn numbers(&self, key: &str) -> Result<Option<Vec<f64>>, Failure> {
-        let Some(item) = self.item(key) else { return Ok(None) };
-        let numbers = item.as_array().map(|array| {
-            let number = |v: &toml_edit::Value| v.as_float().or_else(|| v.as_integer().map(|n| n as f64));
-            array.iter().map(number).collect::<Option<Vec<_>>>()
-        });
-        numbers.flatten().map(Some).ok_or_else(|| self.wrong_type(key, "a list of numbers", item))
+        self.read(key, "a list of numbers", |value| value.as_array()?.iter().map(number).collect())
     }
 
     pub(super) fn parameter(&self, key: &str) -> Result<problems::Value, Failure> {
@@ -139,12 +140,8 @@ impl<'d> Section<'d> {
 
     /// Refuses keys that are not among these.
     pub(super) fn only(&self, known: &[&str]) -> Result<(), Failure> {
-        match self.keys().find(|key| !known.contains(key)) {
-            None => Ok(()),
-            Some(key) => {
-                Err(self.complain(key, &format!("unknown key; expected one of {}", known.join(", "))))
-            }
-        }
+        let Some(key) = self.keys().find(|key| !known.contains(key)) else { return Ok(()) };
+        Err(self.complain(key, &format!("unknown key; expected one of {}", known.join(", "))))
     }
 
     pub(super) fn missing(&self, key: &str, expected: &str) -> Failure {
@@ -153,7 +150,7 @@ impl<'d> Section<'d> {
 
     pub(super) fn wrong_type(&self, key: &str, expected: &str, got: &Item) -> Failure {
         // As it is written, if that is one line.
-        let written = got.as_value().and_then(toml_edit::Value::span).map(|span| &self.source.text[span]);
+        let written = got.as_value().and_then(Value::span).map(|span| &self.source.text[span]);
         let written = written.filter(|text| !text.contains('\n')).unwrap_or_default();
         let got = format!("{} {written}", got.type_name());
         self.complain(key, &format!("expected {expected}, got {}", got.trim_end()))
@@ -171,6 +168,11 @@ impl<'d> Section<'d> {
         let span = self.table.get_key_value(key).and_then(|(key, item)| key.span().or(item.span()));
         span.map_or(self.line, |span| line_at(self.source.text, span.start))
     }
+}
+
+/// Whole or not.
+fn number(value: &Value) -> Option<f64> {
+    value.as_float().or_else(|| value.as_integer().map(|n| n as f64))
 }
 
 pub(super) fn line_at(text: &str, offset: usize) -> usize {

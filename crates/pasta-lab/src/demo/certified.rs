@@ -79,26 +79,24 @@ impl Certified {
 
     /// How it was done, and how many succeeded.
     pub(super) fn sentence(&self) -> String {
-        let Self { target, runs, succeeded, .. } = self;
-        let claim = format!("|grad f| <= {}", given(*target));
-        let first =
-            self.first.as_ref().map_or(String::new(), |example| format!(" Run {} says:", example.run));
+        let Self { target, runs, succeeded, first, .. } = self;
+        let first = first.as_ref().map_or(String::new(), |example| format!(" Run {} says:", example.run));
         format!(
-            "The same {runs} runs of PASTA, but each may stop once fresh samples certify {claim}. {succeeded} of {runs} \
-             did.{first}"
+            "The same {runs} runs of PASTA, but each may stop once fresh samples certify |grad f| <= {}. {succeeded} of \
+             {runs} did.{first}",
+            given(*target)
         )
     }
 
     /// The first certificate beside the truth, and all of them.
     pub(super) fn truth(&self) -> String {
-        let there = self.first.as_ref().map_or(String::new(), |example| {
+        let Self { succeeded, mistaken, first, .. } = self;
+        let there = first.as_ref().map_or(String::new(), |example| {
             format!("By formula |grad f| is {} there. ", significant(example.gradient, 3))
         });
+        let most = given(100.0 * self.delta);
         format!(
-            "{there}{} of {} certificates were false; at most {} % are promised, on average.",
-            self.mistaken,
-            self.succeeded,
-            given(100.0 * self.delta)
+            "{there}{mistaken} of {succeeded} certificates were false; at most {most} % are promised, on average."
         )
     }
 }

@@ -25,10 +25,8 @@ pub(super) fn progress_chart(setting: &Setting, rounds: &[Round]) -> Chart {
         series.push(one(Shape::Points(ends)));
     }
     let calm = rounds.iter().flat_map(|round| [&round.pasta, &round.patient]);
-    let measures = Spread::of(
-        calm.filter(|run| run.diverged.is_none())
-            .flat_map(|run| run.trail.iter().map(|&(_, measure)| measure / goal)),
-    );
+    let trails = calm.filter(|run| run.diverged.is_none()).flat_map(|run| &run.trail);
+    let measures = Spread::of(trails.map(|(_, measure)| measure / goal));
     Chart {
         id: "progress",
         title: "How the mean of |grad f|^2 develops".into(),
@@ -85,7 +83,7 @@ pub(super) fn batch_chart(setting: &Setting, rounds: &[Round]) -> Chart {
             Series::new("one run", Tone::Blue, Shape::Line(line)),
         ],
         references: at_minimum
-            .map(|n| Reference::y(format!("batch at the minimum: {}", grouped(n.into())), n as f64))
+            .map(|n| Reference::y(format!("batch at the minimum: {}", grouped(n)), n as f64))
             .into_iter()
             .collect(),
     }

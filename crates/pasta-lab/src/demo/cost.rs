@@ -49,36 +49,26 @@ impl Predicted {
 
     pub(super) fn table(&self) -> Table {
         let WorstCase { samples, measure, .. } = self.worst_case;
+        let samples = format!("at most {}", significant(samples, 3));
+        let proved =
+            format!("a proved bound, in expectation: mean of |grad f|^2 <= eps^2 = {}", given(measure));
+        let guessed =
+            format!("a guess for four of five runs, not a bound: certified |grad f| <= eps = {TARGET}");
         Table {
             caption: "Samples of PASTA, said beforehand".into(),
             columns: Column::all(b"lll", ["", "samples", "what it is"]),
             rows: vec![
-                vec![
-                    "worst case".into(),
-                    format!("at most {}", significant(samples, 3)),
-                    format!(
-                        "a proved bound, in expectation: mean of |grad f|^2 <= eps^2 = {}",
-                        given(measure)
-                    ),
-                ],
-                vec![
-                    "forecast".into(),
-                    self.forecast_range(),
-                    format!(
-                        "a guess for four of five runs, not a bound: certified |grad f| <= eps = {TARGET}"
-                    ),
-                ],
+                vec!["worst case".into(), samples, proved],
+                vec!["forecast".into(), self.forecast_range(), guessed],
             ],
         }
     }
 
     pub(super) fn forecast_range(&self) -> String {
-        self.forecast.map_or_else(
-            || "none: no run of the pilot was certified".into(),
-            |Forecast { low, middle, high }| {
-                format!("about {} ({} to {})", rough(middle), rough(low), rough(high))
-            },
-        )
+        let Some(Forecast { low, middle, high }) = self.forecast else {
+            return "none: no run of the pilot was certified".into();
+        };
+        format!("about {} ({} to {})", rough(middle), rough(low), rough(high))
     }
 
     /// Where the two numbers are from.

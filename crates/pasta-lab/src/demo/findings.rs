@@ -100,7 +100,7 @@ impl Findings {
         let statement = self.certified.first.as_ref().map_or("", |example| &example.statement);
         let parts = [
             self.problem(),
-            format!("{}\n{}", self.diagnosed.table().text(), self.diagnosed.verdict()),
+            format!("{}\n{}", self.diagnosed.table().text(), self.diagnosed.verdict),
             self.predicted.table().text(),
             format!("{}\n{FOOTNOTE}", self.comparison().text()),
             format!("{}\n{statement}\n{}", self.certified.sentence(), self.certified.truth()),
@@ -136,46 +136,36 @@ impl Findings {
     pub(super) fn check(&self) -> Table {
         let Self { predicted, happened, certified, .. } = self;
         let worst_case = &predicted.worst_case;
-        let row = |what: &str, predicted: String, happened: String| vec![what.into(), predicted, happened];
         let (low, high) = happened.measure_interval;
-        let to_certificate = certified.samples.as_ref().map_or_else(
-            || "-".into(),
-            |samples| match &certified.against_forecast {
-                Some(counts) => format!("{}; {}", range(samples), counts.words()),
-                None => range(samples),
-            },
-        );
+        let [mean, low, high] = [happened.measure.mean, low, high].map(|value| significant(value, 3));
+        let to_certificate = match (&certified.samples, &certified.against_forecast) {
+            (Some(samples), Some(counts)) => format!("{}; {}", range(samples), counts.words()),
+            (Some(samples), None) => range(samples),
+            (None, _) => "-".into(),
+        };
+        let rows = [
+            ("steps", grouped(worst_case.steps), range(&happened.steps)),
+            (
+                "mean of |grad f|^2",
+                format!("worst case: at most eps^2 = {}", given(worst_case.measure)),
+                format!("{mean} (95 % confidence: {low} to {high})"),
+            ),
+            (
+                "samples to the planned end",
+                format!("worst case: at most {}", significant(worst_case.samples, 3)),
+                format!("{}; 1/{} of it", range(&happened.samples), self.slack()),
+            ),
+            ("samples to a certificate", format!("forecast: {}", predicted.forecast_range()), to_certificate),
+            (
+                "false certificates",
+                format!("at most {} %", given(100.0 * certified.delta)),
+                format!("{} of {}", certified.mistaken, certified.succeeded),
+            ),
+        ];
         Table {
             caption: "PASTA, predicted and happened".into(),
             columns: Column::all(b"lll", ["", "predicted", "happened"]),
-            rows: vec![
-                row("steps", grouped(worst_case.steps.into()), range(&happened.steps)),
-                row(
-                    "mean of |grad f|^2",
-                    format!("worst case: at most eps^2 = {}", given(worst_case.measure)),
-                    format!(
-                        "{} (95 % confidence: {} to {})",
-                        significant(happened.measure.mean, 3),
-                        significant(low, 3),
-                        significant(high, 3)
-                    ),
-                ),
-                row(
-                    "samples to the planned end",
-                    format!("worst case: at most {}", significant(worst_case.samples, 3)),
-                    format!("{}; 1/{} of it", range(&happened.samples), self.slack()),
-                ),
-                row(
-                    "samples to a certificate",
-                    format!("forecast: {}", predicted.forecast_range()),
-                    to_certificate,
-                ),
-                row(
-                    "false certificates",
-                    format!("at most {} %", given(100.0 * certified.delta)),
-                    format!("{} of {}", certified.mistaken, certified.succeeded),
-                ),
-            ],
+            rows: rows.map(|(what, predicted, happened)| vec![what.into(), predicted, happened]).to_vec(),
         }
     }
 
@@ -188,14 +178,10 @@ impl Findings {
     pub(super) fn sentences(&self) -> String {
         let mut sentences: Vec<String> =
             self.methods.iter().filter_map(|outcome| outcome.sentence(self.goal)).collect();
+        let Certified { succeeded, runs, mistaken, .. } = self.certified;
+        let mistaken = if mistaken == 0 { "none".into() } else { mistaken.to_string() };
         sentences.push(format!(
-            "{} of {} runs of it ended with a certificate, {} of them false.",
-            self.certified.succeeded,
-            self.certified.runs,
-            match self.certified.mistaken {
-                0 => "none".into(),
-                some => some.to_string(),
-            },
+            "{succeeded} of {runs} runs of it ended with a certificate, {mistaken} of them false."
         ));
         sentences.join(" ")
     }

@@ -7,9 +7,9 @@ use super::runs::{Round, Run};
 use super::{RUNS, Setting};
 use pasta_report::{Spread, grouped, significant};
 
-/// A method, as it is named and what it says of itself.
-#[derive(Serialize)]
-struct Method {
+/// A method, and what it came to.
+#[derive(Default, Serialize)]
+pub(super) struct Outcome {
     id: &'static str,
     /// In a table.
     name: &'static str,
@@ -20,13 +20,6 @@ struct Method {
     /// In a table, in units of eps^2.
     #[serde(skip)]
     promise: &'static str,
-}
-
-/// What a method came to.
-#[derive(Serialize)]
-pub(super) struct Outcome {
-    #[serde(flatten)]
-    method: Method,
     /// Of one run. A bound where there was none.
     samples: f64,
     /// The mean of |grad f|^2 over the iterates of a run; none if a run diverged or there was none.
@@ -38,7 +31,7 @@ pub(super) struct Outcome {
 }
 
 /// What the runs of a method say about the goal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Verdict {
     /// The mean is at most eps^2, with 95 % confidence.
@@ -49,6 +42,7 @@ enum Verdict {
     Open,
     /// Some runs left every bound behind.
     Diverged,
+    #[default]
     NotRun,
 }
 
@@ -60,27 +54,32 @@ pub(super) const BOUNDED: &str = "SGD, eta = eps^2/(2 L b^2)";
 pub(super) fn outcomes(setting: &Setting, rounds: &[Round]) -> Vec<Outcome> {
     let eta = |plan: &Plan| plan.schedule.eta.at(0);
     let all = |run: fn(&Round) -> &Run| -> Vec<&Run> { rounds.iter().map(run).collect() };
-    let outcome = |method, runs: &[&Run]| Outcome::new(method, runs, setting.goal());
-    let method = |id, name, subject, step_size, promise| Method { id, name, subject, step_size, promise };
+    let outcome = |[id, name, promise]: [&'static str; 3], subject, step_size, runs: &[&Run]| Outcome {
+        id,
+        name,
+        subject,
+        step_size,
+        promise,
+        ..Outcome::of(runs, setting.goal())
+    };
     let short = eta(&setting.bounded);
-    let classical = method(
-        "sgd-classical",
-        CLASSICAL,
-        Some("SGD with eta = 1/L"),
-        1.0 / setting.recipe.smoothness,
-        "none",
-    );
-    let subject = Some("SGD with eta = eps^2/(2 L b^2)");
-    let bounded = method("sgd-bounded", BOUNDED, subject, short, "<= 1 (*)");
-    let patient = method("sgd-bounded-same-samples", "same, with PASTA's samples", None, short, "<= 1 (*)");
-    let horizon = method("sgd-horizon", "SGD, tuned to its horizon", None, eta(&setting.horizon), "<= 1");
-    let pasta = method("pasta", PASTA, Some(PASTA), eta(&setting.pasta), "<= 1");
+    let bounded = "SGD with eta = eps^2/(2 L b^2)";
+    let patient = "same, with PASTA's samples";
+    let horizon = ["sgd-horizon", "SGD, tuned to its horizon", "<= 1"];
     vec![
-        outcome(classical, &all(|round| &round.classical)),
-        outcome(bounded, &all(|round| &round.bounded)),
-        outcome(patient, &all(|round| &round.patient)),
-        Outcome { samples: setting.horizon.cost.samples, ..outcome(horizon, &[]) },
-        outcome(pasta, &all(|round| &round.pasta)),
+        outcome(
+            ["sgd-classical", CLASSICAL, "none"],
+            Some("SGD with eta = 1/L"),
+            1.0 / setting.recipe.smoothness,
+            &all(|round| &round.classical),
+        ),
+        outcome(["sgd-bounded", BOUNDED, "<= 1 (*)"], Some(bounded), short, &all(|round| &round.bounded)),
+        outcome(["sgd-bounded-same-samples", patient, "<= 1 (*)"], None, short, &all(|round| &round.patient)),
+        Outcome {
+            samples: setting.horizon.cost.samples,
+            ..outcome(horizon, None, eta(&setting.horizon), &[])
+        },
+        outcome(["pasta", PASTA, "<= 1"], Some(PASTA), eta(&setting.pasta), &all(|round| &round.pasta)),
     ]
 }
 
@@ -97,16 +96,17 @@ impl Verdict {
 }
 
 impl Outcome {
-    fn new(method: Method, runs: &[&Run], goal: f64) -> Self {
+    /// What the runs of a method, whose name is still to be filled in, came to.
+    fn of(runs: &[&Run], goal: f64) -> Self {
         let diverged: Vec<f64> = runs.iter().filter_map(|run| run.diverged).map(|step| step as f64).collect();
         let measure = Spread::of(runs.iter().map(|run| run.measure)).filter(|_| diverged.is_empty());
         Self {
-            method,
             samples: Spread::of(runs.iter().map(|run| run.samples as f64)).map_or(0.0, |spread| spread.mean),
             measure,
             diverged_runs: diverged.len(),
             verdict: Verdict::new(measure, diverged.len(), goal),
             diverged_at_step: Spread::of(diverged),
+            ..Self::default()
         }
     }
 
@@ -123,7 +123,7 @@ impl Outcome {
             }
             None => ("-".into(), "-".into()),
         };
-        vec![self.method.name.into(), samples, mean, range, self.method.promise.into(), self.verdict()]
+        vec![self.name.into(), samples, mean, range, self.promise.into(), self.verdict()]
     }
 
     fn verdict(&self) -> String {
@@ -141,7 +141,7 @@ impl Outcome {
 
     /// What came out, for a method that is told about.
     pub(super) fn sentence(&self, goal: f64) -> Option<String> {
-        let subject = self.method.subject?;
+        let subject = self.subject?;
         let ratio = significant(self.measure.map_or(f64::NAN, |spread| spread.mean / goal), 2);
         let done = match self.verdict {
             Verdict::Met => "met the target",

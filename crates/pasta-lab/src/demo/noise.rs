@@ -1,6 +1,6 @@
 //! The noise, diagnosed: what samples say of it, beside the truth.
 
-use pasta_opt::calibrate::{Calibration, Diagnosis, Estimate, USUAL_BUDGET};
+use pasta_opt::calibrate::{Calibration, Diagnosis, Estimate, Ray, USUAL_BUDGET};
 use serde::Serialize;
 
 use super::{NOISE, START, Setting, broken};
@@ -13,7 +13,11 @@ pub(super) struct Diagnosed {
     samples: f64,
     figures: Vec<Figure>,
     rays: Vec<OneWay>,
-    bg0: Bg0,
+    /// Whether some B and b bound the variance by B^2 r^2 + b^2, as far as the samples show: in a word, ..
+    bg0: &'static str,
+    /// .. and in a sentence.
+    #[serde(skip)]
+    pub(super) verdict: &'static str,
 }
 
 /// A constant, estimated and true.
@@ -36,15 +40,6 @@ struct OneWay {
     verdict: String,
 }
 
-/// Whether some B and b bound the variance by B^2 r^2 + b^2, as far as the samples show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-enum Bg0 {
-    Plausible,
-    Fails,
-    CannotTell,
-}
-
 /// The power with which the variance of the demonstration's oracle grows far out.
 const TRUE_EXPONENT: f64 = 2.0;
 
@@ -55,79 +50,53 @@ pub(super) fn measure(setting: &Setting, seed: u64) -> Result<Calibration, Failu
 
 impl Diagnosed {
     pub(super) fn new(setting: &Setting, calibration: &Calibration) -> Self {
-        let figure = |name: &str, estimated, truth| Figure { name: name.into(), estimated, truth };
+        let figure = |name: String, estimated, truth| Figure { name, estimated, truth };
+        let rays = &calibration.rays;
         let mut figures = vec![
-            figure("b (noise at the start)", Some(calibration.floor), NOISE.floor),
-            figure("B (growth)", calibration.growth, NOISE.growth),
+            figure("b (noise at the start)".into(), Some(calibration.floor), NOISE.floor),
+            figure("B (growth)".into(), calibration.growth, NOISE.growth),
         ];
-        figures.extend(
-            calibration
-                .rays
-                .iter()
-                .map(|ray| figure(&format!("exponent {}", ray.direction), ray.exponent, TRUE_EXPONENT)),
-        );
-        figures.push(figure(
-            "L (smoothness, from below)",
-            Some(calibration.smoothness),
-            setting.recipe.smoothness,
-        ));
-        let every = |wanted: &[Diagnosis]| calibration.rays.iter().all(|ray| wanted.contains(&ray.diagnosis));
-        Self {
-            samples: calibration.cost.samples as f64,
-            figures,
-            rays: calibration
-                .rays
-                .iter()
-                .map(|ray| OneWay {
-                    direction: ray.direction.to_string(),
-                    exponent: ray.exponent,
-                    verdict: calibration::verdict(ray),
-                })
-                .collect(),
-            bg0: if calibration.breaks_bg0() {
-                Bg0::Fails
-            } else if every(&[Diagnosis::Plausible, Diagnosis::Bounded]) {
-                Bg0::Plausible
-            } else {
-                Bg0::CannotTell
-            },
-        }
+        let exponent = |ray: &Ray| figure(format!("exponent {}", ray.direction), ray.exponent, TRUE_EXPONENT);
+        figures.extend(rays.iter().map(exponent));
+        let smoothness = Some(calibration.smoothness);
+        figures.push(figure("L (smoothness, from below)".into(), smoothness, setting.recipe.smoothness));
+        let fine = |ray: &Ray| matches!(ray.diagnosis, Diagnosis::Plausible | Diagnosis::Bounded);
+        let (bg0, verdict) = if calibration.breaks_bg0() {
+            let verdict = "BG-0 fails: the variance seems to grow faster than the square of the distance r, so that no \
+                           B^2 r^2 + b^2 bounds it.";
+            ("fails", verdict)
+        } else if rays.iter().all(fine) {
+            let verdict = "BG-0 plausible: the variance grows like the square of the distance r; some B^2 r^2 + b^2 \
+                           bounds it, as far as was looked.";
+            ("plausible", verdict)
+        } else {
+            let verdict = "The samples do not tell whether some B^2 r^2 + b^2 bounds the variance (BG-0).";
+            ("cannot-tell", verdict)
+        };
+        let one_way = |ray: &Ray| OneWay {
+            direction: ray.direction.to_string(),
+            exponent: ray.exponent,
+            verdict: calibration::verdict(ray),
+        };
+        let samples = calibration.cost.samples as f64;
+        Self { samples, figures, rays: rays.iter().map(one_way).collect(), bg0, verdict }
     }
 
     pub(super) fn table(&self) -> Table {
+        let row = |Figure { name, estimated, truth }: &Figure| {
+            let (value, interval) = match estimated {
+                Some(Estimate { value, low, high }) => {
+                    (significant(*value, 3), format!("{} to {}", significant(*low, 3), significant(*high, 3)))
+                }
+                None => ("-".into(), "-".into()),
+            };
+            vec![name.clone(), given(*truth), value, interval]
+        };
         Table {
             caption: format!("The noise, from {} samples", grouped(self.samples as u128)),
             columns: Column::all(b"lrrl", ["", "true", "estimated", "interval (about 95 %)"]),
-            rows: self.figures.iter().map(Figure::row).collect(),
+            rows: self.figures.iter().map(row).collect(),
         }
-    }
-
-    pub(super) fn verdict(&self) -> &'static str {
-        match self.bg0 {
-            Bg0::Plausible => {
-                "BG-0 plausible: the variance grows like the square of the distance r; some B^2 r^2 + b^2 bounds it, as \
-                 far as was looked."
-            }
-            Bg0::Fails => {
-                "BG-0 fails: the variance seems to grow faster than the square of the distance r, so that no \
-                 B^2 r^2 + b^2 bounds it."
-            }
-            Bg0::CannotTell => {
-                "The samples do not tell whether some B^2 r^2 + b^2 bounds the variance (BG-0)."
-            }
-        }
-    }
-}
-
-impl Figure {
-    fn row(&self) -> Vec<String> {
-        let (value, interval) = match self.estimated {
-            Some(Estimate { value, low, high }) => {
-                (significant(value, 3), format!("{} to {}", significant(low, 3), significant(high, 3)))
-            }
-            None => ("-".into(), "-".into()),
-        };
-        vec![self.name.clone(), given(self.truth), value, interval]
     }
 }
 

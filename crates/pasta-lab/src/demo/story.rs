@@ -15,44 +15,42 @@ pub(super) fn page(
     calibration: &Calibration,
     rounds: &[Round],
 ) -> Page {
-    let section = |heading: &str, parts| Section { heading: heading.into(), parts };
+    let predicted = &findings.predicted;
+    let sections = [
+        ("1. The noise, diagnosed", diagnosis(setting, findings, calibration)),
+        ("2. The cost, predicted", vec![Part::Text(predicted.sources()), Part::Table(predicted.table())]),
+        (
+            "3. SGD fails",
+            vec![Part::Text(why_sgd_fails(setting)), Part::Figure(progress_chart(setting, rounds))],
+        ),
+        (
+            "4. PASTA arrives",
+            vec![
+                Part::Text(what_batches_do(setting)),
+                Part::Figure(batch_chart(setting, rounds)),
+                Part::Table(findings.comparison()),
+                Part::Text(format!("{FOOTNOTE} {}", fairness(setting))),
+            ],
+        ),
+        ("5. The certificate", certificate(findings, rounds)),
+        (
+            "Do it again",
+            vec![
+                Part::Text("The same seed gives this page again, byte for byte.".into()),
+                Part::Command(format!("pasta-lab demo --seed {}", findings.seed)),
+            ],
+        ),
+    ];
     Page {
         title: "When the noise grows with the distance".into(),
         lead: findings.sentences(),
-        sections: vec![
-            section("1. The noise, diagnosed", diagnosis(setting, findings, calibration)),
-            section(
-                "2. The cost, predicted",
-                vec![Part::Text(findings.predicted.sources()), Part::Table(findings.predicted.table())],
-            ),
-            section(
-                "3. SGD fails",
-                vec![Part::Text(why_sgd_fails(setting)), Part::Figure(progress_chart(setting, rounds))],
-            ),
-            section(
-                "4. PASTA arrives",
-                vec![
-                    Part::Text(what_batches_do(setting)),
-                    Part::Figure(batch_chart(setting, rounds)),
-                    Part::Table(findings.comparison()),
-                    Part::Text(format!("{FOOTNOTE} {}", fairness(setting))),
-                ],
-            ),
-            section("5. The certificate", certificate(findings, rounds)),
-            section(
-                "Do it again",
-                vec![
-                    Part::Text("The same seed gives this page again, byte for byte.".into()),
-                    Part::Command(format!("pasta-lab demo --seed {}", findings.seed)),
-                ],
-            ),
-        ],
+        sections: sections.map(|(heading, parts)| Section::new(heading, parts)).to_vec(),
     }
 }
 
 fn diagnosis(setting: &Setting, findings: &Findings, calibration: &Calibration) -> Vec<Part> {
     vec![
-        Part::Text(format!("{} {}", findings.problem(), findings.diagnosed.verdict())),
+        Part::Text(format!("{} {}", findings.problem(), findings.diagnosed.verdict)),
         Part::Figure(noise::chart(setting, calibration)),
         Part::Table(findings.diagnosed.table()),
         Part::Text(
@@ -102,9 +100,7 @@ fn what_batches_do(setting: &Setting) -> String {
 
 /// SGD is not hopeless, and this is not hidden.
 fn fairness(setting: &Setting) -> String {
-    format!(
-        "SGD tuned to its horizon, eta = {}, has the same promise, for {} steps.",
-        significant(setting.horizon.schedule.eta.at(0), 2),
-        significant(setting.horizon.cost.samples, 2),
-    )
+    let Plan { schedule, cost, .. } = &setting.horizon;
+    let [eta, steps] = [schedule.eta.at(0), cost.samples].map(|value| significant(value, 2));
+    format!("SGD tuned to its horizon, eta = {eta}, has the same promise, for {steps} steps.")
 }

@@ -1,7 +1,7 @@
 //! The methods of the library's table, with settings that suit the instance where none are given.
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use clap::{Arg, ArgMatches};
 use pasta_opt::baseline::{self, Rule};
 use pasta_opt::bounds::{CHAIN_NOISE, LowerBound};
 use pasta_opt::method::{self, Engine, METHODS, Method, Values};
@@ -9,13 +9,14 @@ use pasta_opt::objective::Facts;
 use pasta_opt::recipe::{Constant, Constants, Plan, RecipeError, Row};
 
 use super::instance::Instance;
-use pasta_report::console::{Failure, flags};
+use pasta_report::console::Failure;
+use pasta_report::console::flags::{self, FlagSet};
 
 /// What suits the instance: a setting, its formula where it has one, and its value.
 type Suits = (&'static str, Option<&'static str>, fn(&Instance) -> f64);
 
 /// The classical step size.
-const CLASSICAL: Suits = ("eta", Some("1/L"), |instance| 1.0 / instance.bound().effective_smoothness);
+const CLASSICAL: Suits = ("eta", Some("1/L"), |instance| 1.0 / instance.bound.effective_smoothness);
 
 /// The methods without a theorem that take part: those that something suits. Left out are methods that this instance shows
 /// nothing about: krasnoselskii-mann takes the steps of sgd, sgd-decaying is still on the slope after any number of steps
@@ -26,10 +27,10 @@ const DEFAULTS: &[(&str, &[Suits])] = &[
     ("clipped-sgd", &[CLASSICAL, ("threshold", Some("46 eps"), |i| 2.0 * CHAIN_NOISE as f64 * i.target())]),
     ("storm", &[CLASSICAL, ("momentum", None, |_| 0.1)]),
     // Steps of about the size of a coordinate, or of the whole way: these methods divide by what they see.
-    ("adam", &[("eta", Some("lambda/20"), |i| i.bound().lambda / 20.0)]),
+    ("adam", &[("eta", Some("lambda/20"), |i| i.bound.lambda / 20.0)]),
     (
         "adagrad-norm",
-        &[("eta", Some("D/10"), |i| i.bound().reach / 10.0), ("offset", Some("2 eps"), |i| 2.0 * i.target())],
+        &[("eta", Some("D/10"), |i| i.bound.reach / 10.0), ("offset", Some("2 eps"), |i| 2.0 * i.target())],
     ),
 ];
 
@@ -71,29 +72,19 @@ const HEADING: &str = "Settings of the method (those that it uses; the others ar
 const BATCH: &str = "batch";
 const VARIANCE: Constant = Constant::Variance;
 
-impl Args for Settings {
-    fn augment_args(command: Command) -> Command {
+impl FlagSet for Settings {
+    fn flags() -> Vec<Arg> {
         let batch = Arg::new(BATCH).long(BATCH).value_name("N").help("Samples a step").help_heading(HEADING);
-        command
-            .args(flags::settings(&others(), HEADING))
-            .arg(batch.value_parser(flags::count))
-            .arg(flags::constant(VARIANCE, HEADING, ""))
+        let mut all = flags::settings(&others(), HEADING);
+        all.push(batch.value_parser(flags::count));
+        all.push(flags::constant(VARIANCE, HEADING, ""));
+        all
     }
 
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-impl FromArgMatches for Settings {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+    fn take(matches: &ArgMatches) -> Self {
         let values = flags::take_settings(matches, &others());
         let (batch, variance) = (matches.get_one(BATCH), matches.get_one(VARIANCE.name()));
-        Ok(Self { values, batch: batch.copied(), variance: variance.copied() })
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        Self::from_arg_matches(matches).map(|settings| *self = settings)
+        Self { values, batch: batch.copied(), variance: variance.copied() }
     }
 }
 
@@ -216,7 +207,7 @@ impl Contender {
     /// How far one revealing sample throws the first coordinate of the chain, in units of lambda, where the step
     /// is plainly eta g. The coordinate's slope is sqrt(e) 2 eps, and the sample shows it 1/p times as steep.
     pub(super) fn leap(&self, instance: &Instance) -> Option<f64> {
-        let LowerBound { p, lambda, .. } = *instance.bound();
+        let LowerBound { p, lambda, .. } = instance.bound;
         match self.engine {
             Engine::Baseline(baseline::Settings { rule: Rule::Sgd { eta }, batch: 1, .. }) => {
                 Some(eta.at(0) * 2.0 * instance.target() * 0.5_f64.exp() / (p * lambda))
@@ -228,7 +219,7 @@ impl Contender {
     /// At least so many steps lie between the start and u = D/2. Up to there the oracle has no noise, the
     /// gradient is (-2 eps, 0, ..), so no point on the way is good enough and the way is known beforehand.
     pub(super) fn steps_on_slope(&self, instance: &Instance) -> f64 {
-        let (slope, way) = (2.0 * instance.target(), 0.5 * instance.bound().reach);
+        let (slope, way) = (2.0 * instance.target(), 0.5 * instance.bound.reach);
         match &self.engine {
             // An anchor only holds back, and sequences of step sizes do not grow.
             Engine::Schedule(schedule) => way / (schedule.eta.at(0) * slope),

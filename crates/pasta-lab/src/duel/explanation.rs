@@ -9,7 +9,6 @@ use pasta_report::{Page, Part, Section, significant};
 
 /// The whole page. `command` makes it again.
 pub(super) fn page(findings: &Findings, command: String) -> Page {
-    let section = |heading: &str, parts: Vec<Part>| Section { heading: heading.into(), parts };
     let mut happened: Vec<Part> = charts(findings).into_iter().map(Part::Figure).collect();
     happened.extend([
         Part::Table(findings.comparison()),
@@ -20,13 +19,14 @@ pub(super) fn page(findings: &Findings, command: String) -> Page {
     happened.extend(findings.remarks().into_iter().map(Part::Text));
     let why: Vec<Part> = why(findings).into_iter().map(Part::Text).collect();
     // First, since without it the headline misleads.
-    let mut sections = if why.is_empty() { Vec::new() } else { vec![section("Why, and what it means", why)] };
-    sections.push(section(
+    let mut sections =
+        if why.is_empty() { Vec::new() } else { vec![Section::new("Why, and what it means", why)] };
+    sections.push(Section::new(
         "The opponent",
         vec![Part::Text(findings.instance.sentences().join(" ")), Part::Text(RULES.into())],
     ));
-    sections.push(section("What happened", happened));
-    sections.push(section(
+    sections.push(Section::new("What happened", happened));
+    sections.push(Section::new(
         "Do it again",
         vec![
             Part::Table(findings.settings()),
@@ -57,14 +57,11 @@ fn lead(findings: &Findings) -> String {
     ranked.sort_by(|a, b| ratio(a).total_cmp(&ratio(b)));
     let said =
         |outcome: &Outcome| format!("{} took {} times", outcome.method, significant(ratio(outcome), 2));
+    let the_samples = "the samples that the bound asks for";
     match ranked[..] {
         [] => "No method got to |grad F| <= eps in all its runs.".into(),
-        [only] => format!("{} the samples that the bound asks for.", said(only)),
-        [first, .., last] => format!(
-            "{} the samples that the bound asks for, {}.",
-            said(first),
-            said(last).replace(" took ", " ")
-        ),
+        [only] => format!("{} {the_samples}.", said(only)),
+        [first, .., last] => format!("{} {the_samples}, {}.", said(first), said(last).replace(" took ", " ")),
     }
 }
 
@@ -74,33 +71,29 @@ fn why(findings: &Findings) -> Vec<String> {
         return Vec::new();
     };
     let bound = &findings.instance.bound;
+    let [few, many] = [single, batched].map(|score| score.samples.median);
     let numbers = format!(
         "sgd, with one sample a step, took {} samples; the recipe smooth took {}, which is {} times as many.",
-        count(single.samples.median),
-        count(batched.samples.median),
-        significant(batched.samples.median / single.samples.median, 2)
+        count(few),
+        count(many),
+        significant(many / few, 2)
     );
     let leap = sgd.leap.filter(|leap| *leap > 1.0);
-    let reason = match leap {
-        Some(leap) => luck(leap, single, bound),
-        None => format!(
-            "In steps they are closer: {} and {}. Here one sample a step is good enough to go by.",
-            count(single.steps.median),
-            count(batched.steps.median)
-        ),
+    let [few, many] = [single, batched].map(|score| count(score.steps.median));
+    let reason = if let Some(leap) = leap {
+        luck(leap, single, bound)
+    } else {
+        format!("In steps they are closer: {few} and {many}. Here one sample a step is good enough to go by.")
     };
     vec![format!("{numbers} {reason}"), price(smooth, bound, leap), MEANING.into()]
 }
 
 /// What a sample does that throws a coordinate farther than lambda, so that the next one opens.
 fn luck(leap: f64, single: &Score, bound: &LowerBound) -> String {
-    let reveals = bound.chain as f64 / bound.p;
-    let samples = single.samples.median;
-    let rest = if samples > 2.0 * reveals {
-        format!(" Most of its {} samples are the steps of the long way down the slope.", count(samples))
-    } else {
-        String::new()
-    };
+    let (reveals, samples) = (bound.chain as f64 / bound.p, single.samples.median);
+    let mostly =
+        format!(" Most of its {} samples are the steps of the long way down the slope.", count(samples));
+    let rest = if samples > 2.0 * reveals { mostly.as_str() } else { "" };
     format!(
         "On this instance a method has to wait for a lucky sample for each coordinate, and one is enough: it shows \
          the slope of the coordinate 1/p times as steep as it is, which throws the first coordinate {} lambda \

@@ -22,7 +22,8 @@ use tables::count;
 
 use crate::hard::Kind;
 use pasta_report as report;
-use pasta_report::console::{Exit, Failure, answer, flags};
+use pasta_report::console::flags::{self, Given};
+use pasta_report::console::{self, Exit, Failure};
 
 /// Pit methods against the hard instance of a lower bound
 ///
@@ -62,9 +63,9 @@ pub(crate) struct Arguments {
     json: bool,
     // Last, since their headings hold for all that follows.
     #[command(flatten)]
-    constants: ConstantFlags,
+    constants: Given<ConstantFlags>,
     #[command(flatten)]
-    settings: Settings,
+    settings: Given<Settings>,
 }
 
 const MANY_STEPS: &str = "2e7";
@@ -111,7 +112,7 @@ input, 3 the named method diverged.";
 
 /// Runs `pasta-lab duel`.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let instance = Instance::new(arguments.instance, &arguments.constants.0)?;
+    let instance = Instance::new(arguments.instance, &arguments.constants.0, arguments.runs() as usize)?;
     let contenders = if let Some(name) = &arguments.method {
         vec![Ok(Contender::new(name, &arguments.settings, &instance)?)]
     } else {
@@ -124,13 +125,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let limits = Limits { steps: arguments.steps, budget: arguments.budget };
     let entries = contenders.into_iter().map(|one| admit(one, &instance, limits)).collect();
     let outcomes = arguments.play(&instance, entries, limits)?;
-    let mut findings =
-        Findings::new(&instance, (arguments.seed, arguments.runs() as usize), limits, outcomes);
+    let (seed, seeds) = (arguments.seed, arguments.runs() as usize);
+    let mut findings = Findings { instance, seed, seeds, limits, methods: outcomes, page: None };
     if let Some(folder) = &arguments.output {
         let page = explanation::page(&findings, arguments.command()).html()?;
         findings.page = Some(report::write(folder, "index.html", &page)?);
     }
-    answer(&if arguments.json { findings.json()? } else { findings.text() })?;
+    console::print(&findings, arguments.json)?;
     let diverged = findings.methods.iter().any(|outcome| outcome.verdict == Verdict::Diverged);
     Ok(if diverged && arguments.method.is_some() { Exit::Diverged } else { Exit::Done })
 }

@@ -123,7 +123,7 @@ pub(super) fn run(
     let mut gate = Gate::new(Arc::clone(&watched), seed).with_budget(limits.budget);
     let mut gradient = vec![0.0; gate.about().dim];
     let mut walk = contender.engine.clone().start(&gate, &gradient).map_err(Failure::input)?;
-    let halfway = 0.5 * instance.bound().reach;
+    let halfway = 0.5 * instance.bound.reach;
     let goal = instance.target() * instance.target();
     let mut run = Run { seed, zero_respecting: true, ..Run::default() };
     while walk.view().step < limits.steps {
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_coordinate_that_was_only_ever_answered_with_zero_must_stay_zero() {
-        let instance = Instance::new(Kind::Smooth, &pasta_opt::recipe::Constants::default()).unwrap();
+        let instance = Instance::new(Kind::Smooth, &pasta_opt::recipe::Constants::default(), 1).unwrap();
         let watched = Watched::new(&instance.hard);
         assert!(watched.covers(&[0.0; 9]) && !watched.covers(&[1.0, 0.0]));
         // At the start the oracle shows the slope along u and nothing else.

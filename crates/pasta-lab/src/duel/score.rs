@@ -2,20 +2,16 @@
 
 use std::path::PathBuf;
 
-use pasta_opt::bounds::LowerBound;
 use serde::{Serialize, Serializer};
 
 use super::contender::{Contender, Setting};
 use super::instance::Instance;
 use super::run::{End, Limits, Run};
-use crate::hard::Kind;
-use pasta_report::console::Failure;
-use pasta_report::constants::Echo;
 
-/// Everything about a duel.
+/// Everything about a duel. (Not to be made a `Value`, which has no place for counts beyond 2^64.)
 #[derive(Debug, Serialize)]
 pub(super) struct Findings {
-    pub(super) instance: Described,
+    pub(super) instance: Instance,
     pub(super) seed: u64,
     pub(super) seeds: usize,
     pub(super) limits: Limits,
@@ -23,39 +19,6 @@ pub(super) struct Findings {
     /// Where the page is, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) page: Option<PathBuf>,
-}
-
-/// The instance and the bounds that it proves.
-#[derive(Debug, Serialize)]
-pub(super) struct Described {
-    pub(super) kind: Kind,
-    pub(super) theorem: &'static str,
-    pub(super) constants: Echo,
-    #[serde(flatten)]
-    pub(super) bound: LowerBound,
-    pub(super) safe: Safe,
-    #[serde(skip)]
-    pub(super) sharp: f64,
-    #[serde(skip)]
-    pub(super) closed: f64,
-}
-
-/// (T - log(runs/delta))/(2p): with probability 1 - delta none of the runs of a zero-respecting method ends within so
-/// many samples. Zero where that says nothing.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Safe {
-    pub(super) delta: f64,
-    pub(super) runs: usize,
-    pub(super) samples: f64,
-}
-
-impl Safe {
-    /// How often, at most, the check fails by chance though the method respects zeros.
-    const DELTA: f64 = 0.05;
-
-    pub(super) fn of(instance: &Instance, runs: usize) -> Self {
-        Self { delta: Self::DELTA, runs, samples: instance.safe_from(Self::DELTA, runs) }
-    }
 }
 
 /// What a method came to.
@@ -151,29 +114,6 @@ fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
 }
 
 impl Findings {
-    pub(super) fn new(
-        instance: &Instance,
-        (seed, seeds): (u64, usize),
-        limits: Limits,
-        methods: Vec<Outcome>,
-    ) -> Self {
-        let instance = Described {
-            kind: instance.kind,
-            theorem: instance.kind.theorem(),
-            constants: Echo(instance.constants),
-            bound: *instance.bound(),
-            safe: Safe::of(instance, seeds),
-            sharp: instance.sharp,
-            closed: instance.closed,
-        };
-        Self { instance, seed, seeds, limits, methods, page: None }
-    }
-
-    /// One object. (Not by way of a `Value`, which has no place for counts beyond 2^64.)
-    pub(super) fn json(&self) -> Result<String, Failure> {
-        serde_json::to_string(self).map_err(Failure::system)
-    }
-
     /// sgd and smooth, if both got there in all their runs and the former with fewer samples.
     pub(super) fn one_sample_and_batches(&self) -> Option<(Scored<'_>, Scored<'_>)> {
         let done = |method| {
@@ -223,7 +163,6 @@ impl Score {
         let reached = runs.iter().filter(|run| run.end == End::Reached).map(|run| run.samples as f64);
         let fastest = reached.min_by(f64::total_cmp);
         let zero_respecting = runs.iter().all(|run| run.zero_respecting);
-        let safe = Safe::of(instance, runs.len()).samples;
         Some(Self {
             samples,
             evaluations: over(|run| run.evaluations as f64)?,
@@ -238,7 +177,7 @@ impl Score {
                 "not zero-respecting"
             },
             fastest,
-            limit_kept: fastest.map(|fastest| fastest > safe),
+            limit_kept: fastest.map(|fastest| fastest > instance.safe.samples),
         })
     }
 }

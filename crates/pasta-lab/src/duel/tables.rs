@@ -2,14 +2,15 @@
 
 use pasta_opt::bounds::LowerBound;
 
+use super::instance::{Instance, Safe};
 use super::run::{End, Limits};
-use super::score::{Described, Findings, Outcome, Quartiles, Safe, Score, Verdict};
+use super::score::{Findings, Outcome, Quartiles, Score, Verdict};
+use pasta_report::console::Report;
 use pasta_report::number::{digits, given, grouped, real, rough, significant};
 use pasta_report::{Column, Table, fitted};
 
-impl Findings {
-    /// For people.
-    pub(super) fn text(&self) -> String {
+impl Report for Findings {
+    fn text(&self) -> String {
         let mut parts = vec![self.instance.sentences().join("\n")];
         match &self.methods[..] {
             [only] => parts.push(only.lines(&self.instance)),
@@ -27,7 +28,9 @@ impl Findings {
         parts.extend(self.page.as_ref().map(|page| format!("Page with the curves: {}", page.display())));
         fitted(&parts.join("\n\n"))
     }
+}
 
+impl Findings {
     /// What a reader who knows the recipe's promise will wonder about.
     fn surprise(&self) -> Option<String> {
         let ((sgd, single), (_, batched)) = self.one_sample_and_batches()?;
@@ -35,14 +38,10 @@ impl Findings {
             Some(leap) if leap > 1.0 => "one lucky sample a coordinate is enough",
             _ => "one sample a step is good enough to go by",
         };
-        let more = if self.page.is_some() {
-            "the page says more"
-        } else {
-            "--output DIR writes a page that says more"
-        };
+        let page = if self.page.is_some() { "the page" } else { "--output DIR writes a page that" };
         Some(format!(
             "smooth took {} times the samples of sgd: on this instance {enough}.\n\
-             That is not what the recipe's batches are for; {more}.",
+             That is not what the recipe's batches are for; {page} says more.",
             count(batched.samples.median / single.samples.median)
         ))
     }
@@ -97,25 +96,22 @@ pub(super) const LEGEND: &str = "/ sharp, / closed: samples in units of the two 
 /// The same of the checks.
 pub(super) const PROGRESS: &str = "prog_1: the last coordinate of the chain beyond lambda, at the end.";
 
-impl Described {
+impl Instance {
     /// What the instance is, and what it proves.
     pub(super) fn sentences(&self) -> [String; 3] {
         let constants = self.constants.0.known();
         let constants: Vec<_> =
             constants.map(|(constant, value)| format!("{} = {}", constant.symbol(), real(value))).collect();
         let LowerBound { chain, p, reach, .. } = self.bound;
+        let (chain, [p, reach]) = (grouped(chain), [p, reach].map(|value| significant(value, 3)));
+        let [sharp, closed] = [self.sharp, self.closed].map(count);
         [
             format!("The hard instance of {}: {}.", self.theorem, constants.join(", ")),
             format!(
-                "A chain of T = {} coordinates, D = {} away; a sample reveals the next one with probability p = {}.",
-                grouped(chain.into()),
-                significant(reach, 3),
-                significant(p, 3)
+                "A chain of T = {chain} coordinates, D = {reach} away; a sample reveals the next one with probability p = {p}."
             ),
             format!(
-                "A zero-respecting method needs (T - 1)/(2p) = {} samples in expectation (closed form: {}).",
-                count(self.sharp),
-                count(self.closed)
+                "A zero-respecting method needs (T - 1)/(2p) = {sharp} samples in expectation (closed form: {closed})."
             ),
         ]
     }
@@ -141,17 +137,11 @@ impl Outcome {
     fn cells(&self) -> Vec<String> {
         let numbers = match &self.score {
             None => ["-"; 4].map(str::to_owned),
-            Some(Score {
-                samples: Quartiles { lower, median, upper, .. },
-                ratio_to_sharp,
-                ratio_to_closed,
-                ..
-            }) => [
-                count(*median),
-                format!("{} to {}", rough(*lower), rough(*upper)),
-                self.ratio(*ratio_to_sharp),
-                self.ratio(*ratio_to_closed),
-            ],
+            Some(score) => {
+                let Quartiles { lower, median, upper, .. } = score.samples;
+                let range = format!("{} to {}", rough(lower), rough(upper));
+                [count(median), range, self.ratio(score.ratio_to_sharp), self.ratio(score.ratio_to_closed)]
+            }
         };
         [self.method.to_owned()].into_iter().chain(numbers).chain([self.reached()]).collect()
     }
@@ -175,7 +165,7 @@ impl Outcome {
         }
     }
 
-    fn checked(&self, instance: &Described) -> Option<Vec<String>> {
+    fn checked(&self, instance: &Instance) -> Option<Vec<String>> {
         let score = self.score.as_ref()?;
         Some(vec![
             self.method.into(),
@@ -189,7 +179,7 @@ impl Outcome {
     }
 
     /// Everything about one method, a line each.
-    fn lines(&self, instance: &Described) -> String {
+    fn lines(&self, instance: &Instance) -> String {
         let mut lines = vec![("method", self.method.to_owned()), ("settings", self.spelled())];
         if let Some(score) = &self.score {
             let [sharp, closed] =
@@ -203,11 +193,9 @@ impl Outcome {
                 ("samples/bound", format!("{sharp} (sharp form), {closed} (closed form)")),
                 ("verdict", score.zero_respecting_verdict.to_owned()),
             ]);
-            if let Some(fastest) = score.fastest {
-                lines.push((
-                    "fastest run",
-                    format!("{} samples: limit {}", count(fastest), score.limit(instance)),
-                ));
+            if let Some(fastest) = score.fastest.map(count) {
+                let limit = score.limit(instance);
+                lines.push(("fastest run", format!("{fastest} samples: limit {limit}")));
                 lines.push(("", instance.limit()));
             }
         }
@@ -266,7 +254,7 @@ impl End {
 }
 
 impl Score {
-    fn limit(&self, instance: &Described) -> &'static str {
+    fn limit(&self, instance: &Instance) -> &'static str {
         match self.limit_kept {
             Some(true) if instance.safe.samples > 0.0 => "kept",
             Some(false) => "BEATEN",

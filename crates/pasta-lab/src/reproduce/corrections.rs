@@ -5,12 +5,14 @@ use std::sync::Arc;
 use pasta_opt::draws::{Address, Role};
 use pasta_opt::hard::Rotation;
 use pasta_opt::prelude::*;
+use pasta_opt::recipe::Constant::{Lambda, Mu, Target, Variance};
 use pasta_opt::recipe::Uncertainty;
 
 use super::Setting;
-use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
+use super::finding::Predicted::{AtLeast, AtMost, Is};
+use super::finding::{Check, Claim, Finding, Measured, Point};
 use super::fit::Estimate;
-use super::runs::{Until, draw, gate, noisy, over_seeds, promise, samples};
+use super::runs::{Posed, Until, draw, gate, noisy, over_seeds, samples};
 use super::smooth::{instance, target_of_chain};
 use pasta_report::significant;
 
@@ -36,37 +38,28 @@ fn measure(setting: &Setting) -> Measured<Finding> {
 
 /// Keeps the numbers of the seeds.
 fn record(finding: &mut Finding, series: &str, quantity: &'static str, seeds: &[u64], values: &[f64]) {
-    let point = |(&seed, &value)| Point::new(series, ("run", 1.0), Some(seed), (quantity, value));
-    finding.points.extend(seeds.iter().zip(values).map(point));
+    finding.points.extend(Point::of_runs(series, ("run", 1.0), seeds, values, &[(quantity, |&value| value)]));
 }
 
 /// Theorem 10 as printed.
 fn printed_batches(setting: &Setting, finding: &mut Finding) -> Measured<()> {
     let seeds = setting.seeds(32, 64);
-    let start = [0.03];
     let huber = Huber { dimension: 1, curvature: 16.0, lipschitz: 1.0 };
-    let gap = huber.gap(&start);
     let (lambda, floor, target) = (16.0, 500.0, 0.5);
-    let mut measure = |formulas| -> Measured<Estimate> {
-        let recipe =
-            WeaklyConvex { rho: 0.0, lambda, lipschitz: 1.0, gap, growth: 0.0, floor, target, formulas };
-        let plan = recipe.plan()?;
-        let oracle = noisy(huber, 0.0, floor, &start)?;
-        let runs = over_seeds(&seeds, |seed| Ok(promise(&oracle, &plan, seed)?.measure))?;
-        record(finding, plan.recipe, "mean |grad phi|^2", &seeds, &runs);
-        Ok(Estimate::of(&runs).over(plan.guarantee.bound))
+    let mut measure = |recipe: &'static str| -> Measured<Estimate> {
+        let posed = Posed::new(recipe, huber, [0.0, floor], &[0.03], &[(Lambda, lambda), (Target, target)])?;
+        let runs = over_seeds(&seeds, |seed| Ok(posed.run(seed)?.measure))?;
+        record(finding, posed.plan.recipe, "mean |grad phi|^2", &seeds, &runs);
+        Ok(Estimate::of(&runs).over(posed.plan.guarantee.bound))
     };
-    let (printed, corrected) = (measure(Formulas::AsPrinted)?, measure(Formulas::Corrected)?);
+    let (printed, corrected) = (measure("weakly-convex-as-printed")?, measure("weakly-convex")?);
     let place =
         format!("Huber function, lambda = {lambda}, b = {floor}, eps = {target}, {} seeds", seeds.len());
     let name = |which: &str| format!("Theorem 10 {which}: mean |grad phi|^2 over its bound");
-    finding.checks.push(Check::within(
-        name("as printed (broken above 1)"),
-        place.clone(),
-        printed,
-        Predicted::AtLeast(1.0),
-    ));
-    finding.checks.push(Check::within(name("corrected"), place, corrected, Predicted::AtMost(1.0)));
+    finding.checks.extend([
+        Check::within(name("as printed (broken above 1)"), place.clone(), printed, AtLeast(1.0)),
+        Check::within(name("corrected"), place, corrected, AtMost(1.0)),
+    ]);
     finding.text.push(
         "Theorem 10. Both terms of the batch sizes in b^2 carry lambda^2 on the wrong side: the proof needs a product \
          where the text divides, so the printed batches are lambda^4 times too small. Both are \
@@ -81,27 +74,32 @@ fn printed_cost(setting: &Setting, finding: &mut Finding) -> Measured<()> {
     let seeds = setting.seeds(20, 20);
     let bowl = SineBowl { dimension: 1 };
     let (smoothness, floor, target, variance): (f64, f64, f64, f64) = (3.0, 1.0, 0.5, 1e-3);
-    let gap = bowl.gap(&[1.2]);
-    let recipe = Smooth { smoothness, gap, growth: 0.0, floor, variance: Some(variance), target };
-    let plan = recipe.plan()?;
+    let chosen = [(Target, target), (Variance, variance)];
+    let posed = Posed::new("smooth", bowl, [0.0, floor], &[1.2], &chosen)?;
     // With B = 0 four of the eleven terms are left.
-    let per_sample = 8.0 * gap * smoothness / target.powi(4);
+    let per_sample = 8.0 * bowl.gap(&[1.2]) * smoothness / target.powi(4);
     let printed = per_sample * (floor * floor + variance) + floor * floor / variance + 1.0;
-    let oracle = noisy(bowl, 0.0, floor, &[1.2])?;
-    let drawn = over_seeds(&seeds, |seed| Ok(promise(&oracle, &plan, seed)?.samples))?;
+    let unexpanded = posed.plan.cost.samples;
+    let drawn = over_seeds(&seeds, |seed| Ok(posed.run(seed)?.samples))?;
     record(finding, "Theorem 3, eps^2 > 2 sigma^2", "samples", &seeds, &drawn);
-    finding.checks.push(Check::within(
-        "Theorem 3: samples drawn over the printed bound, outside its case".into(),
-        format!("x^2/2 + sin^2 x, B = 0, b = 1, eps = {target}, sigma^2 = {variance}, {} seeds", seeds.len()),
-        Estimate::of(&drawn).over(printed),
-        Predicted::AtLeast(1.0),
-    ));
-    finding.checks.push(Check::within(
-        "Theorem 3: the same over the unexpanded bound".into(),
-        format!("K (1 + (B^2 D + b^2)/sigma^2) = {}", significant(plan.cost.samples, 4)),
-        Estimate::of(&drawn).over(plan.cost.samples),
-        Predicted::AtMost(1.0),
-    ));
+    let drawn = Estimate::of(&drawn);
+    finding.checks.extend([
+        Check::within(
+            "Theorem 3: samples drawn over the printed bound, outside its case",
+            format!(
+                "x^2/2 + sin^2 x, B = 0, b = 1, eps = {target}, sigma^2 = {variance}, {} seeds",
+                seeds.len()
+            ),
+            drawn.over(printed),
+            AtLeast(1.0),
+        ),
+        Check::within(
+            "Theorem 3: the same over the unexpanded bound",
+            format!("K (1 + (B^2 D + b^2)/sigma^2) = {}", significant(unexpanded, 4)),
+            drawn.over(unexpanded),
+            AtMost(1.0),
+        ),
+    ]);
     finding.text.push(
         "Theorem 3. The expanded display of the cost puts eta = eps^2/(2 L sigma^2), which is the step size only if \
          eps^2 <= 2 sigma^2. For smaller sigma^2 the step is 1/L, there are more steps than the display counts, and \
@@ -114,20 +112,17 @@ fn printed_cost(setting: &Setting, finding: &mut Finding) -> Measured<()> {
 /// PAGE's evaluations.
 fn page_evaluations(setting: &Setting, finding: &mut Finding) -> Measured<()> {
     let seeds = setting.seeds(24, 64);
+    let target = 0.3;
     let bowl = SineBowl { dimension: 1 };
-    let (growth, floor, target) = (2.0, 1.0, 0.3);
-    let gap = bowl.gap(&[1.2]);
-    let recipe = MeanSquareSmooth { ms_smoothness: 3f64.hypot(growth), gap, growth, floor, target };
-    let plan = recipe.plan()?;
-    let Estimator::Page { refresh, small } = plan.schedule.estimator else {
+    let posed = Posed::new("mean-square-smooth", bowl, [2.0, 1.0], &[1.2], &[(Target, target)])?;
+    let Schedule { estimator, steps, .. } = posed.plan.schedule;
+    let Estimator::Page { refresh, small } = estimator else {
         return Err("Theorem 7 plans PAGE".into());
     };
-    let corrections = (plan.schedule.steps - 1) as f64 * (1.0 - refresh.at(1));
-    let oracle = noisy(bowl, growth, floor, &[1.2])?;
+    let corrections = (steps - 1) as f64 * (1.0 - refresh.at(1));
     let ledgers = over_seeds(&seeds, |seed| {
-        let mut gate = gate(&oracle, Some(seed));
-        let Finished { ledger, .. } =
-            Pasta::start(&gate, plan.schedule.clone(), oracle.start())?.finish(&mut gate)?;
+        let (mut gate, walk) = posed.start(Some(seed))?;
+        let Finished { ledger, .. } = walk.finish(&mut gate)?;
         Ok((ledger.samples() as f64, ledger.evaluations() as f64))
     })?;
     let excess: Vec<f64> = ledgers.iter().map(|(samples, evaluations)| evaluations - samples).collect();
@@ -135,12 +130,9 @@ fn page_evaluations(setting: &Setting, finding: &mut Finding) -> Measured<()> {
     record(finding, "PAGE", "evaluations less samples", &seeds, &excess);
     record(finding, "PAGE", "evaluations per sample", &seeds, &ratio);
     let place = format!("x^2/2 + sin^2 x, B = 2, b = 1, eps = {target}, {} seeds", seeds.len());
-    finding.checks.push(Check::within(
-        "PAGE: evaluations less samples, over b (K - 1)(1 - p)".into(),
-        place,
-        Estimate::of(&excess).over(small as f64 * corrections),
-        Predicted::Is(1.0),
-    ));
+    let excess = Estimate::of(&excess).over(small as f64 * corrections);
+    let name = "PAGE: evaluations less samples, over b (K - 1)(1 - p)";
+    finding.checks.push(Check::within(name, place, excess, Is(1.0)));
     finding.text.push(format!(
         "PAGE. The paper's cost counts samples. Each of the b samples of a correction is evaluated at two points, so a \
          run evaluates b more gradients than it draws samples at each of its (K - 1)(1 - p) expected corrections: here \
@@ -172,12 +164,9 @@ fn rotation_gap(setting: &Setting, finding: &mut Finding) -> Measured<()> {
     })?;
     record(finding, "rotation gap", "samples", &seeds, &hits);
     let faster: Vec<f64> = hits.iter().map(|hit| lower / hit).collect();
-    finding.checks.push(Check::within(
-        "Rotation: (T - 1)/(2p) over the samples of SGD from a random far y".into(),
-        format!("T = {length}, L = Delta = B = 1, b = 0, N = 1, eta = 1/L, {} seeds", seeds.len()),
-        Estimate::of(&faster),
-        Predicted::AtLeast(1.0),
-    ));
+    let name = "Rotation: (T - 1)/(2p) over the samples of SGD from a random far y";
+    let place = format!("T = {length}, L = Delta = B = 1, b = 0, N = 1, eta = 1/L, {} seeds", seeds.len());
+    finding.checks.push(Check::within(name, place, Estimate::of(&faster), AtLeast(1.0)));
     finding.text.push(format!(
         "The lower bounds. A randomised method may begin by jumping to u = 0 and a random y of length far beyond the \
          chain's scale. Whatever the rotation, all coordinates of the chain are then beyond 1/4, nothing is hidden any \
@@ -200,18 +189,14 @@ fn not_necessary(setting: &Setting, finding: &mut Finding) -> Measured<()> {
         let gradient = draw(&oracle, seed, distance, 1)?;
         squares.push((beta * distance + eta * gradient).powi(2) / (beta * distance * distance));
     }
-    finding.checks.push(Check::within(
-        "Theorem 6: beta (1 - 2 beta) N over eta^2 B^2, which \"must\" be at least 1".into(),
-        format!("f = 0, beta = {beta}, N = 1, eta = {eta}, B = {growth}"),
-        Estimate::certain(check.lhs / check.rhs),
-        Predicted::AtMost(1.0),
-    ));
-    finding.checks.push(Check::within(
-        "Theorem 6: the drift over its bound all the same".into(),
-        format!("the same, {} draws", squares.len()),
-        Estimate::of(&squares),
-        Predicted::AtMost(1.0),
-    ));
+    let conditions = "Theorem 6: beta (1 - 2 beta) N over eta^2 B^2, which \"must\" be at least 1";
+    let place = format!("f = 0, beta = {beta}, N = 1, eta = {eta}, B = {growth}");
+    let drift = "Theorem 6: the drift over its bound all the same";
+    let draws = format!("the same, {} draws", squares.len());
+    finding.checks.extend([
+        Check::within(conditions, place, Estimate::certain(check.lhs / check.rhs), AtMost(1.0)),
+        Check::within(drift, draws, Estimate::of(&squares), AtMost(1.0)),
+    ]);
     finding.text.push(
         "Theorem 6. Its conditions are sufficient, not necessary. On f = 0 the inequality holds exactly if \
          beta (1 - beta) N >= eta^2 B^2, which is weaker; at the pair checked here the printed condition fails and the \
@@ -228,16 +213,15 @@ fn unique_minimiser(setting: &Setting, finding: &mut Finding) -> Measured<()> {
     // The proof fixes one minimiser x*, here the one nearest to the start, and uses |x - x*|^2 <= (2/mu)(f(x) - f*).
     let excess = far.iter().map(|x| x * x).sum::<f64>() - 2.0 / mu * valley.gap(&far);
     finding.checks.push(Check::within(
-        "Theorem 8: |x - x*|^2 - (2/mu)(f - f*) in a valley, which the proof takes to be at most 0".into(),
-        "f(x, y) = x^2/2 is PL with mu = 1; x* = (0, 0), at the point (0, 3)".into(),
+        "Theorem 8: |x - x*|^2 - (2/mu)(f - f*) in a valley, which the proof takes to be at most 0",
+        "f(x, y) = x^2/2 is PL with mu = 1; x* = (0, 0), at the point (0, 3)",
         Estimate::certain(excess),
-        Predicted::AtLeast(1.0),
+        AtLeast(1.0),
     ));
-    let (growth, floor, target) = (0.5, 0.5, 0.1);
-    let plan = Pl { smoothness: 1.0, mu, gap: valley.gap(&start), growth, floor, target }.plan()?;
+    let target = 0.1;
     let seeds = setting.seeds(24, 64);
-    let oracle = noisy(valley, growth, floor, &start)?;
-    let runs = over_seeds(&seeds, |seed| Ok(promise(&oracle, &plan, seed)?.measure))?;
+    let posed = Posed::new("pl", valley, [0.5, 0.5], &start, &[(Mu, mu), (Target, target)])?;
+    let runs = over_seeds(&seeds, |seed| Ok(posed.run(seed)?.measure))?;
     record(finding, "PL in a valley", "f - f*", &seeds, &runs);
     finding.text.push(format!(
         "Theorem 8. A PL function may have many minimisers. The proof bounds the noise at x through quadratic growth \

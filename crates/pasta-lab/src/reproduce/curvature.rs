@@ -1,14 +1,13 @@
 //! Polyak-Lojasiewicz and star-convex: eps^-1 log(1/eps), one sample a step.
 
-use std::sync::Arc;
-
 use pasta_opt::prelude::*;
+use pasta_opt::recipe::Constant;
 
-use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
+use super::finding::{Check, Claim, Finding, Measured, Point, Predicted, samples_chart};
 use super::fit::{Estimate, grid, slope};
-use super::runs::{Kept, estimate, noisy, over_seeds, promise};
+use super::runs::{Kept, Posed, estimate};
 use super::{Setting, effort};
-use pasta_report::{Axis, Chart, Column, Series, Shape, Table, Tone, grouped, significant};
+use pasta_report::{Column, Series, Shape, Table, Tone, grouped, significant};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "curvature",
@@ -26,35 +25,22 @@ struct Case {
     name: &'static str,
     constants: &'static str,
     targets: Vec<f64>,
-    pose: fn(f64) -> Measured<Posed>,
+    /// The problem, and the logarithm in K.
+    pose: fn(f64) -> Measured<(Posed, f64)>,
 }
 
-struct Posed {
-    oracle: Arc<Noisy>,
-    plan: Plan,
-    /// The logarithm in K.
-    log: f64,
+fn pl(target: f64) -> Measured<(Posed, f64)> {
+    let (bowl, start) = (SineBowl { dimension: 1 }, [1.2]);
+    let posed = Posed::new("pl", bowl, [0.5, 0.5], &start, &[(Constant::Target, target)])?;
+    Ok((posed, (3.0 * bowl.gap(&start) / target).ln()))
 }
 
-fn pl(target: f64) -> Measured<Posed> {
-    let (start, growth, floor) = ([1.2], 0.5, 0.5);
-    let bowl = SineBowl { dimension: 1 };
-    let mu = bowl.facts().pl.ok_or("the bowl is PL")?;
-    let gap = bowl.gap(&start);
-    let plan = Pl { smoothness: 3.0, mu, gap, growth, floor, target }.plan()?;
-    Ok(Posed { oracle: noisy(bowl, growth, floor, &start)?, plan, log: (3.0 * gap / target).ln() })
-}
-
-fn star(target: f64) -> Measured<Posed> {
-    let (start, growth, floor) = ([0.9, 0.5], 0.7, 0.7);
-    let clover = Clover { depth: 0.3 };
+fn star(target: f64) -> Measured<(Posed, f64)> {
+    let (clover, start) = (Clover { depth: 0.3 }, [0.9, 0.5]);
+    let posed = Posed::new("star-convex", clover, [0.7, 0.7], &start, &[(Constant::Target, target)])?;
     let facts = clover.facts();
-    let smoothness = facts.smoothness.ok_or("the clover is smooth")?;
-    let mu = facts.star.ok_or("the clover is star-convex")?;
-    let gap = clover.gap(&start);
-    let plan = StarConvex { smoothness, mu, gap, growth, floor, target }.plan()?;
-    let log = (3.0 * smoothness * gap / (mu * target)).ln();
-    Ok(Posed { oracle: noisy(clover, growth, floor, &start)?, plan, log })
+    let (smoothness, mu) = facts.smoothness.zip(facts.star).ok_or("the clover is smooth and star-convex")?;
+    Ok((posed, (3.0 * smoothness * clover.gap(&start) / (mu * target)).ln()))
 }
 
 /// What one target came to.
@@ -98,25 +84,31 @@ fn measure(setting: &Setting) -> Measured<Finding> {
     };
     for (case, tone) in cases.iter().zip([Tone::Blue, Tone::Red]) {
         let rows = case.rows(&seeds)?;
-        finding.checks.extend(case.checks(&rows, seeds.len())?);
-        finding.points.extend(rows.iter().flat_map(|row| case.points(row, &seeds)));
+        finding.checks.extend(case.checks(&rows, seeds.len()));
+        for row in &rows {
+            let at = ("eps", row.target);
+            let measured: [(_, fn(&Kept) -> f64); 2] =
+                [("samples", |kept| kept.samples), ("f - f*", |kept| kept.measure)];
+            finding.points.extend(Point::of_runs(case.name, at, &seeds, &row.runs, &measured));
+            finding.points.push(Point::new(case.name, at, None, ("K", row.steps)));
+        }
         table.rows.extend(rows.iter().map(|row| case.cells(row)));
-        let line: Vec<(f64, f64)> = rows.iter().map(|row| (row.target, row.steps)).collect();
-        series.push(Series::new(format!("{}: K", case.name), tone, Shape::Line(line)));
-        let drawn =
-            rows.iter().map(|row| (row.target, estimate(&row.runs, |kept| kept.samples).value)).collect();
-        series.push(Series::new(format!("{}: samples drawn", case.name), tone, Shape::Points(drawn)));
+        let planned = rows.iter().map(|row| (row.target, row.steps)).collect();
+        let drawn = rows.iter().map(|row| (row.target, estimate(&row.runs, |kept| kept.samples).value));
+        series.push(Series::new(format!("{}: K", case.name), tone, Shape::Line(planned)));
+        series.push(Series::new(
+            format!("{}: samples drawn", case.name),
+            tone,
+            Shape::Points(drawn.collect()),
+        ));
     }
     finding.tables.push(table);
-    finding.figures.push(Chart {
-        id: "curvature-samples",
-        title: "Samples with curvature".into(),
-        caption: "Lines: K of the theorem. Points: what the runs drew.".into(),
-        x: Axis::log("target eps"),
-        y: Axis::log("samples"),
+    finding.figures.push(samples_chart(
+        "curvature-samples",
+        "Samples with curvature",
+        "Lines: K of the theorem. Points: what the runs drew.",
         series,
-        references: Vec::new(),
-    });
+    ));
     Ok(finding)
 }
 
@@ -129,29 +121,20 @@ impl Row {
 
 impl Case {
     fn rows(&self, seeds: &[u64]) -> Measured<Vec<Row>> {
-        self.targets
-            .iter()
-            .map(|&target| {
-                let Posed { oracle, plan, log } = (self.pose)(target)?;
-                let runs = over_seeds(seeds, |seed| promise(&oracle, &plan, seed))?;
-                Ok(Row { target, steps: plan.schedule.steps as f64, log, runs })
-            })
-            .collect()
+        let row = |&target: &f64| {
+            let (posed, log) = (self.pose)(target)?;
+            Ok(Row { target, steps: posed.plan.schedule.steps as f64, log, runs: posed.runs(seeds)? })
+        };
+        self.targets.iter().map(row).collect()
     }
 
-    fn checks(&self, rows: &[Row], seeds: usize) -> Measured<Vec<Check>> {
-        let name = self.name;
-        let first = self.targets.first().ok_or("there are no targets")?;
-        let setting =
-            format!("{}, eps {first} to {}, {seeds} seeds", self.constants, rows[rows.len() - 1].target);
+    fn checks(&self, rows: &[Row], seeds: usize) -> [Check; 2] {
+        let Self { name, constants, .. } = self;
+        let [first, last] = [&rows[0], &rows[rows.len() - 1]].map(|row| row.target);
+        let setting = format!("{constants}, eps {first} to {last}, {seeds} seeds");
         let line: Vec<(f64, f64)> = rows.iter().map(|row| (row.target, row.steps / row.log)).collect();
         let exponent = slope(&line);
         let counted = rows.iter().all(|row| row.runs.iter().all(|kept| kept.samples == row.steps));
-        let worst = rows
-            .iter()
-            .map(Row::promise)
-            .max_by(|a, b| a.high().total_cmp(&b.high()))
-            .ok_or("there are no targets")?;
         let holds = (exponent + 1.0).abs() <= ROUNDING && counted;
         let reason = match (holds, counted) {
             (true, _) => {
@@ -160,20 +143,13 @@ impl Case {
             (false, true) => format!("the exponent differs from -1 by more than {ROUNDING}"),
             (false, false) => "some run did not draw K samples".into(),
         };
-        Ok(vec![
-            Check::counted(
-                format!("{name}: slope of samples/log"),
-                setting.clone(),
-                (exponent, -1.0),
-                (holds, reason),
-            ),
-            Check::within(
-                format!("{name}: largest mean f - f* over all targets, in units of eps"),
-                setting,
-                worst,
-                Predicted::AtMost(1.0),
-            ),
-        ])
+        let slope = format!("{name}: slope of samples/log");
+        let largest = format!("{name}: largest mean f - f* over all targets, in units of eps");
+        let worst = Estimate::highest(rows.iter().map(Row::promise));
+        [
+            Check::counted(slope, setting.clone(), (exponent, -1.0), (holds, reason)),
+            Check::within(largest, setting, worst, Predicted::AtMost(1.0)),
+        ]
     }
 
     fn cells(&self, row: &Row) -> Vec<String> {
@@ -184,14 +160,5 @@ impl Case {
             significant(row.steps * row.target / row.log, 6),
             significant(row.promise().value, 3),
         ]
-    }
-
-    fn points(&self, row: &Row, seeds: &[u64]) -> Vec<Point> {
-        let point =
-            |seed, quantity, value| Point::new(self.name, ("eps", row.target), seed, (quantity, value));
-        let runs = row.runs.iter().zip(seeds).flat_map(|(kept, &seed)| {
-            [point(Some(seed), "samples", kept.samples), point(Some(seed), "f - f*", kept.measure)]
-        });
-        runs.chain([point(None, "K", row.steps)]).collect()
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Setting;
 use super::fit::Estimate;
-use pasta_report::{Chart, Table};
+use pasta_report::{Axis, Chart, Series, Table};
 
 /// Anything that keeps a claim from being measured at all.
 pub(super) type Measured<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -68,7 +68,13 @@ pub(super) enum Predicted {
 
 impl Check {
     /// The whole interval lies on the right side of a limit.
-    pub(super) fn within(name: String, setting: String, measured: Estimate, predicted: Predicted) -> Self {
+    pub(super) fn within(
+        name: impl Into<String>,
+        setting: impl Into<String>,
+        measured: Estimate,
+        predicted: Predicted,
+    ) -> Self {
+        let (name, setting) = (name.into(), setting.into());
         let (holds, reason) = match predicted {
             Predicted::AtMost(bound) => (measured.high() <= bound, "the interval lies below the limit"),
             Predicted::AtLeast(bound) => (measured.low() >= bound, "the interval lies above the limit"),
@@ -115,5 +121,32 @@ impl Point {
         (quantity, value): (&'static str, f64),
     ) -> Self {
         Self { series: series.into(), parameter, at, seed, quantity, value }
+    }
+
+    /// What the runs of all seeds gave at one place, seed by seed.
+    pub(super) fn of_runs<T>(
+        series: &str,
+        at: (&'static str, f64),
+        seeds: &[u64],
+        runs: &[T],
+        quantities: &[(&'static str, fn(&T) -> f64)],
+    ) -> Vec<Self> {
+        let of_run = |(&seed, run)| {
+            quantities.iter().map(move |(name, what)| Self::new(series, at, Some(seed), (*name, what(run))))
+        };
+        seeds.iter().zip(runs).flat_map(of_run).collect()
+    }
+}
+
+/// Samples against the target, both axes logarithmic.
+pub(super) fn samples_chart(id: &'static str, title: &str, caption: &str, series: Vec<Series>) -> Chart {
+    Chart {
+        id,
+        title: title.into(),
+        caption: caption.into(),
+        x: Axis::log("target eps"),
+        y: Axis::log("samples"),
+        series,
+        references: Vec::new(),
     }
 }

@@ -30,6 +30,16 @@ impl Estimate {
         Self { value, interval: None }
     }
 
+    /// The one that reaches highest; of none, what no check accepts.
+    pub(super) fn highest(all: impl Iterator<Item = Self>) -> Self {
+        all.max_by(|a, b| a.high().total_cmp(&b.high())).unwrap_or(Self::certain(f64::NAN))
+    }
+
+    /// The one that reaches lowest; of none, what no check accepts.
+    pub(super) fn lowest(all: impl Iterator<Item = Self>) -> Self {
+        all.min_by(|a, b| a.low().total_cmp(&b.low())).unwrap_or(Self::certain(f64::NAN))
+    }
+
     /// In other units.
     pub(super) fn over(self, unit: f64) -> Self {
         let interval = self.interval.map(|(low, high)| (low / unit, high / unit));

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use pasta_opt::hard::HardInstance;
 use pasta_opt::prelude::*;
 
-use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
+use super::finding::Predicted::{AtLeast, AtMost, Is};
+use super::finding::{Check, Claim, Finding, Measured, Point, samples_chart};
 use super::fit::Estimate;
 use super::rate::Rate;
 use super::runs::{Until, gate, over_seeds, samples};
 use super::smooth::{instance, listed, recipe, recipe_on_instance, target_of_chain};
 use super::{Setting, effort};
-use pasta_report::{Axis, Chart, Series, Shape, Tone, significant};
+use pasta_report::{Chart, Series, Shape, Tone, significant};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "lower",
@@ -91,7 +92,7 @@ fn measure(setting: &Setting) -> Measured<Finding> {
     };
     let with_sgd: Vec<&Row> = rows.iter().filter(|row| !row.sgd.is_empty()).collect();
     let mut checks = sgd_checks(&with_sgd, &place(longest_for_sgd), &seeds)?;
-    checks.extend(sandwich(&rows, &place(u32::MAX))?);
+    checks.extend(sandwich(&rows, &place(u32::MAX)));
     checks.extend(early_hits(setting)?);
     Ok(Finding {
         text: vec![
@@ -122,33 +123,19 @@ fn measure(setting: &Setting) -> Measured<Finding> {
 }
 
 /// The mean samples of the recipe against the two bounds: the worst over the targets.
-fn sandwich(rows: &[Row], place: &str) -> Measured<Vec<Check>> {
+fn sandwich(rows: &[Row], place: &str) -> [Check; 2] {
     let over = |bound: fn(&Row) -> f64| move |row: &Row| Estimate::of(&row.recipe).over(bound(row));
-    let least = rows.iter().map(over(|row| row.lower)).min_by(|a, b| a.low().total_cmp(&b.low()));
-    let most = rows.iter().map(over(|row| row.upper)).max_by(|a, b| a.high().total_cmp(&b.high()));
-    Ok(vec![
-        Check::within(
-            "Recipe: least mean samples over the lower bound".into(),
-            place.into(),
-            least.ok_or("there are no targets")?,
-            Predicted::AtLeast(1.0),
-        ),
-        Check::within(
-            "Recipe: largest mean samples over its upper bound".into(),
-            place.into(),
-            most.ok_or("there are no targets")?,
-            Predicted::AtMost(1.0),
-        ),
-    ])
+    let least = Estimate::lowest(rows.iter().map(over(|row| row.lower)));
+    let most = Estimate::highest(rows.iter().map(over(|row| row.upper)));
+    [
+        Check::within("Recipe: least mean samples over the lower bound", place, least, AtLeast(1.0)),
+        Check::within("Recipe: largest mean samples over its upper bound", place, most, AtMost(1.0)),
+    ]
 }
 
 /// SGD against the lower bound and against what it should need, and its slope.
 fn sgd_checks(rows: &[&Row], place: &str, seeds: &[u64]) -> Measured<Vec<Check>> {
-    let least = rows
-        .iter()
-        .map(|row| Estimate::of(&row.sgd).over(row.lower))
-        .min_by(|a, b| a.low().total_cmp(&b.low()))
-        .ok_or("there are no targets")?;
+    let least = Estimate::lowest(rows.iter().map(|row| Estimate::of(&row.sgd).over(row.lower)));
     // One ratio a seed, over all targets: the seeds share their draws from one target to the next.
     let ratios: Vec<f64> = (0..seeds.len())
         .map(|s| rows.iter().map(|row| row.sgd[s] / row.expected).sum::<f64>() / rows.len() as f64)
@@ -167,19 +154,10 @@ fn sgd_checks(rows: &[&Row], place: &str, seeds: &[u64]) -> Measured<Vec<Check>>
             .map(|length| Ok((target_of_chain(length), expected_sgd(target_of_chain(length))?)))
             .collect::<Measured<_>>()?,
     };
+    let expected = "SGD, N = 1: samples over the way to the chain plus T/p";
     Ok(vec![
-        Check::within(
-            "SGD, N = 1: least mean samples over the lower bound".into(),
-            place.into(),
-            least,
-            Predicted::AtLeast(1.0),
-        ),
-        Check::within(
-            "SGD, N = 1: samples over the way to the chain plus T/p".into(),
-            place.into(),
-            Estimate::of(&ratios),
-            Predicted::Is(1.0),
-        ),
+        Check::within("SGD, N = 1: least mean samples over the lower bound", place, least, AtLeast(1.0)),
+        Check::within(expected, place, Estimate::of(&ratios), Is(1.0)),
         rate.check(),
     ])
 }
@@ -205,7 +183,7 @@ fn early_hits(setting: &Setting) -> Measured<Vec<Check>> {
             format!("{name}: part of the runs that arrive early"),
             format!("T = {length}, budget {budget} samples, delta = {DELTA}, {} seeds", seeds.len()),
             Estimate::certain(part),
-            Predicted::AtMost(DELTA),
+            AtMost(DELTA),
         )
     };
     let mut checks = Vec::new();
@@ -225,37 +203,30 @@ fn early_hits(setting: &Setting) -> Measured<Vec<Check>> {
 fn sandwich_chart(rows: &[Row]) -> Chart {
     let line = |what: &dyn Fn(&Row) -> f64| rows.iter().map(|row| (row.target, what(row))).collect();
     let mean = |values: &[f64]| Estimate::of(values).value;
-    Chart {
-        id: "lower-sandwich",
-        title: "Between the bounds".into(),
-        caption: "Samples until |grad F| <= eps on the hard instance of each target: the lower bound (T - 1)/(2p) of \
-                  Theorem 1, SGD with one sample a step, the recipe of Theorem 3, and that recipe's upper bound."
-            .into(),
-        x: Axis::log("target eps"),
-        y: Axis::log("samples"),
-        series: vec![
+    samples_chart(
+        "lower-sandwich",
+        "Between the bounds",
+        "Samples until |grad F| <= eps on the hard instance of each target: the lower bound (T - 1)/(2p) of Theorem 1, \
+         SGD with one sample a step, the recipe of Theorem 3, and that recipe's upper bound.",
+        vec![
             Series::new("upper bound of the recipe", Tone::Grey, Shape::Line(line(&|row| row.upper))),
             Series::new("recipe", Tone::Blue, Shape::Points(line(&|row| mean(&row.recipe)))),
             Series::new("SGD, N = 1", Tone::Green, Shape::Crosses(line(&|row| mean(&row.sgd)))),
             Series::new("lower bound", Tone::Red, Shape::Line(line(&|row| row.lower))),
         ],
-        references: Vec::new(),
-    }
+    )
 }
 
 impl Row {
     fn points(&self, seeds: &[u64]) -> Vec<Point> {
-        let point = |series: &str, seed, quantity, value| {
-            Point::new(series, ("eps", self.target), seed, (quantity, value))
-        };
+        let at = ("eps", self.target);
         let mut points = vec![
-            point("bounds", None, "lower bound", self.lower),
-            point("bounds", None, "upper bound of the recipe", self.upper),
+            Point::new("bounds", at, None, ("lower bound", self.lower)),
+            Point::new("bounds", at, None, ("upper bound of the recipe", self.upper)),
         ];
-        let recipe = seeds.iter().zip(&self.recipe);
-        points.extend(recipe.map(|(&seed, &samples)| point("recipe", Some(seed), "samples", samples)));
-        let sgd = seeds.iter().zip(&self.sgd);
-        points.extend(sgd.map(|(&seed, &samples)| point("SGD, N = 1", Some(seed), "samples", samples)));
+        for (method, samples) in [("recipe", &self.recipe), ("SGD, N = 1", &self.sgd)] {
+            points.extend(Point::of_runs(method, at, seeds, samples, &[("samples", |&samples| samples)]));
+        }
         points
     }
 }

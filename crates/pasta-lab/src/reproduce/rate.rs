@@ -2,7 +2,7 @@
 
 use super::finding::{Check, Measured, Point, Predicted};
 use super::fit::{Estimate, slope, slope_over_seeds};
-use super::runs::{Samples, over_seeds};
+use super::runs::over_seeds;
 use pasta_report::{Series, Shape, Tone, significant};
 
 /// How far a measured slope may be from that of the noiseless run on the same targets. The noise moves the
@@ -31,26 +31,73 @@ pub(super) struct Rate {
     pub(super) beyond: Vec<(f64, f64)>,
 }
 
-impl Rate {
-    /// Counts samples at every target, over the seeds and without noise; at the targets beyond, which are smaller, only
-    /// without noise.
-    pub(super) fn counted(
-        (name, setting): (&'static str, String),
-        exponent: f64,
+/// What was counted over a grid of targets, which fall.
+pub(super) struct Counted<T> {
+    pub(super) targets: Vec<f64>,
+    pub(super) seeds: Vec<u64>,
+    /// Of each target and seed.
+    pub(super) runs: Vec<Vec<T>>,
+    noiseless: Vec<T>,
+    /// At smaller targets, without noise.
+    beyond: Vec<(f64, T)>,
+}
+
+impl<T: Send> Counted<T> {
+    /// Counts at every target, over the seeds and without noise; at the targets beyond, which are smaller, only without
+    /// noise.
+    pub(super) fn new(
         targets: Vec<f64>,
-        beyond: &[f64],
+        beyond: [f64; 2],
         seeds: Vec<u64>,
-        count: impl Fn(f64, Option<u64>) -> Measured<f64> + Sync,
+        count: impl Fn(f64, Option<u64>) -> Measured<T> + Sync,
     ) -> Measured<Self> {
-        let samples = targets.iter().map(|&target| over_seeds(&seeds, |seed| count(target, Some(seed))));
-        let samples = samples.collect::<Measured<_>>()?;
+        let runs = targets.iter().map(|&target| over_seeds(&seeds, |seed| count(target, Some(seed))));
+        let runs = runs.collect::<Measured<_>>()?;
         let noiseless = targets.iter().map(|&target| count(target, None)).collect::<Measured<_>>()?;
-        let beyond = beyond.iter().map(|&target| Ok((target, count(target, None)?)));
+        let beyond = beyond.into_iter().map(|target| Ok((target, count(target, None)?)));
         let beyond = beyond.collect::<Measured<_>>()?;
-        let fitted_from = f64::INFINITY;
-        Ok(Self { name, setting, exponent, targets, fitted_from, seeds, samples, noiseless, beyond })
+        Ok(Self { targets, seeds, runs, noiseless, beyond })
     }
 
+    /// The same, with half and a quarter of the smallest target beyond.
+    pub(super) fn and_beyond(
+        targets: Vec<f64>,
+        seeds: Vec<u64>,
+        count: impl Fn(f64, Option<u64>) -> Measured<T> + Sync,
+    ) -> Measured<Self> {
+        let smallest = targets[targets.len() - 1];
+        Self::new(targets, [smallest / 2.0, smallest / 4.0], seeds, count)
+    }
+
+    /// Where it was counted, from this target on.
+    pub(super) fn range(&self, from: f64) -> String {
+        let Self { targets, seeds, .. } = self;
+        format!("eps {} to {}, {} seeds", from.min(targets[0]), targets[targets.len() - 1], seeds.len())
+    }
+
+    /// The rate of one of the counts, fitted from this target on.
+    pub(super) fn rate(
+        &self,
+        (name, setting): (&'static str, String),
+        exponent: f64,
+        fitted_from: f64,
+        what: fn(&T) -> f64,
+    ) -> Rate {
+        Rate {
+            name,
+            setting,
+            exponent,
+            targets: self.targets.clone(),
+            fitted_from,
+            seeds: self.seeds.clone(),
+            samples: self.runs.iter().map(|row| row.iter().map(what).collect()).collect(),
+            noiseless: self.noiseless.iter().map(what).collect(),
+            beyond: self.beyond.iter().map(|(target, count)| (*target, what(count))).collect(),
+        }
+    }
+}
+
+impl Rate {
     /// Where the targets begin that are fitted; they fall.
     fn first(&self) -> usize {
         self.targets.iter().position(|&target| target <= self.fitted_from).unwrap_or(0)
@@ -66,11 +113,6 @@ impl Rate {
         self.targets.iter().copied().zip(self.samples.iter().map(mean)).collect()
     }
 
-    /// The slope between neighbouring targets, from the largest to the smallest.
-    pub(super) fn local_slopes(&self) -> Vec<f64> {
-        self.means().windows(2).map(slope).collect()
-    }
-
     /// The exponent is in the interval; or the interval has the noiseless slope on this grid, and that tends to the
     /// exponent.
     pub(super) fn check(&self) -> Check {
@@ -80,24 +122,16 @@ impl Rate {
         let beyond = slope(&self.beyond);
         let exponent = self.exponent;
         let close = measured.admits(on_this_grid, SLACK) && (beyond - exponent).abs() <= LIMIT;
-        let shown = |slope: f64| significant(slope, 4);
-        let (holds, reason) = if measured.admits(exponent, 0.0) {
-            let reason = "the interval contains the exponent; without noise the slope is";
-            (true, format!("{reason} {}", shown(on_this_grid)))
+        let [here, further] = [on_this_grid, beyond].map(|slope| significant(slope, 4));
+        let contains = measured.admits(exponent, 0.0);
+        let reason = if contains {
+            format!("the interval contains the exponent; without noise the slope is {here}")
         } else if close {
-            let reason = format!(
-                "finite eps: the noiseless run has slope {} on these targets and {} at smaller ones",
-                shown(on_this_grid),
-                shown(beyond)
-            );
-            (true, reason)
+            format!(
+                "finite eps: the noiseless run has slope {here} on these targets and {further} at smaller ones"
+            )
         } else {
-            let reason = format!(
-                "neither {exponent} nor the noiseless slope {} (at smaller targets {}) agrees",
-                shown(on_this_grid),
-                shown(beyond)
-            );
-            (false, reason)
+            format!("neither {exponent} nor the noiseless slope {here} (at smaller targets {further}) agrees")
         };
         Check {
             name: format!("{}: slope of samples", self.name),
@@ -107,18 +141,16 @@ impl Rate {
             predicted: Predicted::Is(exponent),
             on_this_grid: Some(on_this_grid),
             reason,
-            holds,
+            holds: contains || close,
         }
     }
 
     /// Local slopes in a sentence.
     pub(super) fn sentence(&self) -> String {
-        let slopes: Vec<String> = self.local_slopes().iter().map(|s| format!("{s:.2}")).collect();
-        format!(
-            "{}: slopes between neighbours, from the largest target to the smallest: {}.",
-            self.name,
-            slopes.join(", ")
-        )
+        let (name, means) = (self.name, self.means());
+        let slopes: Vec<String> = means.windows(2).map(|pair| format!("{:.2}", slope(pair))).collect();
+        let slopes = slopes.join(", ");
+        format!("{name}: slopes between neighbours, from the largest target to the smallest: {slopes}.")
     }
 
     /// The measured means as points, the noiseless run as a line.
@@ -141,18 +173,10 @@ impl Rate {
     pub(super) fn points(&self) -> Vec<Point> {
         let mut points = Vec::new();
         for ((&at, row), &noiseless) in self.targets.iter().zip(&self.samples).zip(&self.noiseless) {
-            let mut put = |seed, quantity, value| {
-                points.push(Point::new(self.name, ("eps", at), seed, (quantity, value)));
-            };
-            self.seeds.iter().zip(row).for_each(|(&seed, &value)| put(Some(seed), "samples", value));
-            put(None, "samples without noise", noiseless);
+            let at = ("eps", at);
+            points.extend(Point::of_runs(self.name, at, &self.seeds, row, &[("samples", |&value| value)]));
+            points.push(Point::new(self.name, at, None, ("samples without noise", noiseless)));
         }
         points
     }
-}
-
-/// The two counts of each run, sorted by count.
-pub(super) fn split(rows: &[Vec<Samples>]) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
-    let pick = |what: fn(&Samples) -> f64| rows.iter().map(|row| row.iter().map(what).collect()).collect();
-    (pick(|samples| samples.to_hit), pick(|samples| samples.in_all))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pasta_opt::draws::Role;
 use pasta_opt::oracle::{About, Answer, Charge, Draw, Request};
 use pasta_opt::prelude::*;
+use pasta_opt::recipe::{self, Constant, Constants};
 use rayon::prelude::*;
 
 use super::finding::Measured;
@@ -110,6 +111,12 @@ fn ended(advance: Result<Advance, Halt>) -> Result<bool, Halt> {
     }
 }
 
+/// A recipe on a problem that meets its hypotheses.
+pub(super) struct Posed {
+    pub(super) oracle: Arc<Noisy>,
+    pub(super) plan: Plan,
+}
+
 /// What one run of a plan came to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kept {
@@ -118,39 +125,74 @@ pub(super) struct Kept {
     pub(super) samples: f64,
 }
 
-/// Runs a plan and takes the measure that it promises: where the promised point is random, the mean over all
-/// the points that it is drawn from.
-pub(super) fn promise(oracle: &Arc<Noisy>, plan: &Plan, seed: u64) -> Measured<Kept> {
-    let measure = plan.guarantee.measure;
-    let at = |x: &[f64]| {
-        measure.at(oracle.objective(), x).ok_or("the objective has no formula for what is promised")
-    };
-    let mut gate = gate(oracle, Some(seed));
-    let mut walk = Pasta::start(&gate, plan.schedule.clone(), oracle.start())?;
-    let (mut total, mut points) = (0.0, 0.0);
-    let stop = loop {
-        let view = walk.view();
-        let candidate = match plan.schedule.output {
-            Output::Uniform => true,
-            Output::RandomAnchor => view.t == 0,
-            Output::Last | Output::Average => false,
+impl Posed {
+    /// The recipe of that name, with the constants that are proved of the problem and those that are chosen.
+    pub(super) fn new(
+        recipe: &str,
+        objective: impl Objective + 'static,
+        [growth, floor]: [f64; 2],
+        start: &[f64],
+        chosen: &[(Constant, f64)],
+    ) -> Measured<Self> {
+        let row = recipe::find(recipe).ok_or("there is no such recipe")?;
+        let oracle = noisy(objective, growth, floor, start)?;
+        let mut constants = row.relevant(&Constants::of(oracle.objective(), &oracle.noise(), start));
+        let mu = (row.mu)(&oracle.objective().facts()).map(|mu| (Constant::Mu, mu));
+        mu.iter().chain(chosen).for_each(|&(constant, value)| constants.set(constant, value));
+        Ok(Self { oracle, plan: row.plan(&constants)? })
+    }
+
+    pub(super) fn start(&self, seed: Option<u64>) -> Measured<(Gate, Pasta)> {
+        let gate = gate(&self.oracle, seed);
+        let walk = Pasta::start(&gate, self.plan.schedule.clone(), self.oracle.start())?;
+        Ok((gate, walk))
+    }
+
+    /// Samples of a whole run; without a seed also without noise.
+    pub(super) fn samples(&self, target: f64, seed: Option<u64>) -> Measured<Samples> {
+        let (mut gate, walk) = self.start(seed)?;
+        samples(&mut gate, walk, self.oracle.objective(), target, Until::End)
+    }
+
+    /// What every seed's run came to.
+    pub(super) fn runs(&self, seeds: &[u64]) -> Measured<Vec<Kept>> {
+        over_seeds(seeds, |seed| self.run(seed))
+    }
+
+    /// Runs the plan and takes the measure that it promises: where the promised point is random, the mean over all
+    /// the points that it is drawn from.
+    pub(super) fn run(&self, seed: u64) -> Measured<Kept> {
+        let Plan { guarantee, schedule, .. } = &self.plan;
+        let at = |x: &[f64]| {
+            let measure = guarantee.measure.at(self.oracle.objective(), x);
+            measure.ok_or("the objective has no formula for what is promised")
         };
-        let here = if candidate { at(view.x)? } else { 0.0 };
-        match walk.advance(&mut gate)? {
-            Advance::Step(_) if candidate => {
-                total += here;
-                points += 1.0;
+        let (mut gate, mut walk) = self.start(Some(seed))?;
+        let (mut total, mut points) = (0.0, 0.0);
+        let stop = loop {
+            let view = walk.view();
+            let candidate = match schedule.output {
+                Output::Uniform => true,
+                Output::RandomAnchor => view.t == 0,
+                Output::Last | Output::Average => false,
+            };
+            let here = if candidate { at(view.x)? } else { 0.0 };
+            match walk.advance(&mut gate)? {
+                Advance::Step(_) if candidate => {
+                    total += here;
+                    points += 1.0;
+                }
+                Advance::Stop(stop) => break stop,
+                _ => {}
             }
-            Advance::Stop(stop) => break stop,
-            _ => {}
-        }
-    };
-    let measure = match (stop, plan.schedule.output) {
-        (Stop::Diverged(_), _) => f64::INFINITY,
-        (_, Output::Uniform | Output::RandomAnchor) => total / points,
-        (_, Output::Last | Output::Average) => at(walk.view().point)?,
-    };
-    Ok(Kept { measure, samples: gate.ledger().samples() as f64 })
+        };
+        let measure = match (stop, schedule.output) {
+            (Stop::Diverged(_), _) => f64::INFINITY,
+            (_, Output::Uniform | Output::RandomAnchor) => total / points,
+            (_, Output::Last | Output::Average) => at(walk.view().point)?,
+        };
+        Ok(Kept { measure, samples: gate.ledger().samples() as f64 })
+    }
 }
 
 /// One number of many runs.

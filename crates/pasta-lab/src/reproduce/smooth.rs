@@ -5,13 +5,14 @@ use std::sync::Arc;
 use pasta_opt::bounds::{CHAIN_SMOOTHNESS, LowerSmooth};
 use pasta_opt::hard::HardInstance;
 use pasta_opt::prelude::*;
+use pasta_opt::recipe::Constant;
 
-use super::finding::{Claim, Finding, Measured};
+use super::finding::{Claim, Finding, Measured, samples_chart};
 use super::fit::grid;
-use super::rate::{Rate, split};
-use super::runs::{Samples, Until, gate, noisy, over_seeds, samples};
+use super::rate::{Counted, Rate};
+use super::runs::{Posed, Samples, Until, gate, samples};
 use super::{Setting, effort};
-use pasta_report::{Axis, Chart, Tone};
+use pasta_report::Tone;
 
 pub(super) const CLAIM: Claim = Claim {
     name: "smooth",
@@ -46,33 +47,26 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         text,
         checks: rates.map(Rate::check).to_vec(),
         figures: vec![
-            Chart {
-                id: "smooth-hard",
-                title: "The hard instance".into(),
-                caption: "Samples until |grad F| <= eps for the first time. Points: means over the seeds. Line: the same run with exact gradients."
-                    .into(),
-                x: Axis::log("target eps"),
-                y: Axis::log("samples"),
-                series: [vec![hard.guide(-6.0)], hard.series(Tone::Blue)].concat(),
-                references: Vec::new(),
-            },
-            Chart {
-                id: "smooth-ramp",
-                title: "A family that moves with eps, and one function that does not".into(),
-                caption: "Samples of the recipe of Theorem 3 on the ramp, whose length grows as eps falls, and on one \
-                          function that stays as it is. Points: means over the seeds. Lines: with exact gradients."
-                    .into(),
-                x: Axis::log("target eps"),
-                y: Axis::log("samples"),
-                series: [
+            samples_chart(
+                "smooth-hard",
+                "The hard instance",
+                "Samples until |grad F| <= eps for the first time. Points: means over the seeds. Line: the same run with \
+                 exact gradients.",
+                [vec![hard.guide(-6.0)], hard.series(Tone::Blue)].concat(),
+            ),
+            samples_chart(
+                "smooth-ramp",
+                "A family that moves with eps, and one function that does not",
+                "Samples of the recipe of Theorem 3 on the ramp, whose length grows as eps falls, and on one function that \
+                 stays as it is. Points: means over the seeds. Lines: with exact gradients.",
+                [
                     vec![whole.guide(-6.0)],
                     to_hit.series(Tone::Blue),
                     whole.series(Tone::Red),
                     fixed.series(Tone::Green),
                 ]
                 .concat(),
-                references: Vec::new(),
-            },
+            ),
         ],
         points: rates.into_iter().flat_map(Rate::points).collect(),
         tables: Vec::new(),
@@ -111,89 +105,44 @@ pub(super) fn recipe_on_instance(growth: f64, target: f64, seed: Option<u64>) ->
 
 fn hard_instance(setting: &Setting) -> Measured<Rate> {
     let chains: &[u32] = effort(setting, &[2, 4, 8, 16, 32], &[2, 4, 8, 16, 32, 64]);
-    let further: [u32; 2] = effort(setting, [32, 64], [64, 128]);
+    let further = effort(setting, [32, 64], [64, 128]).map(target_of_chain);
     let targets: Vec<f64> = chains.iter().map(|&length| target_of_chain(length)).collect();
     let seeds = setting.seeds(20, 32);
     let place = format!("chains of {} coordinates, {} seeds", listed(chains), seeds.len());
     let count = |target, seed| recipe_on_instance(1.0, target, seed);
-    Rate::counted(("Hard instance", place), -6.0, targets, &further.map(target_of_chain), seeds, count)
-}
-
-/// A smooth objective behind noise, for a target.
-struct Posed {
-    oracle: Arc<Noisy>,
-    plan: Plan,
-    target: f64,
-}
-
-impl Posed {
-    fn new(
-        objective: impl Objective + 'static,
-        smoothness: f64,
-        [growth, floor]: [f64; 2],
-        start: f64,
-        target: f64,
-    ) -> Measured<Self> {
-        let gap = objective.gap(&[start]);
-        let plan = Smooth { smoothness, gap, growth, floor, variance: None, target }.plan()?;
-        Ok(Self { oracle: noisy(objective, growth, floor, &[start])?, plan, target })
-    }
-
-    /// Samples of a run; without a seed also without noise.
-    fn samples(&self, seed: Option<u64>) -> Measured<Samples> {
-        let mut gate = gate(&self.oracle, seed);
-        let walk = Pasta::start(&gate, self.plan.schedule.clone(), self.oracle.start())?;
-        samples(&mut gate, walk, self.oracle.objective(), self.target, Until::End)
-    }
+    let counted = Counted::new(targets, further, seeds, count)?;
+    Ok(counted.rate(("Hard instance", place), -6.0, f64::INFINITY, |samples| *samples))
 }
 
 /// Above this target the walk along the ramp is of a few steps only, and lower powers of 1/eps weigh as much as the
 /// sixth.
 pub(super) const FITTED_FROM: f64 = 0.1;
 
-/// Both counts of a family: until the first hit, and in all.
-fn family(
+/// The recipe of Theorem 3, with this L, on an objective for each target.
+fn family<O: Objective + 'static>(
     setting: &Setting,
-    [names, settings]: [[&'static str; 2]; 2],
-    exponent: f64,
-    pose: impl Fn(f64) -> Measured<Posed> + Sync,
-) -> Measured<[Rate; 2]> {
+    smoothness: f64,
+    objective: impl Fn(f64) -> O + Sync,
+    noise: [f64; 2],
+    start: f64,
+) -> Measured<Counted<Samples>> {
     let targets = effort(setting, grid(0.3, 0.00625, 12), grid(0.3, 0.003, 14));
-    let seeds = setting.seeds(24, 64);
-    let smallest = targets.iter().copied().fold(f64::INFINITY, f64::min);
-    let posed: Vec<Posed> = targets.iter().map(|&target| pose(target)).collect::<Measured<_>>()?;
-    let further = [smallest / 2.0, smallest / 4.0];
-    let rows: Vec<Vec<Samples>> =
-        posed.iter().map(|p| over_seeds(&seeds, |seed| p.samples(Some(seed)))).collect::<Measured<_>>()?;
-    let noiseless: Vec<Samples> = posed.iter().map(|p| p.samples(None)).collect::<Measured<_>>()?;
-    let beyond: Vec<Samples> =
-        further.iter().map(|&target| pose(target)?.samples(None)).collect::<Measured<_>>()?;
-    let (to_hit, in_all) = split(&rows);
-    let rate = |place: usize, samples: Vec<Vec<f64>>, what: fn(&Samples) -> f64| Rate {
-        name: names[place],
-        setting: format!("{}, eps {FITTED_FROM} to {smallest}, {} seeds", settings[place], seeds.len()),
-        exponent,
-        samples,
-        noiseless: noiseless.iter().map(what).collect(),
-        beyond: further.iter().copied().zip(beyond.iter().map(what)).collect(),
-        targets: targets.clone(),
-        fitted_from: FITTED_FROM,
-        seeds: seeds.clone(),
-    };
-    Ok([rate(0, to_hit, |s| s.to_hit), rate(1, in_all, |s| s.in_all)])
-}
-
-fn ramp(setting: &Setting) -> Measured<[Rate; 2]> {
-    let names = ["Ramp, to the first hit", "Ramp, whole recipe"];
-    family(setting, [names, ["L = 1, Delta = 1, B = 3, b = .1"; 2]], -6.0, |target| {
-        Posed::new(Ramp::family(1.0, 1.0, target), 1.0, [3.0, 0.1], 0.0, target)
+    Counted::and_beyond(targets, setting.seeds(24, 64), |target, seed| {
+        let chosen = [(Constant::Smoothness, smoothness), (Constant::Target, target)];
+        Posed::new("smooth", objective(target), noise, &[start], &chosen)?.samples(target, seed)
     })
 }
 
+/// Until the first hit, and in all.
+fn ramp(setting: &Setting) -> Measured<[Rate; 2]> {
+    let counted = family(setting, 1.0, |target| Ramp::family(1.0, 1.0, target), [3.0, 0.1], 0.0)?;
+    let place = format!("L = 1, Delta = 1, B = 3, b = .1, {}", counted.range(FITTED_FROM));
+    let rate = |name, what| counted.rate((name, place.clone()), -6.0, FITTED_FROM, what);
+    Ok([rate("Ramp, to the first hit", |s| s.to_hit), rate("Ramp, whole recipe", |s| s.in_all)])
+}
+
 fn one_function(setting: &Setting) -> Measured<Rate> {
-    let names = ["One function, to the first hit", "One function, whole recipe"];
-    let [_, whole] = family(setting, [names, ["L = 3, B = 9, b = 1"; 2]], -4.0, |target| {
-        Posed::new(SineBowl { dimension: 1 }, 3.0, [9.0, 1.0], 1.2, target)
-    })?;
-    Ok(whole)
+    let counted = family(setting, 3.0, |_| SineBowl { dimension: 1 }, [9.0, 1.0], 1.2)?;
+    let place = format!("L = 3, B = 9, b = 1, {}", counted.range(FITTED_FROM));
+    Ok(counted.rate(("One function, whole recipe", place), -4.0, FITTED_FROM, |s| s.in_all))
 }

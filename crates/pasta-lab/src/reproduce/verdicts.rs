@@ -59,8 +59,7 @@ fn predicted(predicted: Predicted) -> String {
 fn checks_table(finding: &Finding) -> Table {
     let predicted_slopes = finding.checks.iter().filter(|check| check.on_this_grid.is_some()).count();
     let sharper = 2 * predicted_slopes >= finding.checks.len();
-    let mut columns = Column::all(b"lrr", ["what", "measured", "interval"]);
-    columns.push(Column::right("theory"));
+    let mut columns = Column::all(b"lrrr", ["what", "measured", "interval", "theory"]);
     if sharper {
         columns.push(Column::right("without noise"));
     }
@@ -98,18 +97,13 @@ fn digits(low: f64, high: f64) -> usize {
 /// Everything on one page.
 pub(super) fn page(findings: &Findings, setting: &Setting) -> Page {
     let kept = findings.iter().filter(|(_, finding)| finding.holds()).count();
+    let contents = Part::Contents {
+        table: summary(findings, |claim| claim.title),
+        headings: findings.iter().map(|(claim, _)| claim.title.to_string()).collect(),
+    };
+    let again = Part::Text("All of it again:".into());
     let mut sections = vec![
-        Section {
-            heading: "All verdicts".into(),
-            parts: vec![
-                Part::Contents {
-                    table: summary(findings, |claim| claim.title),
-                    headings: findings.iter().map(|(claim, _)| claim.title.to_string()).collect(),
-                },
-                Part::Text("All of it again:".into()),
-                Part::Command(command("", setting)),
-            ],
-        },
+        Section::new("All verdicts", vec![contents, again, Part::Command(command("", setting))]),
         method(),
     ];
     sections.extend(findings.iter().map(|(claim, finding)| section(claim, finding, setting)));
@@ -126,9 +120,7 @@ pub(super) fn page(findings: &Findings, setting: &Setting) -> Page {
 }
 
 fn method() -> Section {
-    Section {
-        heading: "How a verdict is reached".into(),
-        parts: vec![
+    Section::new("How a verdict is reached", vec![
             Part::Text(format!(
                 "Slopes are those of least-squares lines through the means over the seeds, on doubly logarithmic axes. \
                  Their intervals are those of the jackknife, which leaves out one seed after another. All intervals are \
@@ -148,8 +140,7 @@ fn method() -> Section {
                  that 10^17 samples can be counted without being drawn one by one."
                     .into(),
             ),
-        ],
-    }
+    ])
 }
 
 fn section(claim: &Claim, finding: &Finding, setting: &Setting) -> Section {
@@ -169,7 +160,7 @@ fn section(claim: &Claim, finding: &Finding, setting: &Setting) -> Section {
     parts.extend(finding.text.iter().cloned().map(Part::Text));
     parts.push(Part::Table(checks_table(finding)));
     parts.extend(finding.tables.iter().cloned().map(Part::Table));
-    Section { heading: claim.title.into(), parts }
+    Section::new(claim.title, parts)
 }
 
 /// results.json.

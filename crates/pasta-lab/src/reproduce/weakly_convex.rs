@@ -1,13 +1,14 @@
 //! Weakly convex: eps^-6 by anchored epochs, measured by the gradient of the Moreau envelope.
 
 use pasta_opt::prelude::*;
+use pasta_opt::recipe::Constant;
 
-use super::finding::{Check, Claim, Finding, Measured, Point, Predicted};
+use super::finding::{Check, Claim, Finding, Measured, Point, Predicted, samples_chart};
 use super::fit::{grid, slope};
 use super::rate::LIMIT;
-use super::runs::{estimate, noisy, over_seeds, promise};
+use super::runs::{Kept, Posed, estimate};
 use super::{Setting, effort};
-use pasta_report::{Axis, Chart, Column, Series, Shape, Table, Tone, grouped, significant};
+use pasta_report::{Column, Series, Shape, Table, Tone, grouped, significant};
 
 pub(super) const CLAIM: Claim = Claim {
     name: "weakly-convex",
@@ -17,27 +18,17 @@ pub(super) const CLAIM: Claim = Claim {
     measure,
 };
 
-const START: [f64; 1] = [0.0];
-
-fn plan(target: f64) -> Measured<Plan> {
-    let recipe = WeaklyConvex {
-        rho: 1.0,
-        lambda: 6.0,
-        lipschitz: 1.0,
-        gap: KinkedWell { dimension: 1 }.gap(&START),
-        growth: 1.0,
-        floor: 1.0,
-        target,
-        formulas: Formulas::Corrected,
-    };
-    Ok(recipe.plan()?)
+/// The well from its top.
+fn posed(target: f64) -> Measured<Posed> {
+    let chosen = [(Constant::Lambda, 6.0), (Constant::Target, target)];
+    Posed::new("weakly-convex", KinkedWell { dimension: 1 }, [1.0, 1.0], &[0.0], &chosen)
 }
 
 fn measure(setting: &Setting) -> Measured<Finding> {
     let targets = grid(0.5, 0.125, 5);
     let run: Vec<f64> = effort(setting, targets[..2].to_vec(), targets[..3].to_vec());
     let seeds = setting.seeds(20, 24);
-    let cost = |target: f64| Ok((target, plan(target)?.cost.samples));
+    let cost = |target: f64| Ok((target, posed(target)?.plan.cost.samples));
     let line: Vec<(f64, f64)> = targets.iter().map(|&target| cost(target)).collect::<Measured<_>>()?;
     let beyond: Vec<(f64, f64)> = [0.02, 0.01].into_iter().map(cost).collect::<Measured<_>>()?;
 
@@ -54,14 +45,13 @@ fn measure(setting: &Setting) -> Measured<Finding> {
     let mut drawn = Vec::new();
     let mut rows = Vec::new();
     for &target in &run {
-        let plan = plan(target)?;
-        let oracle = noisy(KinkedWell { dimension: 1 }, 1.0, 1.0, &START)?;
-        let runs = over_seeds(&seeds, |seed| promise(&oracle, &plan, seed))?;
+        let posed = posed(target)?;
+        let (plan, runs) = (&posed.plan, posed.runs(&seeds)?);
         let kept = estimate(&runs, |kept| kept.measure).over(plan.guarantee.bound);
         let exact = runs.iter().all(|kept| Some(kept.samples) == plan.cost.exact.map(|n| n as f64));
         let setting = format!("eps = {target}, {} seeds", seeds.len());
         let name = "Mean |grad phi|^2 over the anchors, in units of eps^2";
-        let mut check = Check::within(name.into(), setting, kept, Predicted::AtMost(1.0));
+        let mut check = Check::within(name, setting, kept, Predicted::AtMost(1.0));
         if !exact {
             (check.holds, check.reason) = (false, "a run did not draw the planned number of samples".into());
         }
@@ -69,15 +59,14 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         drawn.push((target, runs[0].samples));
         rows.push(vec![
             target.to_string(),
-            grouped(u128::from(plan.schedule.epochs)),
-            grouped(u128::from(plan.schedule.steps)),
+            grouped(plan.schedule.epochs),
+            grouped(plan.schedule.steps),
             significant(plan.cost.samples, 4),
             significant(kept.value, 3),
         ]);
-        finding.points.extend(runs.iter().zip(&seeds).flat_map(|(kept, &seed)| {
-            [("samples", kept.samples), ("mean |grad phi|^2", kept.measure)]
-                .map(|measured| Point::new("kinked well", ("eps", target), Some(seed), measured))
-        }));
+        let measured: [(_, fn(&Kept) -> f64); 2] =
+            [("samples", |kept| kept.samples), ("mean |grad phi|^2", |kept| kept.measure)];
+        finding.points.extend(Point::of_runs("kinked well", ("eps", target), &seeds, &runs, &measured));
     }
     let planned = |&(at, value)| Point::new("kinked well", ("eps", at), None, ("planned samples", value));
     finding.points.extend(line.iter().map(planned));
@@ -87,19 +76,16 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         rows,
     });
     let guide = line.iter().map(|&(x, _)| (x, 2.5 * line[0].1 * (x / line[0].0).powi(-6))).collect();
-    finding.figures.push(Chart {
-        id: "weakly-convex-samples",
-        title: "Anchored epochs on a well with a kink".into(),
-        caption: "Line: the planned samples, which are exact. Points: what the runs drew.".into(),
-        x: Axis::log("target eps"),
-        y: Axis::log("samples"),
-        series: vec![
+    finding.figures.push(samples_chart(
+        "weakly-convex-samples",
+        "Anchored epochs on a well with a kink",
+        "Line: the planned samples, which are exact. Points: what the runs drew.",
+        vec![
             Series::new("slope -6", Tone::Grey, Shape::Line(guide)),
             Series::new("planned", Tone::Blue, Shape::Line(line)),
             Series::new("drawn", Tone::Blue, Shape::Points(drawn)),
         ],
-        references: Vec::new(),
-    });
+    ));
     Ok(finding)
 }
 

@@ -267,6 +267,16 @@ impl Row {
         self.assumption == Assumption::Holds
     }
 
+    /// How often certificates are false, and between what, in percent.
+    fn percents(&self) -> [String; 3] {
+        [self.false_rate, self.false_low, self.false_high].map(|part| format!("{:.2}", 100.0 * part))
+    }
+
+    /// Which row it is.
+    fn place(&self) -> String {
+        format!("{}, d = {}, {}", self.noise, self.dimension, grade_name(self.grade))
+    }
+
     fn cells(&self) -> Vec<String> {
         let assumption = match self.assumption {
             Assumption::Holds => "holds",
@@ -278,14 +288,15 @@ impl Row {
         } else {
             self.noise.clone()
         };
+        let [rate, low, high] = self.percents();
         vec![
             noise,
             self.dimension.to_string(),
             significant(self.kurtosis, 3),
             assumption.into(),
-            grouped(self.seeds.into()),
-            format!("{:.2}", 100.0 * self.false_rate),
-            format!("{:.2} - {:.2}", 100.0 * self.false_low, 100.0 * self.false_high),
+            grouped(self.seeds),
+            rate,
+            format!("{low} - {high}"),
             significant(self.unit_half, 3),
             format!("{:.1}", 100.0 * self.certified),
             format!("{:.1}", self.cost),
@@ -382,27 +393,17 @@ impl Evidence {
     fn footer(&self) -> String {
         let mut lines = Vec::new();
         if let Some(worst) = &self.worst {
+            let ([rate, low, high], seeds, place) = (worst.percents(), grouped(worst.seeds), worst.place());
             lines.push(format!(
-                "Where the assumption holds, at most {:.2} % are false ({:.2} - {:.2} by {} seeds: {}, d = {}, {}); \
+                "Where the assumption holds, at most {rate} % are false ({low} - {high} by {seeds} seeds: {place}); \
                  promised: at most {} %.",
-                100.0 * worst.false_rate,
-                100.0 * worst.false_low,
-                100.0 * worst.false_high,
-                grouped(worst.seeds.into()),
-                worst.noise,
-                worst.dimension,
-                grade_name(worst.grade),
-                100.0 * DELTA,
+                100.0 * DELTA
             ));
         }
-        for cost in &self.costs {
+        for Cost { grade, least, greatest, goal, met } in &self.costs {
+            let (grade, met) = (grade_name(*grade), if *met { "met" } else { "missed" });
             lines.push(format!(
-                "Cost at |grad f| = eps/2, {}: {:.1} to {:.1} V/eps^2; the goal of {} is {}.",
-                grade_name(cost.grade),
-                cost.least,
-                cost.greatest,
-                cost.goal,
-                if cost.met { "met" } else { "missed" },
+                "Cost at |grad f| = eps/2, {grade}: {least:.1} to {greatest:.1} V/eps^2; the goal of {goal} is {met}."
             ));
         }
         lines.push(format!(
@@ -416,16 +417,10 @@ impl Evidence {
 
     /// What speaks against certificates, if anything does.
     fn refutation(&self) -> Option<String> {
-        let failed: Vec<String> = self
-            .rows
-            .iter()
-            .filter(|row| row.outcome == Outcome::Failed)
-            .map(|row| format!("{}, d = {}, {}", row.noise, row.dimension, grade_name(row.grade)))
-            .collect();
-        (!self.holds).then(|| {
-            let message = "certificates are false more often than promised although their assumption holds";
-            format!("{message}: {}", failed.join("; "))
-        })
+        let failed = self.rows.iter().filter(|row| row.outcome == Outcome::Failed).map(Row::place);
+        let failed = failed.collect::<Vec<_>>().join("; ");
+        let message = "certificates are false more often than promised although their assumption holds";
+        (!self.holds).then(|| format!("{message}: {failed}"))
     }
 }
 

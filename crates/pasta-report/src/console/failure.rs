@@ -29,15 +29,17 @@ pub enum Exit {
     Terminated = 143,
 }
 
-/// One sentence, where it is about, an optional hint, and an exit code.
-#[derive(Debug)]
+/// One sentence, where it is about, an optional hint, and an exit code. All of it may echo what a user gave, and is made
+/// safe to show.
+#[derive(Debug, Serialize)]
 pub struct Failure {
     /// How the program shall exit.
+    #[serde(skip)]
     pub exit: Exit,
     message: String,
-    hint: Option<String>,
     file: Option<String>,
     line: Option<usize>,
+    hint: Option<String>,
 }
 
 impl Failure {
@@ -52,19 +54,20 @@ impl Failure {
     }
 
     fn new(exit: Exit, message: impl fmt::Display) -> Self {
-        Self { exit, message: message.to_string(), hint: None, file: None, line: None }
+        let message = safe(&message.to_string(), LONGEST_MESSAGE);
+        Self { exit, message, file: None, line: None, hint: None }
     }
 
     /// Adds what to do about it.
     #[must_use]
-    pub fn hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+    pub fn hint(self, hint: impl AsRef<str>) -> Self {
+        Self { hint: Some(safe(hint.as_ref(), LONGEST_HINT)), ..self }
     }
 
     /// Adds the file that it is about.
     #[must_use]
-    pub fn in_file(self, file: impl Into<String>) -> Self {
-        Self { file: Some(file.into()), ..self }
+    pub fn in_file(self, file: impl AsRef<str>) -> Self {
+        Self { file: Some(safe(file.as_ref(), LONGEST_PATH)), ..self }
     }
 
     /// Adds the line of the file.
@@ -80,44 +83,20 @@ impl Failure {
 
     /// The failure as an object: `{"format": 1, "error": {"message", "file", "line", "hint"}}`.
     pub fn json(&self) -> String {
-        let error = Error {
-            message: safe(&self.message, LONGEST_MESSAGE),
-            file: self.file.as_ref().map(|file| safe(file, LONGEST_PATH)),
-            line: self.line,
-            hint: self.hint.as_ref().map(|hint| safe(hint, LONGEST_HINT)),
-        };
-        serde_json::to_string(&Document { format: 1, error }).unwrap_or_default()
+        format!(r#"{{"format":1,"error":{}}}"#, serde_json::to_string(self).unwrap_or_default())
     }
-}
-
-/// The failure for programs to read.
-#[derive(Serialize)]
-struct Document {
-    format: u32,
-    error: Error,
-}
-
-#[derive(Serialize)]
-struct Error {
-    message: String,
-    file: Option<String>,
-    line: Option<usize>,
-    hint: Option<String>,
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: ")?;
         if let Some(file) = &self.file {
-            write!(f, "{}:", safe(file, LONGEST_PATH))?;
+            write!(f, "{file}:")?;
             self.line.map_or(Ok(()), |line| write!(f, "{line}:"))?;
             write!(f, " ")?;
         }
-        write!(f, "{}", safe(&self.message, LONGEST_MESSAGE))?;
-        match &self.hint {
-            Some(hint) => write!(f, "\n\nhint: {}", safe(hint, LONGEST_HINT)),
-            None => Ok(()),
-        }
+        write!(f, "{}", self.message)?;
+        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "\n\nhint: {hint}"))
     }
 }
 

@@ -1,7 +1,9 @@
 //! Parsers of flags.
 
+use std::ops::Deref;
+
 use clap::builder::TypedValueParser;
-use clap::{Arg, ArgMatches};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use pasta_opt::method::{Method, Setting, Values};
 use pasta_opt::recipe::{Constant, Constants};
 
@@ -106,13 +108,57 @@ fn capitalised(text: &str) -> String {
     format!("{}{rest}", first.to_uppercase())
 }
 
-/// Takes up the constants whose flags were given.
-pub fn take_constants(matches: &ArgMatches, constants: &mut Constants) {
+/// The constants whose flags were given. A command need not have a flag for each.
+pub fn take_constants(matches: &ArgMatches) -> Constants {
+    let mut constants = Constants::default();
     for &constant in Constant::ALL {
-        // A command need not have a flag for each.
         if let Ok(Some(&value)) = matches.try_get_one::<f64>(constant.name()) {
             constants.set(constant, value);
         }
+    }
+    constants
+}
+
+/// Flags that a table of the library decides.
+pub trait FlagSet: Sized {
+    /// All of them.
+    fn flags() -> Vec<Arg>;
+    /// What they were given as.
+    fn take(matches: &ArgMatches) -> Self;
+}
+
+/// A set of flags, to be flattened into the arguments of a command. Boxed: the commands share an enum, and the others are
+/// small.
+#[derive(Debug)]
+pub struct Given<S> {
+    set: Box<S>,
+}
+
+impl<S> Deref for Given<S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        &self.set
+    }
+}
+
+impl<S: FlagSet> Args for Given<S> {
+    fn augment_args(command: Command) -> Command {
+        command.args(S::flags())
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<S: FlagSet> FromArgMatches for Given<S> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self { set: Box::new(S::take(matches)) })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        Self::from_arg_matches(matches).map(|given| *self = given)
     }
 }
 

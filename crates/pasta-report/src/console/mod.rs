@@ -5,10 +5,8 @@ pub mod flags;
 mod program;
 mod signals;
 mod talk;
-mod threads;
 
 pub use failure::{Exit, Failure};
-pub use program::{EXIT_CODES, program};
+pub use program::{EXIT_CODES, program, with_threads};
 pub use signals::Signals;
 pub use talk::{Report, answer, print, say, say_over_bar, width};
-pub use threads::with_threads;
