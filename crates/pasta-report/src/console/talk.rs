@@ -14,8 +14,17 @@ pub trait Report: Serialize {
 
 /// Prints an answer to stdout.
 pub fn print(report: &impl Report, as_json: bool) -> Result<Exit, Failure> {
-    let text = if as_json { serde_json::to_string(report).map_err(Failure::system)? } else { report.text() };
+    let text = if as_json { json(report)? } else { report.text() };
     answer(&text).map(|()| Exit::Done)
+}
+
+/// A report as one object, which begins with its format: every answer for programs has one.
+pub fn json(report: &impl Report) -> Result<String, Failure> {
+    let text = serde_json::to_string(report).map_err(Failure::system)?;
+    match text.strip_prefix('{') {
+        Some(rest) if !rest.starts_with("\"format\":") => Ok(format!("{{\"format\":1,{rest}")),
+        _ => Ok(text),
+    }
 }
 
 /// How many columns an answer may have: those of the terminal. 80 where stdout is none, or claims to be too narrow to
