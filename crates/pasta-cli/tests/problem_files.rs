@@ -273,6 +273,12 @@ fn with_json_a_failure_is_an_object_on_stdout_too() {
     let refused = error("solve p.toml --json --no-such-flag");
     assert_eq!(refused["error"]["file"], serde_json::Value::Null);
     assert!(refused["error"]["message"].as_str().unwrap().contains("--no-such-flag"));
+    // Files that cannot be read, or are no TOML, are named as well; and there is one object, whatever the command.
+    place.write("bad.toml", "seed = 1\n[problem\n");
+    let syntax = error("solve bad.toml --json");
+    assert_eq!((&syntax["error"]["file"], &syntax["error"]["line"]), (&"bad.toml".into(), &2.into()));
+    assert_eq!(error("solve none.toml --json")["error"]["file"], "none.toml");
+    assert!(error("plan --all --gap 1 --target 0.1 --json")["error"]["message"].is_string());
     assert_eq!(failed("solve p.toml"), b"");
     place.pasta("solve --json --help").assert().code(0).stdout(contains("Usage"));
 }

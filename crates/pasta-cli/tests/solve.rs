@@ -472,14 +472,42 @@ fn a_step_that_would_take_years_is_dropped_and_the_state_before_it_is_kept() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
         // A folder for each: the checkpoint of an earlier run would say too early that this one listens.
         let place = Place::holding(&with(&text, "target = 1e-5", "target = 1e-8"));
-        let mut running = place.spawn("solve p.toml --output run");
+        let mut running = place.spawn("solve p.toml --output run --json");
         running.until(&place, "run", 0);
         running.signal(signal);
+        let printed = running.0.stdout.take().unwrap();
         let (ended, said) = running.end();
         assert_eq!(ended, Some(code), "{said}");
         assert!(said.contains("stopped at step 0 with 0 samples; the run is kept in run"), "{said}");
+        let printed: Value = serde_json::from_reader(printed).unwrap();
+        assert_eq!((&printed["stop"]["kind"], &printed["steps"]), (&"interrupted".into(), &0.into()));
         assert_eq!((place.checkpoint_step("run"), place.checkpoint_samples("run")), (Some(0), 0));
     }
+}
+
+#[test]
+fn a_certificate_that_is_interrupted_in_its_own_pilot_exits_as_interrupted() {
+    // 256 samples in 100,000 dimensions, drawn one by one, take a while.
+    let text = with(BOWL, "\"gaussian\"", "\"student-t\"\ndof = 3");
+    let place = Place::holding(&with(&text, "start = [1.2]", "dimension = 100000\nstart = 1.2"));
+    place.write("x.json", &format!("[{}1.0]", "1.0,".repeat(99_999)));
+    let mut running = place.spawn("certify p.toml --at @x.json --target 5 --kurtosis --json");
+    // Nobody says when it has begun: ask until it is heard, and no more.
+    for _ in 0..1_000_000 {
+        if running.0.try_wait().unwrap().is_some() {
+            break;
+        }
+        let pid = running.0.id().to_string();
+        let handled = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        // SIGTERM is caught (bit 14 of SigCgt) from when the program listens.
+        let caught = handled.lines().find_map(|line| line.strip_prefix("SigCgt:\t").map(str::to_owned));
+        if caught.is_some_and(|mask| u64::from_str_radix(&mask, 16).unwrap() & (1 << 14) != 0) {
+            running.signal("-TERM");
+            break;
+        }
+        std::thread::yield_now();
+    }
+    assert_eq!(running.end().0, Some(143));
 }
 
 // ---------------------------------------------------------------------------------------------------------

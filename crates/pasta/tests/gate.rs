@@ -301,6 +301,86 @@ fn a_run_interrupted_at_any_question_and_resumed_is_the_run_that_was_not() {
 }
 
 #[test]
+fn a_run_whose_oracle_broke_down_at_any_question_and_that_is_resumed_is_the_run_that_was_not() {
+    const TARGET: f64 = 0.3;
+    let schedule = schedules()[0].clone();
+    let healthy: Arc<dyn Oracle> = Arc::new(bowl(STUDENT));
+    let whole = end_of(&mut Gate::over(healthy.clone(), 2), schedule.clone(), TARGET);
+    let mut broken = 0;
+    for at in (0..1000u64).step_by(11) {
+        let asked = AtomicU64::new(0);
+        let oracle = around(STUDENT, move |inner, request, answer| {
+            match asked.fetch_add(1, Ordering::Relaxed) == at {
+                true => Err(OracleError::new("out of order")),
+                false => inner.answer(request, answer),
+            }
+        });
+        let mut gate = Gate::new(oracle, 2);
+        let walk = Pasta::start(&gate, schedule.clone(), &START).unwrap();
+        let mut walk = walk.certified(&gate, rule(TARGET)).unwrap();
+        let halt = loop {
+            match walk.advance(&mut gate) {
+                Ok(Advance::Stop(_)) => break None,
+                Ok(_) => {}
+                Err(halt) => break Some(halt),
+            }
+        };
+        let Some(halt) = halt else { continue };
+        assert!(matches!(halt, Halt::Oracle(_)), "{halt}");
+        let (mut gate, walk) = reloaded(healthy.clone(), &gate, &walk, TARGET);
+        assert_eq!(walk.finish(&mut gate).unwrap(), whole, "question {at}");
+        broken += 1;
+    }
+    assert!(broken > 20, "{broken}");
+}
+
+#[test]
+fn what_a_failed_answer_said_of_its_support_is_forgotten_when_the_question_is_asked_again() {
+    let noise = Noise { growth: 0.0, floor: 1.0, tail: Tail::Gaussian };
+    let bowl = || Noisy::new(Box::new(SineBowl { dimension: 3 }), noise, vec![1.0; 3]).unwrap();
+    let asked = AtomicU64::new(0);
+    let answer = move |inner: &Noisy, request: &Request<'_>, answer: &mut Answer<'_>| {
+        if asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
+            answer.support = 1;
+            return Err(OracleError::of_kind(ErrorKind::Retry, "once more"));
+        }
+        inner.answer(request, answer)
+    };
+    let run = |oracle: Arc<dyn Oracle>| {
+        let mut gate = Gate::over(oracle, 1);
+        let schedule = Schedule::plain(Sequence::Constant(0.1), 20, 2);
+        Pasta::start(&gate, schedule, &[1.0; 3]).unwrap().finish(&mut gate).unwrap()
+    };
+    assert_eq!(run(Arc::new(Around { inner: bowl(), answer })), run(Arc::new(bowl())));
+}
+
+#[test]
+fn a_run_that_was_left_in_its_final_attempt_goes_on_with_a_larger_budget() {
+    const TARGET: f64 = 0.02;
+    let oracle: Arc<dyn Oracle> = Arc::new(bowl(Tail::Gaussian));
+    let schedule = Schedule::plain(Sequence::Constant(0.01), 1_000_000, 10);
+    let mut gate = Gate::over(oracle.clone(), 1).with_budget(30_000);
+    let walk = Pasta::start(&gate, schedule, &START).unwrap();
+    let mut walk = walk.certified(&gate, rule(TARGET)).unwrap();
+    // Up to where the budget has ended the steps and the last attempt is under way.
+    let mut steps = 0;
+    while gate.ledger().of(Role::Certificate).samples == 0 || walk.view().step > steps {
+        steps = walk.view().step;
+        assert!(!matches!(walk.advance(&mut gate).unwrap(), Advance::Stop(_)), "it ended too early");
+    }
+    let mut saver = Saver::default();
+    gate.save(&mut saver);
+    walk.save(&mut saver);
+    let mut checkpoint = Checkpoint::from_bytes(&saver.to_bytes()).unwrap();
+    let mut gate = Gate::resume(oracle, &mut checkpoint).unwrap().with_budget(300_000);
+    let walk = Pasta::resume(&gate, &mut checkpoint).unwrap();
+    let walk = walk.certified_again(&gate, rule(TARGET), &mut checkpoint).unwrap();
+    let end = walk.finish(&mut gate).unwrap();
+    assert!(end.stop == Stop::Certified || end.ledger.samples() > 200_000, "{end:?}");
+    assert!(end.steps > steps);
+}
+
+#[test]
 fn an_oracle_that_charges_more_than_its_price_is_refused() {
     let oracle = around(Tail::Gaussian, |inner, request, answer| {
         let charge = inner.answer(request, answer)?;
