@@ -77,8 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         };
         let findings = Findings::new(&setup, budget, &measured);
         if let Some(folder) = output {
-            let json = serde_json::to_string(&findings).map_err(Failure::system)?;
-            report::write(folder, "calibration.json", json + "\n")?;
+            report::write(folder, "calibration.json", console::json(&findings)? + "\n")?;
             report::write(folder, "constants.toml", &findings.constants)?;
             report::write(folder, "index.html", &page::page(&findings).html()?)?;
         }
