@@ -310,10 +310,10 @@ fn a_run_whose_oracle_broke_down_at_any_question_and_that_is_resumed_is_the_run_
     for at in (0..1000u64).step_by(11) {
         let asked = AtomicU64::new(0);
         let oracle = around(STUDENT, move |inner, request, answer| {
-            match asked.fetch_add(1, Ordering::Relaxed) == at {
-                true => Err(OracleError::new("out of order")),
-                false => inner.answer(request, answer),
+            if asked.fetch_add(1, Ordering::Relaxed) == at {
+                return Err(OracleError::new("out of order"));
             }
+            inner.answer(request, answer)
         });
         let mut gate = Gate::new(oracle, 2);
         let walk = Pasta::start(&gate, schedule.clone(), &START).unwrap();

@@ -86,8 +86,7 @@ pub(crate) fn run(Arguments { setting, output, json }: &Arguments) -> Result<Exi
     let cannot = |cause: Broken| Failure::system(format!("the self-test cannot be run: {cause}"));
     let evidence = Evidence::new(setting, measure(setting).map_err(cannot)?);
     if let Some(folder) = output {
-        let pretty = serde_json::to_string_pretty(&evidence).map_err(Failure::system)?;
-        report::write(folder, "self-test.json", &(pretty + "\n"))?;
+        report::write(folder, "self-test.json", console::json(&evidence)? + "\n")?;
         report::write(folder, "self-test.csv", evidence.csv())?;
     }
     console::print(&evidence, *json)?;
