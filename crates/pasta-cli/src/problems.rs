@@ -7,7 +7,7 @@ use serde::Serialize;
 use pasta_report::console::{self, Exit, Failure, Report};
 use pasta_report::{Column, Table, fitted};
 
-/// List the built-in problems: what each computes and which parameters [problem] takes for it.
+/// List the built-in problems: what each computes and which parameters a file may give it.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Print one JSON object instead of a table.
