@@ -202,14 +202,15 @@ impl Gate {
         request: Request<'_>,
         answer: &mut Answer<'_>,
     ) -> Result<Charge, Halt> {
-        let request = Request { stop: Some(&self.stop), ..request };
+        let mut request: Request<'_> = request;
+        request.stop = Some(&self.stop);
         let price = match self.budget {
-            None => None,
-            Some(_) => Some(afford(self.oracle.price(&request).samples, self.left())?),
+            None => u128::MAX,
+            Some(_) => afford(self.oracle.price(&request).samples, self.left())?,
         };
         let charge = put(&*self.oracle, &self.about, &request, answer)?;
         self.ledger.charge(request.draw.role(), charge);
-        if price.is_some_and(|price| charge.samples > price) {
+        if charge.samples > price {
             return Err(Halt::Oracle(OracleError::new("it charged more than its price")));
         }
         Ok(charge)
