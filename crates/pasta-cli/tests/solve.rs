@@ -247,6 +247,25 @@ fn every_other_method_runs() {
 }
 
 #[test]
+fn a_method_without_constants_takes_a_budget_or_a_target_and_resumes() {
+    let (problem, _) = BOWL.split_once("[recipe]").unwrap();
+    let place = Place::holding(&format!("{problem}[recipe]\nname = \"auto\"\n"));
+    let needs = contains("auto needs a target or a budget").and(contains("--target EPS"));
+    place.pasta("solve p.toml").assert().code(2).stderr(needs);
+    let spent = place.json("solve p.toml --budget 20000 --output run", 0);
+    assert_eq!((&spent["method"], &spent["stop"]["kind"]), (&"auto".into(), &"planned-end".into()));
+    assert!(spent["ledger"]["samples"].as_u64().unwrap() <= 20_000);
+    assert!(spent["truth"]["gap"].as_f64().unwrap() < 1.5);
+    assert_eq!(place.json("resume run", 0), spent);
+    let certified = place.json("solve p.toml --target 0.5 --output certified", 0);
+    assert_eq!(
+        (&certified["stop"]["kind"], &certified["certificate"]["target"]),
+        (&"certified".into(), &0.5.into())
+    );
+    assert_eq!(place.json("resume certified", 0), certified);
+}
+
+#[test]
 fn tables_may_be_written_inline_or_dotted() {
     let inline = "noise = { tail = \"gaussian\", growth = 9.0, floor = 1.0 }\nproblem.name = \"sine-bowl\"\n\
                   problem.start = 1.2\nrecipe.name = \"smooth\"\nrecipe.target = 0.5\n\

@@ -15,6 +15,8 @@ use crate::oracle::{Answer, Request};
 const BATCH: u64 = 1;
 /// Gradients that count as the latest.
 const LATEST: usize = 16;
+/// A walk that was lost begins again with a radius so many times smaller.
+const SHORTER: f64 = 16.0;
 /// Steps are this share of what distance over gradients would take.
 const SHORT: f64 = 0.5;
 
@@ -32,6 +34,8 @@ pub(super) struct Average {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Numbers {
     step: u64,
+    /// The radius that it began with, and what it has become.
+    first: f64,
     radius: f64,
     squares: f64,
     latest: Vec<f64>,
@@ -39,7 +43,7 @@ pub(super) struct Numbers {
 
 impl Average {
     pub(super) fn start(origin: &[f64], radius: f64) -> Self {
-        let numbers = Numbers { step: 0, radius, squares: 0.0, latest: Vec::new() };
+        let numbers = Numbers { step: 0, first: radius, radius, squares: 0.0, latest: Vec::new() };
         Self { numbers, origin: origin.to_vec(), z: origin.to_vec(), mean: origin.to_vec() }
     }
 
@@ -53,9 +57,11 @@ impl Average {
             g.iter_mut().for_each(|g| *g /= BATCH as f64);
             let square = squared_norm(&g);
             if !square.is_finite() {
-                break;
+                // It has left the region where numbers mean something: again, with shorter steps.
+                *self = Self::start(&self.origin, self.numbers.first / SHORTER);
+                continue;
             }
-            let Numbers { step, radius, squares, latest } = &mut self.numbers;
+            let Numbers { step, radius, squares, latest, .. } = &mut self.numbers;
             *step += 1;
             *squares += square;
             if latest.len() == LATEST {
