@@ -472,7 +472,8 @@ impl Auto {
         let eval = Eval::at(gate, &point, &blocks)?;
         let changes = self.changes(gate, &point, &eval, &blocks)?;
         let verdict = Verdict::of(&changes, squared_norm(&eval.gradient()));
-        if verdict == Verdict::Better || (verdict == Verdict::Open && !is_lopsided(&changes)) {
+        let suspect = is_lopsided(&changes) && mean_and_error(&changes).0 > 0.0;
+        if verdict != Verdict::Worse && !suspect {
             self.x = point;
         }
         Ok(())
