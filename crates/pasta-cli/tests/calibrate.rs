@@ -45,6 +45,25 @@ fn figure<'a>(answer: &'a Value, constant: &str) -> &'a Value {
 }
 
 #[test]
+fn no_table_is_wider_than_a_terminal_and_none_shows_a_hash_or_a_debug_form() {
+    let heavy = with(PROBLEM, "\"gaussian\"", "\"student-t\"\ndof = 3.0");
+    let run = format!("{heavy}\n[recipe]\nname = \"sgd\"\neta = 0.01\nsteps = 1e6\n");
+    let place = Place::holding(&run);
+    for words in
+        ["calibrate p.toml", "solve p.toml --certify 0.5", "certify p.toml --at 0,0 --target 0.5", "problems"]
+    {
+        let text = place.text(words);
+        for strange in ["StudentT", "around start", "Some("] {
+            assert!(!text.contains(strange), "{words}: {strange}");
+        }
+        // The block of constants is to be copied, and so is not broken.
+        let table = text.split("[recipe.constants]").next().unwrap();
+        let widest = table.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= 80, "{words}: {widest}");
+    }
+}
+
+#[test]
 fn people_see_figures_with_their_origin_rays_in_words_and_the_ledger() {
     let place = Place::holding(PROBLEM);
     let text = place.text("calibrate p.toml --output out");

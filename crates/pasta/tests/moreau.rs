@@ -2,10 +2,16 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use common::Around;
 use pasta_opt::certificate::moreau::{Certifier, MoreauCertificate, MoreauClaim};
+use pasta_opt::draws::Role;
+use pasta_opt::oracle::{Answer, Request};
 use pasta_opt::prelude::*;
 use rayon::prelude::*;
+
+mod common;
 
 fn claim(target: f64, grade: Grade) -> MoreauClaim {
     MoreauClaim { lambda: 2.0, rho: 1.0, target, delta: 0.05, grade, points: 128, budget: None }
@@ -24,6 +30,26 @@ fn certify(oracle: &Arc<Noisy>, x: &[f64], claim: MoreauClaim, seed: u64) -> Mor
 
 fn truth(oracle: &Noisy, x: &[f64], lambda: f64) -> f64 {
     Measure::MoreauSquared { lambda }.at(oracle.objective(), x).unwrap().sqrt()
+}
+
+#[test]
+fn an_interrupted_certificate_says_so_and_counts_what_it_drew() {
+    let inner = oracle(Box::new(KinkedWell { dimension: 1 }), Tail::Gaussian, vec![1.0]);
+    let stop = Arc::new(AtomicBool::new(false));
+    let (flag, asked) = (stop.clone(), AtomicU64::new(0));
+    let answer = move |inner: &Arc<Noisy>, request: &Request<'_>, answer: &mut Answer<'_>| {
+        // In the middle of the certificate itself, after the search.
+        if request.draw.role() == Role::Certificate && asked.fetch_add(1, Ordering::Relaxed) == 20_000 {
+            flag.store(true, Ordering::Relaxed);
+        }
+        inner.answer(request, answer)
+    };
+    let start = inner.start().to_vec();
+    let mut gate = Gate::new(Around { inner, answer }, 1).with_stop(stop);
+    let certifier = Certifier::start(&mut gate, &[0.5], &start, claim(0.3, GROWTH), 0).unwrap();
+    let certificate = certifier.finish(&mut gate).unwrap();
+    assert_eq!(certificate.verdict, Verdict::Interrupted);
+    assert_eq!(certificate.samples, gate.ledger().samples());
 }
 
 #[test]
