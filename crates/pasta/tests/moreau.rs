@@ -39,7 +39,7 @@ fn an_interrupted_certificate_says_so_and_counts_what_it_drew() {
     let (flag, asked) = (stop.clone(), AtomicU64::new(0));
     let answer = move |inner: &Arc<Noisy>, request: &Request<'_>, answer: &mut Answer<'_>| {
         // In the middle of the certificate itself, after the search.
-        if request.draw.role() == Role::Certificate && asked.fetch_add(1, Ordering::Relaxed) == 20_000 {
+        if request.draw.role() == Role::Certificate && asked.fetch_add(1, Ordering::Relaxed) == 3_000 {
             flag.store(true, Ordering::Relaxed);
         }
         inner.answer(request, answer)
