@@ -21,12 +21,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         formula: row.formula,
         parameters: row.parameters.iter().map(Described::of).collect(),
     });
-    console::print(&Problems { format: 1, problems: problems.collect() }, arguments.json)
+    console::print(&Problems { problems: problems.collect() }, arguments.json)
 }
 
 #[derive(Serialize)]
 struct Problems {
-    format: u32,
     problems: Vec<Row>,
 }
 

@@ -119,7 +119,6 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
     };
     let objective = setup.problem.objective().filter(|_| grade != Grade::Exact);
     let report = Answer {
-        format: 1,
         problem: &setup.problem.words,
         seed: setup.seed,
         point: x,
@@ -269,7 +268,6 @@ struct Certified {
 /// The answer, with what is known besides.
 #[derive(Serialize)]
 struct Answer<'a> {
-    format: u32,
     problem: &'a str,
     seed: u64,
     point: &'a [f64],

@@ -56,7 +56,6 @@ fn read(file: &Path, target: Option<f64>) -> Result<Spec, Failure> {
 /// All that can be said beforehand about a certified run.
 #[derive(Serialize)]
 struct Prospect {
-    format: u32,
     problem: String,
     method: &'static str,
     target: f64,
@@ -82,7 +81,6 @@ impl Prospect {
         };
         let Outlook { forecast, silent } = judge(&pilot, target).within(spec);
         Ok(Self {
-            format: 1,
             problem: spec.problem.words.clone(),
             method: spec.method.name,
             target,

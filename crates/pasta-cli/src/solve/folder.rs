@@ -13,7 +13,7 @@ use super::result::Outcome;
 use crate::npy;
 use crate::spec::Problem;
 use pasta_report as report;
-use pasta_report::console::{Failure, say};
+use pasta_report::console::{self, Failure, say};
 
 const SPEC: &str = "problem.toml";
 const TRACE: &str = "trace.jsonl";
@@ -75,7 +75,7 @@ pub(crate) fn point(folder: &Path, problem: &Problem) -> Result<Vec<f64>, Failur
     };
     let earlier: Earlier = serde_json::from_str(&text).map_err(|error| refuse(&error.to_string()))?;
     match earlier {
-        Earlier { format, .. } if format != Some(super::result::FORMAT) => {
+        Earlier { format, .. } if format != Some(console::FORMAT) => {
             Err(refuse("a result of another version, whose format is not understood"))
         }
         Earlier { point: Some(point), .. } => Ok(point),
@@ -206,8 +206,7 @@ impl Keep {
             report::write(path, POINT, npy::to_bytes(point))?;
             (outcome.point, outcome.point_file) = (None, Some(POINT));
         }
-        let text = serde_json::to_string_pretty(outcome).map_err(Failure::system)?;
-        report::write(path, RESULT, &(text + "\n")).map(drop)
+        report::write(path, RESULT, console::pretty_json(outcome)?).map(drop)
     }
 }
 

@@ -16,16 +16,12 @@ use pasta_report::console::Report;
 use pasta_report::number::real;
 use pasta_report::{Table, grouped};
 
-/// The format of result.json.
-pub(super) const FORMAT: u32 = 1;
-
 /// How many coordinates of the point a table shows.
 const SHOWN: usize = 6;
 
 /// The end of a run. `docs/formats.md` has the keys.
 #[derive(Serialize)]
 pub(super) struct Outcome<'s> {
-    format: u32,
     method: &'static str,
     problem: &'s str,
     seed: u64,
@@ -114,7 +110,6 @@ impl<'s> Outcome<'s> {
             })
         });
         Self {
-            format: FORMAT,
             method: spec.method.name,
             problem: &spec.problem.words,
             seed: spec.seed,

@@ -18,13 +18,26 @@ pub fn print(report: &impl Report, as_json: bool) -> Result<Exit, Failure> {
     answer(&text).map(|()| Exit::Done)
 }
 
-/// A report as one object, which begins with its format: every answer for programs has one.
+/// The format of every answer for programs.
+pub const FORMAT: u32 = 1;
+
+/// A report with its format before it.
+#[derive(Serialize)]
+struct Versioned<'r, R> {
+    format: u32,
+    #[serde(flatten)]
+    report: &'r R,
+}
+
+/// A report as one object, which begins with its format.
 pub fn json(report: &impl Report) -> Result<String, Failure> {
-    let text = serde_json::to_string(report).map_err(Failure::system)?;
-    match text.strip_prefix('{') {
-        Some(rest) if !rest.starts_with("\"format\":") => Ok(format!("{{\"format\":1,{rest}")),
-        _ => Ok(text),
-    }
+    serde_json::to_string(&Versioned { format: FORMAT, report }).map_err(Failure::system)
+}
+
+/// The same in lines, for a file.
+pub fn pretty_json(report: &impl Report) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(&Versioned { format: FORMAT, report });
+    text.map(|text| text + "\n").map_err(Failure::system)
 }
 
 /// How many columns an answer may have: those of the terminal. 80 where stdout is none, or claims to be too narrow to

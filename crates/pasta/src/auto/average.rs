@@ -1,4 +1,4 @@
-//! A long walk of small steps, and its average: where noise rules, that is better than few large steps.
+//! A long walk of small steps from the start, and its average: where noise rules, that is better than few large steps.
 //!
 //! Distance over gradients, made safe: the radius is that of the average, which noise does not inflate, and gradients count at least as
 //! much as the latest ones, which are the noisiest where the noise grows with the distance.
@@ -24,8 +24,6 @@ const SHORT: f64 = 0.5;
 #[derive(Debug, Clone)]
 pub(super) struct Average {
     pub(super) numbers: Numbers,
-    /// Where it began.
-    pub(super) origin: Vec<f64>,
     pub(super) z: Vec<f64>,
     pub(super) mean: Vec<f64>,
 }
@@ -42,13 +40,19 @@ pub(super) struct Numbers {
 }
 
 impl Average {
-    pub(super) fn start(origin: &[f64], radius: f64) -> Self {
+    pub(super) fn start(start: &[f64], radius: f64) -> Self {
         let numbers = Numbers { step: 0, first: radius, radius, squares: 0.0, latest: Vec::new() };
-        Self { numbers, origin: origin.to_vec(), z: origin.to_vec(), mean: origin.to_vec() }
+        Self { numbers, z: start.to_vec(), mean: start.to_vec() }
     }
 
     /// Walks for about so many samples.
-    pub(super) fn go(&mut self, gate: &mut Gate, next: &mut u64, samples: f64) -> Result<(), Halt> {
+    pub(super) fn go(
+        &mut self,
+        gate: &mut Gate,
+        start: &[f64],
+        next: &mut u64,
+        samples: f64,
+    ) -> Result<(), Halt> {
         let mut g = vec![0.0; self.z.len()];
         for _ in 0..(samples / BATCH as f64) as u64 {
             let batch = gate.batch(Role::Large, *next, BATCH);
@@ -58,7 +62,7 @@ impl Average {
             let square = squared_norm(&g);
             if !square.is_finite() {
                 // It has left the region where numbers mean something: again, with shorter steps.
-                *self = Self::start(&self.origin, self.numbers.first / SHORTER);
+                *self = Self::start(start, self.numbers.first / SHORTER);
                 continue;
             }
             let Numbers { step, radius, squares, latest, .. } = &mut self.numbers;
@@ -75,7 +79,7 @@ impl Average {
                 *z -= eta * g;
                 *mean += weight * (*z - *mean);
             }
-            *radius = radius.max(norm(&minus(&self.mean, &self.origin)));
+            *radius = radius.max(norm(&minus(&self.mean, start)));
         }
         Ok(())
     }

@@ -6,7 +6,8 @@
 //! 2. **Stage.** Quasi-Newton steps on shared samples lead down to where that noise rules (see `stage`). The noise of paired
 //!    differences, which grows with the distance, is measured on the way: it limits how far the round trusts itself and pulls it
 //!    towards the anchor.
-//! 3. **Check.** Fresh samples, the same at both ends, compare the losses (without losses: the slope along the way between them). A point
+//! 3. **Long walk.** Where noise rules, small steps from the start run beside the stages, and their average competes (see `average`).
+//! 4. **Check.** Fresh samples, the same at both ends, compare the losses (without losses: the slope along the way between them). A point
 //!    that they call worse is refused, the radius shrinks and the samples double.
 //!
 //! On a table the samples become all rows as soon as that is cheaper, and the method is L-BFGS with exact passes. What is handed out is
@@ -175,7 +176,7 @@ impl Walk for Auto {
     fn save<'a>(&'a self, to: &mut Saver<'a>) {
         let Self { state, start, x, known, prior, memory, average } = self;
         let sure: Vec<bool> = memory.pairs.iter().map(|pair| pair.sure).collect();
-        let averaged = average.iter().flat_map(|average| [&average.origin, &average.z, &average.mean]);
+        let averaged = average.iter().flat_map(|average| [&average.z, &average.mean]);
         let vectors = [start, x, prior].into_iter().chain(averaged).map(Vec::as_slice);
         let pairs = memory.pairs.iter().flat_map(|pair| [pair.step.as_slice(), pair.change.as_slice()]);
         let gradients = known.gradients.iter().map(Vec::as_slice);
@@ -228,7 +229,7 @@ impl Auto {
             checkpoint.take(Self::SECTION)?;
         let dim = gate.about().dim;
         let evals = losses.len();
-        let fits = vectors.len() == 3 + 2 * sure.len() + 3 * usize::from(numbers.is_some()) + evals
+        let fits = vectors.len() == 3 + 2 * (sure.len() + usize::from(numbers.is_some())) + evals
             && vectors.iter().enumerate().all(|(i, v)| v.len() == dim || (i == 2 && v.is_empty()));
         if !fits {
             return Err(CheckpointError::damaged("the vectors of its run do not fit the problem"));
@@ -236,7 +237,7 @@ impl Auto {
         let mut vectors = vectors.into_iter();
         let mut take = || vectors.next().unwrap_or_default();
         let (start, x, prior) = (take(), take(), take());
-        let average = numbers.map(|numbers| Average { numbers, origin: take(), z: take(), mean: take() });
+        let average = numbers.map(|numbers| Average { numbers, z: take(), mean: take() });
         let pairs = sure.into_iter().map(|sure| Pair { step: take(), change: take(), sure }).collect();
         let known = Eval { blocks, rows, gradients: (0..evals).map(|_| take()).collect(), losses };
         Ok(Self { state, start, x, known, prior, memory: Memory { pairs }, average })
@@ -251,9 +252,7 @@ impl Auto {
 
     fn round(&mut self, gate: &mut Gate) -> Result<(), Halt> {
         let begun = gate.ledger().samples();
-        // Exact passes need no average.
-        let average = self.average.is_some() && self.has_turn(Lead::Average) && !self.known.is_exact();
-        let stages = !average || self.has_turn(Lead::Stages);
+        let stages = !self.walks() || self.has_turn(Lead::Stages);
         let (gradient, error) = if stages { self.clear_gradient(gate)? } else { self.gradient() };
         let length = norm(&gradient);
         if !length.is_finite() {
@@ -271,8 +270,7 @@ impl Auto {
         let reached = if stages { Some(self.stage(gate, &gradient, error)?) } else { None };
         let drawn = (gate.ledger().samples() - begun) as f64;
         self.state.by_stages += drawn;
-        let beside = self.average.is_some() && self.has_turn(Lead::Average) && !self.known.is_exact();
-        let leg = if average || beside { self.leg(gate, drawn)? } else { 0.0 };
+        let leg = if self.walks() { self.leg(gate, drawn)? } else { 0.0 };
         self.state.by_average += leg;
         self.judge(gate, reached, leg, &gradient, error)?;
         self.state.round += 1;
@@ -281,6 +279,11 @@ impl Auto {
             self.state.ended = Some(Stop::PlannedEnd);
         }
         Ok(())
+    }
+
+    /// Whether the long walk goes on in this round. Exact passes need none.
+    fn walks(&self) -> bool {
+        self.average.is_some() && self.has_turn(Lead::Average) && !self.known.is_exact()
     }
 
     /// Whether a way may draw in this round: the one that leads always, the other as long as it has had its share.
@@ -332,7 +335,7 @@ impl Auto {
         let most = (1.0 - 5.0 * LEG_CHECK) * left;
         let samples = if 1.5 * wanted > most { most } else { wanted };
         self.state.last |= samples == most;
-        average.go(gate, &mut self.state.next, samples)?;
+        average.go(gate, &self.start, &mut self.state.next, samples)?;
         Ok(samples)
     }
 
