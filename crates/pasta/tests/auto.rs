@@ -32,7 +32,7 @@ fn gradient(objective: &dyn Objective, x: &[f64]) -> f64 {
 #[test]
 fn quadratics_whose_noise_grows_end_about_where_docs_say() {
     // Geometric means over seeds 1 to 8, with a margin of a quarter above what docs/auto.md states.
-    for (growth, most) in [(0.0, 0.0036), (1.0, 0.029), (10.0, 0.16), (30.0, 0.32)] {
+    for (growth, most) in [(0.0, 0.0034), (1.0, 0.023), (10.0, 0.13), (30.0, 0.30)] {
         let logs: Vec<f64> = (1..=8u64)
             .into_par_iter()
             .map(|seed| {
@@ -83,18 +83,17 @@ fn bad_ends(tail: Tail) -> (Vec<String>, usize) {
 }
 
 #[test]
-fn no_run_ends_above_its_start_where_noise_shows_itself() {
-    for tail in [Tail::Gaussian, Tail::StudentT { dof: 2.5 }, Tail::Lognormal { sigma: 1.0 }] {
+fn no_run_ends_above_its_start() {
+    let tails = [
+        Tail::Gaussian,
+        Tail::StudentT { dof: 2.5 },
+        Tail::Lognormal { sigma: 1.0 },
+        Tail::TwoPoint { probability: 0.01 },
+    ];
+    for tail in tails {
         let (bad, runs) = bad_ends(tail);
         assert!(bad.is_empty(), "{tail}: {} of {runs}:\n{}", bad.len(), bad.join("\n"));
     }
-}
-
-#[test]
-fn events_of_one_in_a_hundred_lead_some_runs_astray_as_docs_say() {
-    let (bad, runs) = bad_ends(Tail::TwoPoint { probability: 0.01 });
-    println!("{} of {runs}", bad.len());
-    assert!(bad.len() <= 16, "{} of {runs}:\n{}", bad.len(), bad.join("\n"));
 }
 
 #[test]

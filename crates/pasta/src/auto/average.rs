@@ -1,31 +1,53 @@
-//! A long walk of small steps from the start, and its average: where noise rules, that is better than few large steps.
+//! A walk of small steps from the start, and its averages: where noise rules, nothing is better than the mean of many small steps.
 //!
-//! Distance over gradients, made safe: the radius is that of the average, which noise does not inflate, and gradients count at least as
-//! much as the latest ones, which are the noisiest where the noise grows with the distance.
+//! The step is distance over gradients, as DoG and DoWG take it, made safe and scaled:
+//! - the distance is that of the average, which noise does not inflate, and not of the iterate;
+//! - gradients count by the square of the distance that the walk had when it took them, so that a start on the wrong scale is forgotten;
+//! - gradients count at least as much as the latest ones, which are the noisiest where the noise grows with the distance;
+//! - each coordinate is measured in units of its own gradients.
 
 use serde::{Deserialize, Serialize};
 
-use super::blocks::norm;
+use super::blocks::{Block, Eval, norm};
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
-use crate::kernels::{minus, squared_norm};
+use crate::kernels::{along, dot, minus, squared_norm};
 use crate::oracle::{Answer, Request};
 
 /// Samples of a step.
-const BATCH: u64 = 1;
+pub(super) const BATCH: u64 = 4;
+/// The least and the largest first distance, over 1 + |x0|, and how a probe goes from one to the next.
+const LEAST: f64 = 1e-6;
+const MOST: f64 = 1e-2;
+const PROBE: f64 = 8.0;
 /// Gradients that count as the latest.
 const LATEST: usize = 16;
 /// A walk that was lost begins again with a radius so many times smaller.
 const SHORTER: f64 = 16.0;
 /// Steps are this share of what distance over gradients would take.
-const SHORT: f64 = 0.5;
+const SHORT: f64 = 0.4;
+/// The weights of the averages grow like these powers of the step.
+const SLOW: i32 = 1;
+const FAST: f64 = 8.0;
+/// The distance doubles in so many samples at most, and noise alone would have made this times the squares of all steps of its square.
+const DOUBLES: f64 = 64.0;
+const NOISE: f64 = 1.0;
+/// Gradients whose squares have a kurtosis above this have heavy tails; that of normal ones in many dimensions is about 1, of an event of 1 % about 25.
+const HEAVY: f64 = 6.0;
+/// The units of two coordinates differ by no more than this.
+const FLATTEST: f64 = 1e-8;
 
-/// The walk and its average.
+/// The walk and its averages.
 #[derive(Debug, Clone)]
 pub(super) struct Average {
     pub(super) numbers: Numbers,
     pub(super) z: Vec<f64>,
-    pub(super) mean: Vec<f64>,
+    /// The mean with weights that grow slowly: where noise rules, the best.
+    pub(super) slow: Vec<f64>,
+    /// The mean of the latest points: where the way rules, the best.
+    pub(super) fast: Vec<f64>,
+    /// The sums of squared gradients, coordinate by coordinate.
+    pub(super) squares: Vec<f64>,
 }
 
 /// Where it stands, besides vectors.
@@ -34,15 +56,56 @@ pub(super) struct Numbers {
     step: u64,
     /// The radius that it began with, and what it has become.
     first: f64,
-    radius: f64,
-    squares: f64,
+    pub(super) radius: f64,
+    /// The sums of radius^2 |g|^2, of radius^2, and of the weights of the slow average.
+    weighed: f64,
+    weights: f64,
+    slow: f64,
     latest: Vec<f64>,
+    qv: f64,
+    /// The sums of t, t |g|^2 and t |g|^4.
+    moments: [f64; 3],
 }
 
 impl Average {
-    pub(super) fn start(start: &[f64], radius: f64) -> Self {
-        let numbers = Numbers { step: 0, first: radius, radius, squares: 0.0, latest: Vec::new() };
-        Self { numbers, z: start.to_vec(), mean: start.to_vec() }
+    /// At the start, on the smallest scale.
+    pub(super) fn start(start: &[f64]) -> Self {
+        Self::with_radius(start, LEAST * (1.0 + norm(start)))
+    }
+
+    /// Before the first step: the largest first distance at which the slope along the gradient is still half of what it is at the start,
+    /// on the same samples.
+    pub(super) fn probe(&mut self, gate: &mut Gate, start: &[f64], blocks: &[Block]) -> Result<(), Halt> {
+        let gradient = Eval::at(gate, start, blocks)?.gradient();
+        let slope = squared_norm(&gradient);
+        let length = slope.sqrt();
+        let mut radius = self.numbers.radius;
+        while slope > 0.0 && slope.is_finite() && PROBE * radius <= MOST * (1.0 + norm(start)) {
+            let there = along(start, -PROBE * radius / length, &gradient);
+            let ahead = dot(&Eval::at(gate, &there, blocks)?.gradient(), &gradient);
+            if !(ahead >= 0.5 * slope) {
+                break;
+            }
+            radius *= PROBE;
+        }
+        *self = Self::with_radius(start, radius);
+        Ok(())
+    }
+
+    fn with_radius(start: &[f64], radius: f64) -> Self {
+        let numbers = Numbers {
+            step: 0,
+            first: radius,
+            radius,
+            weighed: 0.0,
+            weights: 0.0,
+            slow: 0.0,
+            latest: Vec::new(),
+            qv: 0.0,
+            moments: [0.0; 3],
+        };
+        let x = || start.to_vec();
+        Self { numbers, z: x(), slow: x(), fast: x(), squares: vec![0.0; start.len()] }
     }
 
     /// Walks for about so many samples.
@@ -62,25 +125,58 @@ impl Average {
             let square = squared_norm(&g);
             if !square.is_finite() {
                 // It has left the region where numbers mean something: again, with shorter steps.
-                *self = Self::start(start, self.numbers.first / SHORTER);
-                continue;
+                *self = Self::with_radius(start, self.numbers.first / SHORTER);
+            } else if square > 0.0 {
+                self.step(start, &g, square);
             }
-            let Numbers { step, radius, squares, latest, .. } = &mut self.numbers;
-            *step += 1;
-            *squares += square;
-            if latest.len() == LATEST {
-                latest.remove(0);
-            }
-            latest.push(square);
-            let recent = latest.iter().sum::<f64>() / latest.len() as f64;
-            let eta = SHORT * *radius / squares.max(*step as f64 * recent).sqrt();
-            let weight = 2.0 / (*step as f64 + 1.0);
-            for ((z, mean), g) in self.z.iter_mut().zip(&mut self.mean).zip(&g) {
-                *z -= eta * g;
-                *mean += weight * (*z - *mean);
-            }
-            *radius = radius.max(norm(&minus(&self.mean, start)));
         }
         Ok(())
+    }
+
+    /// Whether few gradients make up most of the squares of all: rare events, which a small check may not see.
+    pub(super) fn is_heavy(&self) -> bool {
+        let [weights, second, fourth] = self.numbers.moments;
+        let kurtosis = weights * fourth / (second * second);
+        kurtosis > HEAVY
+    }
+
+    /// The size of the gradients that make up most of the squares of all, if one sample makes up all of its batch.
+    pub(super) fn event(&self) -> f64 {
+        let [_, second, fourth] = self.numbers.moments;
+        BATCH as f64 * (fourth / second).sqrt()
+    }
+
+    fn step(&mut self, start: &[f64], g: &[f64], square: f64) {
+        let Numbers { step, radius, weighed, weights, slow, latest, qv, moments, .. } = &mut self.numbers;
+        *step += 1;
+        let t = *step as f64;
+        let weight = *radius * *radius;
+        *weighed += weight * square;
+        *weights += weight;
+        if latest.len() == LATEST {
+            latest.remove(0);
+        }
+        latest.push(square);
+        let recent = latest.iter().sum::<f64>() / latest.len() as f64;
+        let eta = SHORT * weight / weighed.max(*weights * recent).sqrt();
+        let in_slow = weight * t.powi(SLOW);
+        *slow += in_slow;
+        moments.iter_mut().zip([t, t * square, t * square * square]).for_each(|(sum, term)| *sum += term);
+        let (to_slow, to_fast) = (in_slow / *slow, (FAST + 1.0) / (FAST + t));
+        self.squares.iter_mut().zip(g).for_each(|(square, g)| *square += g * g);
+        let unit = self.squares.iter().sum::<f64>() / g.len() as f64;
+        let mut stepped = 0.0;
+        let vectors = self.z.iter_mut().zip(&mut self.slow).zip(&mut self.fast).zip(&self.squares).zip(g);
+        for ((((z, slow), fast), square), g) in vectors {
+            let dz = eta * g / (square / unit).sqrt().max(FLATTEST);
+            stepped += dz * dz;
+            *z -= dz;
+            *slow += to_slow * (*z - *slow);
+            *fast += to_fast * (*z - *fast);
+        }
+        let growth = libm::exp2(BATCH as f64 / DOUBLES);
+        *qv += stepped;
+        let beyond = squared_norm(&minus(&self.slow, start)) - NOISE * *qv;
+        *radius = radius.max(beyond.max(0.0).sqrt().min(growth * *radius));
     }
 }

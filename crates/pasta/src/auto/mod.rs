@@ -1,14 +1,16 @@
 //! `auto`: a method without constants.
 //!
-//! Each round starts from an anchor, the last point that passed a check on fresh samples:
+//! Two ways down take turns, and fresh samples, the same at both points, judge each of them:
 //!
-//! 1. **Norm test.** Samples at the anchor are doubled until its gradient stands out from its own measured noise.
-//! 2. **Stage.** Quasi-Newton steps on shared samples lead down to where that noise rules (see `stage`). The noise of paired
-//!    differences, which grows with the distance, is measured on the way: it limits how far the round trusts itself and pulls it
-//!    towards the anchor.
-//! 3. **Long walk.** Where noise rules, small steps from the start run beside the stages, and their average competes (see `average`).
-//! 4. **Check.** Fresh samples, the same at both ends, compare the losses (without losses: the slope along the way between them). A point
-//!    that they call worse is refused, the radius shrinks and the samples double.
+//! - **Walk.** Small steps from the start, of a length that distance over gradients gives, and their averages (see `average`). Where
+//!   noise rules, nothing is better.
+//! - **Stages.** Where the gradient of the best point stands out from its noise, quasi-Newton steps on shared samples lead down to where
+//!   that noise rules (see `stage`). The noise of paired differences, which grows with the distance, is measured on the way: it limits how
+//!   far a stage trusts itself and pulls it towards its anchor.
+//!
+//! A check compares losses (without losses: the slope along the way between the points) and gradients. A point that it calls worse is
+//! refused; of the others the smallest gradient wins, and within the noise of the check the walk. The way that found the best point leads,
+//! and gets nine tenths of the samples.
 //!
 //! On a table the samples become all rows as soon as that is cheaper, and the method is L-BFGS with exact passes. What is handed out is
 //! always the last point that passed. `docs/auto.md` has what it is good and bad at.
@@ -53,15 +55,14 @@ use crate::walk::{Advance, Record, View, Walk};
 pub struct Auto {
     state: Progress,
     start: Vec<f64>,
-    /// The anchor: the last point that passed a check.
+    /// The best point: the last one that passed a check.
     x: Vec<f64>,
     /// What is known of the anchor's samples.
     known: Eval,
     /// The anchor's gradient as the model saw it before.
     prior: Vec<f64>,
     memory: Memory,
-    /// The long walk beside the rounds, once noise rules.
-    average: Option<Average>,
+    walk: Average,
 }
 
 /// The numbers of a run.
@@ -82,10 +83,13 @@ struct Progress {
     /// The variance of the prior's error, if there is a prior.
     prior_error: Option<f64>,
     refused: u32,
-    /// Which of the two ways did better at the last check of both, and what each has drawn.
-    lead: Option<Lead>,
+    /// The way that found the best point, once one did.
+    lead: Option<Way>,
+    /// What each way has drawn, checks included.
     by_stages: f64,
-    by_average: f64,
+    by_walk: f64,
+    /// No stage begins before so many samples: the last time, the gradient did not stand out.
+    rests: f64,
     /// Whether the last round has begun.
     last: bool,
     distance2: f64,
@@ -95,38 +99,45 @@ struct Progress {
 /// The two ways down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Lead {
+enum Way {
+    Walk,
     Stages,
-    Average,
 }
 
 /// Samples at the start, before anything is known.
 const FIRST: f64 = 64.0;
 /// The square of a gradient that stands out is so many times the variance of its error.
 const CLEAR: f64 = 2.0;
-/// A check takes this share of the anchor's samples, and at least so many.
+/// A check of a stage takes this share of the anchor's samples, one of the walk this share of its leg; and at least so many.
 const CHECK: f64 = 0.25;
+const LEG_CHECK: f64 = 0.03;
 const LEAST_CHECK: f64 = 64.0;
 /// A refused point shrinks the radius by this factor; an accepted one lets it grow by its square.
 const SHRINK: f64 = 4.0;
 /// A prior is trusted a little less than its measured error says.
 const TRUST: f64 = 1.5;
-/// No round goes farther than this many times the longest so far: what few samples did not show cannot throw a run far.
+/// No stage goes farther than this many times the longest so far: what few samples did not show cannot throw a run far.
 const FARTHER: f64 = 32.0;
+/// No stage goes farther from the start than so many times the walk's average, which has seen many more samples.
+const BEYOND: f64 = 8.0;
 /// A last look at the start takes this share of a budget.
 const VOUCH: f64 = 0.05;
+/// Where gradients have heavy tails it takes this share, and allows for events that are missed with probability exp(-6).
+const HEAVY_VOUCH: f64 = 0.15;
+const EVENTS: f64 = 6.0;
 /// So many refusals in a row end a run.
 const MOST_REFUSED: u32 = 40;
-/// A round costs about so many times the samples of its anchor; the last one takes this share of what is left for them.
-const ROUND: f64 = 4.0;
+/// A stage costs about so many times the samples of its anchor; the last one takes this share of what is left for them.
+const STAGE: f64 = 4.0;
 const LAST: f64 = 0.3;
-/// The long walk joins when a gradient takes so many samples to stand out.
-const NOISE_RULES: f64 = 512.0;
-/// The way that does not lead gets this share of all samples.
+/// The way that does not lead gets this share of all samples; before one leads, stages get this share.
 const MINOR: f64 = 0.1;
-/// Where the long walk leads, it goes on by this share of all samples before the next check, which takes that share of its leg.
+const RULES: f64 = 0.03;
+const FAR: f64 = 25.0;
+const EVEN: f64 = 0.25;
+/// The first leg of the walk; where it leads, it goes on by this share of all samples before the next check.
+const FIRST_LEG: f64 = 256.0;
 const LEG: f64 = 0.5;
-const LEG_CHECK: f64 = 0.04;
 
 impl Walk for Auto {
     /// One round.
@@ -137,7 +148,7 @@ impl Walk for Auto {
         let before = gate.ledger().clone();
         let mut round = self.clone();
         let held = gate.held();
-        let vouch = gate.budget().map_or(0, |budget| (VOUCH * budget as f64) as u128).min(gate.left());
+        let vouch = (self.vouch_samples(gate) as u128).min(gate.left());
         gate.hold(held + vouch);
         let done = round.round(gate);
         gate.hold(held);
@@ -174,14 +185,13 @@ impl Walk for Auto {
     }
 
     fn save<'a>(&'a self, to: &mut Saver<'a>) {
-        let Self { state, start, x, known, prior, memory, average } = self;
+        let Self { state, start, x, known, prior, memory, walk } = self;
         let sure: Vec<bool> = memory.pairs.iter().map(|pair| pair.sure).collect();
-        let averaged = average.iter().flat_map(|average| [&average.z, &average.mean]);
-        let vectors = [start, x, prior].into_iter().chain(averaged).map(Vec::as_slice);
+        let walked = [&walk.z, &walk.slow, &walk.fast, &walk.squares];
+        let vectors = [start, x, prior].into_iter().chain(walked).map(Vec::as_slice);
         let pairs = memory.pairs.iter().flat_map(|pair| [pair.step.as_slice(), pair.change.as_slice()]);
         let gradients = known.gradients.iter().map(Vec::as_slice);
-        let numbers = average.as_ref().map(|average| &average.numbers);
-        let data = (state, sure, &known.blocks, known.rows, &known.losses, numbers);
+        let data = (state, sure, &known.blocks, known.rows, &known.losses, &walk.numbers);
         to.put(Self::SECTION, &data, vectors.chain(pairs).chain(gradients));
     }
 }
@@ -208,7 +218,8 @@ impl Auto {
                 refused: 0,
                 lead: None,
                 by_stages: 0.0,
-                by_average: 0.0,
+                by_walk: 0.0,
+                rests: 0.0,
                 last: false,
                 distance2: 0.0,
                 ended: None,
@@ -218,18 +229,18 @@ impl Auto {
             known: Eval::default(),
             prior: Vec::new(),
             memory: Memory::default(),
-            average: None,
+            walk: Average::start(start),
         })
     }
 
     /// The run that a checkpoint was taken of, from where it was taken, bit for bit.
     pub fn resume(gate: &Gate, checkpoint: &mut Checkpoint) -> Result<Self, CheckpointError> {
-        type Data = (Progress, Vec<bool>, Vec<Block>, Option<u64>, Vec<f64>, Option<Numbers>);
+        type Data = (Progress, Vec<bool>, Vec<Block>, Option<u64>, Vec<f64>, Numbers);
         let ((state, sure, blocks, rows, losses, numbers), vectors): (Data, _) =
             checkpoint.take(Self::SECTION)?;
         let dim = gate.about().dim;
         let evals = losses.len();
-        let fits = vectors.len() == 3 + 2 * (sure.len() + usize::from(numbers.is_some())) + evals
+        let fits = vectors.len() == 7 + 2 * sure.len() + evals
             && vectors.iter().enumerate().all(|(i, v)| v.len() == dim || (i == 2 && v.is_empty()));
         if !fits {
             return Err(CheckpointError::damaged("the vectors of its run do not fit the problem"));
@@ -237,10 +248,10 @@ impl Auto {
         let mut vectors = vectors.into_iter();
         let mut take = || vectors.next().unwrap_or_default();
         let (start, x, prior) = (take(), take(), take());
-        let average = numbers.map(|numbers| Average { numbers, z: take(), mean: take() });
+        let walk = Average { numbers, z: take(), slow: take(), fast: take(), squares: take() };
         let pairs = sure.into_iter().map(|sure| Pair { step: take(), change: take(), sure }).collect();
         let known = Eval { blocks, rows, gradients: (0..evals).map(|_| take()).collect(), losses };
-        Ok(Self { state, start, x, known, prior, memory: Memory { pairs }, average })
+        Ok(Self { state, start, x, known, prior, memory: Memory { pairs }, walk })
     }
 
     /// The target of the run that a checkpoint was taken of.
@@ -250,10 +261,85 @@ impl Auto {
         Ok(Some(state.target).filter(|target| *target > 0.0))
     }
 
+    /// A turn of one of the ways.
     fn round(&mut self, gate: &mut Gate) -> Result<(), Halt> {
         let begun = gate.ledger().samples();
-        let stages = !self.walks() || self.has_turn(Lead::Stages);
-        let (gradient, error) = if stages { self.clear_gradient(gate)? } else { self.gradient() };
+        let way = self.turn(gate);
+        match way {
+            Way::Walk => self.leg(gate)?,
+            Way::Stages => self.stage(gate)?,
+        }
+        let drawn = (gate.ledger().samples() - begun) as f64;
+        match way {
+            Way::Walk => self.state.by_walk += drawn,
+            Way::Stages => self.state.by_stages += drawn,
+        }
+        self.state.round += 1;
+        self.state.distance2 = squared_distance(&self.x, &self.start);
+        if self.state.last && self.state.ended.is_none() {
+            self.state.ended = Some(Stop::PlannedEnd);
+        }
+        Ok(())
+    }
+
+    /// Everything that was drawn.
+    fn drawn(&self) -> f64 {
+        self.state.by_stages + self.state.by_walk
+    }
+
+    /// Whose turn it is: the one that leads, unless the other has had less than its share. Exact passes need no walk.
+    fn turn(&self, gate: &Gate) -> Way {
+        let Progress { lead, by_stages, rests, .. } = self.state;
+        let all = self.drawn();
+        if self.known.is_exact() || all >= Self::rows(gate) {
+            return Way::Stages;
+        }
+        let share = match lead {
+            Some(Way::Stages) => 1.0 - MINOR,
+            _ => EVEN,
+        };
+        if by_stages < share * all && all >= rests { Way::Stages } else { Way::Walk }
+    }
+
+    /// A leg of the walk, and the check of its averages.
+    fn leg(&mut self, gate: &mut Gate) -> Result<(), Halt> {
+        let all = self.drawn();
+        let left = gate.left() as f64;
+        let leads = self.state.lead != Some(Way::Stages);
+        let wanted = (if leads { LEG } else { MINOR } * all).max(FIRST_LEG).min(Self::rows(gate));
+        // A last leg that is a little longer is better than one that is very short. A check takes four times its samples at most.
+        let most = (1.0 - 5.0 * LEG_CHECK) * left;
+        let samples = if 1.5 * wanted > most { most } else { wanted };
+        self.state.last |= samples == most;
+        if self.state.round == 0 {
+            let blocks = fresh(&mut self.state.next, LEAST_CHECK);
+            self.walk.probe(gate, &self.start, &blocks)?;
+        }
+        self.walk.go(gate, &self.start, &mut self.state.next, samples)?;
+        let blocks =
+            fresh(&mut self.state.next, (LEG_CHECK * samples).max(LEAST_CHECK).min(0.2 * gate.left() as f64));
+        let here = self.here(gate, &blocks)?;
+        let (slow, fast) = (self.walk.slow.clone(), self.walk.fast.clone());
+        let slow = self.compare(gate, slow, here.as_ref(), &blocks)?;
+        let fast = self.compare(gate, fast, here.as_ref(), &blocks)?;
+        // Within the noise of the check the slow average is the better bet: its error falls with all of its samples.
+        let fast_wins = slow.verdict == Verdict::Worse || fast.squared + fast.noise() < slow.squared;
+        let found = if fast_wins { fast } else { slow };
+        let ours = here.as_ref().map_or_else(|| self.squared(), |here| unbiased(here));
+        let far = FAR * (ours.max(0.0) + found.noise()) < found.squared;
+        self.state.lead = Some(if far { Way::Stages } else { Way::Walk });
+        if found.squared < ours + found.noise() && found.verdict != Verdict::Worse {
+            self.state.scale = self.state.scale.max(squared_distance(&found.x, &self.x).sqrt());
+            self.state.prior_error = None;
+            self.state.refused = 0;
+            (self.x, self.known) = (found.x, found.eval);
+        }
+        Ok(())
+    }
+
+    /// A stage from the best point, if its gradient stands out, and its check.
+    fn stage(&mut self, gate: &mut Gate) -> Result<(), Halt> {
+        let (gradient, error, clear) = self.clear_gradient(gate)?;
         let length = norm(&gradient);
         if !length.is_finite() {
             self.state.ended = Some(Stop::Diverged(Divergence::Gradient { step: self.state.round }));
@@ -264,49 +350,28 @@ impl Auto {
             self.state.ended = Some(Stop::Settled);
             return Ok(());
         }
-        if self.average.is_none() && self.known.samples() >= NOISE_RULES && !self.known.is_exact() {
-            self.average = Some(Average::start(&self.start, self.state.scale));
+        if !clear {
+            self.state.rests = 2.0 * self.drawn();
+            self.state.lead = Some(Way::Walk);
+            return Ok(());
         }
-        let reached = if stages { Some(self.stage(gate, &gradient, error)?) } else { None };
-        let drawn = (gate.ledger().samples() - begun) as f64;
-        self.state.by_stages += drawn;
-        let leg = if self.walks() { self.leg(gate, drawn)? } else { 0.0 };
-        self.state.by_average += leg;
-        self.judge(gate, reached, leg, &gradient, error)?;
-        self.state.round += 1;
-        self.state.distance2 = squared_distance(&self.x, &self.start);
-        if self.state.last && self.state.ended.is_none() {
-            self.state.ended = Some(Stop::PlannedEnd);
-        }
-        Ok(())
+        let reached = self.descend(gate, &gradient, error)?;
+        self.judge(gate, reached, &gradient, error)
     }
 
-    /// Whether the long walk goes on in this round. Exact passes need none.
-    fn walks(&self) -> bool {
-        self.average.is_some() && self.has_turn(Lead::Average) && !self.known.is_exact()
-    }
-
-    /// Whether a way may draw in this round: the one that leads always, the other as long as it has had its share.
-    fn has_turn(&self, way: Lead) -> bool {
-        let Progress { lead, by_stages, by_average, .. } = self.state;
-        let own = match way {
-            Lead::Stages => by_stages,
-            Lead::Average => by_average,
-        };
-        lead.is_none_or(|lead| lead == way) || own <= MINOR * (by_stages + by_average)
-    }
-
-    /// What a check takes at each candidate; as much again goes to the anchor, or to the way between.
-    fn check_samples(&self, gate: &Gate, leg: f64) -> f64 {
+    /// What a check of a stage takes at each point.
+    fn check_samples(&self, gate: &Gate) -> f64 {
         let most = 0.2 * gate.left() as f64;
-        (CHECK * self.known.samples()).max(LEG_CHECK * leg).max(LEAST_CHECK).min(most)
+        (CHECK * self.known.samples()).max(LEAST_CHECK).min(most)
     }
 
     /// The way down from the anchor; enough is left for the check.
-    fn stage(&mut self, gate: &mut Gate, gradient: &[f64], error: f64) -> Result<Reached, Halt> {
+    fn descend(&mut self, gate: &mut Gate, gradient: &[f64], error: f64) -> Result<Reached, Halt> {
         let before = gate.held();
-        gate.hold(before + (4.4 * self.check_samples(gate, 0.0)) as u128);
-        let radius = self.state.radius.unwrap_or(f64::INFINITY).min(FARTHER * self.state.scale);
+        gate.hold(before + (4.4 * self.check_samples(gate)) as u128);
+        let beyond = BEYOND * self.walk.numbers.radius - norm(&minus(&self.x, &self.start));
+        let near = if self.known.is_exact() { f64::INFINITY } else { beyond.max(0.0) };
+        let radius = self.state.radius.unwrap_or(f64::INFINITY).min(FARTHER * self.state.scale).min(near);
         let stage = Stage {
             anchor: &self.x,
             known: &self.known,
@@ -325,20 +390,6 @@ impl Auto {
         Ok(reached)
     }
 
-    /// A leg of the long walk: beside a stage as long as that, alone by a share of all; what it drew.
-    fn leg(&mut self, gate: &mut Gate, beside: f64) -> Result<f64, Halt> {
-        let Some(average) = &mut self.average else { return Ok(0.0) };
-        let all = self.state.by_stages + self.state.by_average;
-        let left = gate.left() as f64;
-        let wanted = if beside > 0.0 { beside } else { LEG * all };
-        // A last leg that is a little longer is better than one that is very short.
-        let most = (1.0 - 5.0 * LEG_CHECK) * left;
-        let samples = if 1.5 * wanted > most { most } else { wanted };
-        self.state.last |= samples == most;
-        average.go(gate, &self.start, &mut self.state.next, samples)?;
-        Ok(samples)
-    }
-
     /// The rows of the table, if it is one.
     fn rows(gate: &Gate) -> f64 {
         match gate.about().source {
@@ -353,16 +404,27 @@ impl Auto {
         (self.known.gradient(), error)
     }
 
-    /// The norm test: the anchor's gradient, pooled with what the model said of it, and the variance of its error.
-    fn clear_gradient(&mut self, gate: &mut Gate) -> Result<(Vec<f64>, f64), Halt> {
+    /// |grad f|^2 of the best point, without bias, from its own samples.
+    fn squared(&self) -> f64 {
+        let (gradient, error) = self.gradient();
+        if self.known.gradients.is_empty() { f64::INFINITY } else { squared_norm(&gradient) - error }
+    }
+
+    /// The norm test: the anchor's gradient, pooled with what the model said of it, the variance of its error, and whether it stands out.
+    /// Stages that do not lead spend no more than their share on it.
+    fn clear_gradient(&mut self, gate: &mut Gate) -> Result<(Vec<f64>, f64, bool), Halt> {
         let rows = Self::rows(gate);
-        if self.known.gradients.is_empty() {
+        let all = self.drawn();
+        if all >= rows && !self.known.is_exact() {
+            self.known = Eval::exact(gate, &self.x)?;
+        } else if self.known.gradients.is_empty() {
             self.draw(gate, FIRST, rows)?;
         }
+        let allowed = (RULES * all).max(FIRST);
         loop {
             let (own, error) = self.gradient();
             if self.known.is_exact() {
-                return Ok((own, 0.0));
+                return Ok((own, 0.0, true));
             }
             let samples = self.known.samples();
             // Weighed by inverse variances.
@@ -374,19 +436,14 @@ impl Auto {
             };
             let squared = squared_norm(&gradient);
             let fine = error <= self.state.target.powi(2) / 9.0 && error > 0.0;
-            if squared >= CLEAR * error || fine || self.state.last || !squared.is_finite() {
-                return Ok((gradient, error));
+            if squared >= CLEAR * error || fine || !squared.is_finite() {
+                return Ok((gradient, error, true));
             }
             let left = gate.left() as f64;
-            if ROUND * samples > left {
-                self.state.last = true;
-                if LAST * left < 16.0 {
-                    return Ok((gradient, error));
-                }
-                self.draw(gate, LAST * left, rows)?;
-            } else {
-                self.draw(gate, samples, rows)?;
+            if 2.0 * samples > allowed || STAGE * samples > left {
+                return Ok((gradient, error, false));
             }
+            self.draw(gate, samples, rows)?;
         }
     }
 
@@ -402,81 +459,79 @@ impl Auto {
         Ok(())
     }
 
-    /// Accepts or refuses what was found, on fresh samples.
-    fn judge(
-        &mut self,
-        gate: &mut Gate,
-        reached: Option<Reached>,
-        leg: f64,
-        gradient: &[f64],
-        error: f64,
-    ) -> Result<(), Halt> {
-        if let Some(Reached { exact: Some(eval), x, .. }) = reached {
+    /// Accepts or refuses what a stage found, on fresh samples.
+    fn judge(&mut self, gate: &mut Gate, reached: Reached, gradient: &[f64], error: f64) -> Result<(), Halt> {
+        if let Reached { exact: Some(eval), x, .. } = reached {
             self.state.refused = if x == self.x { self.state.refused + 1 } else { 0 };
+            self.state.lead = Some(Way::Stages);
             (self.x, self.known) = (x, eval);
             return Ok(());
         }
-        let samples = self.check_samples(gate, leg);
+        let moved = squared_distance(&reached.x, &self.x).sqrt();
+        if moved == 0.0 {
+            return self.refuse(gate, moved);
+        }
+        let samples = self.check_samples(gate);
         let blocks = fresh(&mut self.state.next, samples);
-        let moved = reached.as_ref().map_or(0.0, |reached| squared_distance(&reached.x, &self.x).sqrt());
-        let ours = squared_norm(gradient) - error;
-        let by_stage = match &reached {
-            Some(reached) if moved > 0.0 => Some(self.compare(gate, &reached.x, &blocks, ours)?),
-            _ => None,
-        };
-        let by_average = match &self.average {
-            Some(average) if leg > 0.0 => Some(self.compare(gate, &average.mean, &blocks, ours)?),
-            _ => None,
-        };
-        let worse = by_average.as_ref().is_some_and(|found| found.verdict == Verdict::Worse);
-        let by_stage = by_stage.filter(|found| found.verdict == Verdict::Better);
-        let by_average =
-            by_average.filter(|found| found.verdict == Verdict::Better || (!worse && found.squared < ours));
-        let squared = |found: &Option<Found>| found.as_ref().map_or(f64::INFINITY, |found| found.squared);
-        // Within the noise of the check the long walk is the better bet: its error falls with all of its samples.
-        let noise = by_average.as_ref().map_or(0.0, |found| found.eval.variance() / found.eval.samples());
-        let average_wins = squared(&by_average) < squared(&by_stage) + noise;
-        if reached.is_some() && leg > 0.0 {
-            self.state.lead = Some(if average_wins { Lead::Average } else { Lead::Stages });
+        let here = self.here(gate, &blocks)?;
+        let mut found = self.compare(gate, reached.x, here.as_ref(), &blocks)?;
+        if found.verdict == Verdict::Open
+            && found.squared < squared_norm(gradient) - error
+            && found.mean <= 0.5 * found.deviation
+            && !found.lopsided
+        {
+            found.verdict = Verdict::Better;
         }
-        match (by_stage, by_average, reached) {
-            (_, Some(Found { eval, .. }), _) if average_wins => {
-                self.x = self.average.as_ref().map_or_else(Vec::new, |average| average.mean.clone());
-                self.known = eval;
-                self.state.prior_error = None;
-                self.state.refused = 0;
-            }
-            (Some(Found { eval, .. }), _, Some(reached)) => {
-                self.state.prior_error = (!self.known.is_exact()).then_some(TRUST * reached.error);
-                (self.prior, self.x, self.known) = (reached.gradient, reached.x, eval);
-                self.state.refused = 0;
-                self.state.scale = self.state.scale.max(moved);
-                self.state.radius = self.state.radius.map(|radius| radius.max(SHRINK * SHRINK * moved));
-            }
-            // Of a long walk that is not called worse, more may come.
-            (_, _, None) => {
-                if worse {
-                    self.state.lead = None;
-                }
-            }
-            (None, _, Some(_)) => self.refuse(gate, moved)?,
+        if found.verdict != Verdict::Better {
+            return self.refuse(gate, moved);
         }
+        self.state.prior_error = (!self.known.is_exact()).then_some(TRUST * reached.error);
+        self.state.refused = 0;
+        self.state.scale = self.state.scale.max(moved);
+        self.state.radius = self.state.radius.map(|radius| radius.max(SHRINK * SHRINK * moved));
+        (self.prior, self.x, self.known) = (reached.gradient, found.x, found.eval);
         Ok(())
     }
 
-    /// Compares the point with the start once more, on fresh samples, and takes back what they call worse.
+    /// What the last look at the start may take: where gradients have heavy tails, enough to see some of their rarest events.
+    fn vouch_samples(&self, gate: &Gate) -> f64 {
+        let Some(budget) = gate.budget() else { return 0.0 };
+        let share = if self.walk.is_heavy() { HEAVY_VOUCH } else { VOUCH };
+        share * budget as f64
+    }
+
+    /// Compares the point with the start once more, on fresh samples, and takes back what they call worse. A point that a stage found is
+    /// compared with the walk's as well, which has seen more samples.
     fn vouch(&mut self, gate: &mut Gate) -> Result<(), Halt> {
-        let samples = (0.5 * VOUCH * gate.budget().unwrap_or(0) as f64).min(0.45 * gate.left() as f64);
-        if self.x == self.start || self.known.is_exact() || samples < LEAST_CHECK {
+        if self.x == self.start || self.known.is_exact() || gate.budget().is_none() {
+            return Ok(());
+        }
+        // Four evaluations of each sample: two points, and what lies between.
+        let samples = (self.vouch_samples(gate) / 4.0).min(gate.left() as f64 / 4.4);
+        if samples < LEAST_CHECK {
             return Ok(());
         }
         let blocks = fresh(&mut self.state.next, samples);
-        let point = std::mem::replace(&mut self.x, self.start.clone());
-        let eval = Eval::at(gate, &point, &blocks)?;
-        let changes = self.changes(gate, &point, &eval, &blocks)?;
-        let verdict = Verdict::of(&changes, squared_norm(&eval.gradient()));
-        let suspect = is_lopsided(&changes) && mean_and_error(&changes).0 > 0.0;
-        if verdict != Verdict::Worse && !suspect {
+        let mut point = std::mem::replace(&mut self.x, self.start.clone());
+        let here = self.here(gate, &blocks)?;
+        let mut found = self.compare(gate, point, here.as_ref(), &blocks)?;
+        if self.state.lead == Some(Way::Stages) {
+            let walked = self.compare(gate, self.walk.slow.clone(), here.as_ref(), &blocks)?;
+            if walked.verdict != Verdict::Worse && walked.squared < found.squared + found.noise() {
+                found = walked;
+            }
+        }
+        let suspect = found.lopsided && found.mean > 0.0;
+        // What an event could do to slopes that is just too rare to have been seen.
+        let way = if here.is_some() { 0.0 } else { norm(&minus(&found.x, &self.start)) };
+        let unseen = EVENTS / samples * self.walk.event() * way;
+        let proved = if found.lopsided {
+            here.is_some() && found.most < 0.0
+        } else {
+            found.mean + 3.0 * found.deviation + unseen < 0.0
+        };
+        point = found.x;
+        if proved || (!self.walk.is_heavy() && found.verdict != Verdict::Worse && !suspect) {
             self.x = point;
         }
         Ok(())
@@ -498,40 +553,69 @@ impl Auto {
         Ok(())
     }
 
-    /// What fresh samples say of a point, against the anchor, whose |grad f|^2 is about `ours`.
-    fn compare(&self, gate: &mut Gate, there: &[f64], blocks: &[Block], ours: f64) -> Result<Found, Halt> {
+    /// What fresh samples say of the best point, where a comparison of losses needs it.
+    fn here(&self, gate: &mut Gate, blocks: &[Block]) -> Result<Option<Eval>, Halt> {
+        let needed = gate.about().losses && !self.known.is_exact();
+        needed.then(|| Eval::at(gate, &self.x, blocks)).transpose()
+    }
+
+    /// What fresh samples say of a point, against the best one.
+    fn compare(
+        &self,
+        gate: &mut Gate,
+        there: Vec<f64>,
+        here: Option<&Eval>,
+        blocks: &[Block],
+    ) -> Result<Found, Halt> {
         if self.known.is_exact() {
-            let eval = Eval::exact(gate, there)?;
+            let eval = Eval::exact(gate, &there)?;
             let lower = if gate.about().losses {
                 eval.losses[0] <= self.known.losses[0]
             } else {
-                dot(&along(&eval.gradient(), 1.0, &self.known.gradient()), &minus(there, &self.x)) <= 0.0
+                dot(&along(&eval.gradient(), 1.0, &self.known.gradient()), &minus(&there, &self.x)) <= 0.0
             };
             let verdict = if lower { Verdict::Better } else { Verdict::Worse };
-            return Ok(Found { squared: squared_norm(&eval.gradient()), eval, verdict });
+            let squared = squared_norm(&eval.gradient());
+            return Ok(Found {
+                x: there,
+                squared,
+                eval,
+                verdict,
+                mean: 0.0,
+                deviation: 0.0,
+                lopsided: false,
+                most: 0.0,
+            });
         }
-        let eval = Eval::at(gate, there, blocks)?;
-        let squared = squared_norm(&eval.gradient()) - eval.variance() / eval.samples();
-        let changes = self.changes(gate, there, &eval, blocks)?;
-        let mut verdict = Verdict::of(&changes, squared);
+        let eval = Eval::at(gate, &there, blocks)?;
+        let squared = unbiased(&eval);
+        let changes = self.changes(gate, &there, &eval, here, blocks)?;
         let (mean, deviation) = mean_and_error(&changes);
-        if verdict == Verdict::Open && squared < ours && mean <= 0.5 * deviation && !is_lopsided(&changes) {
-            verdict = Verdict::Better;
-        }
-        Ok(Found { eval, squared, verdict })
+        let lopsided = is_lopsided(&changes);
+        let most = changes.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Ok(Found {
+            x: there,
+            eval,
+            squared,
+            verdict: Verdict::of(&changes, squared),
+            mean,
+            deviation,
+            lopsided,
+            most,
+        })
     }
 
-    /// f(there) - f(anchor), block by block: from the losses of the same samples, or from the slope at a random point of each block's
+    /// f(there) - f(best), block by block: from the losses of the same samples, or from the slope at a random point of each block's
     /// part of the way.
     fn changes(
         &self,
         gate: &mut Gate,
         there: &[f64],
         eval: &Eval,
+        here: Option<&Eval>,
         blocks: &[Block],
     ) -> Result<Vec<f64>, Halt> {
-        if gate.about().losses {
-            let here = Eval::at(gate, &self.x, blocks)?;
+        if let Some(here) = here {
             return Ok(here.losses.iter().enumerate().map(|(k, loss)| eval.losses[k] - loss).collect());
         }
         let way = minus(there, &self.x);
@@ -550,10 +634,29 @@ impl Auto {
 
 /// What a check found.
 struct Found {
+    x: Vec<f64>,
     eval: Eval,
     /// |grad f|^2, without bias.
     squared: f64,
     verdict: Verdict,
+    /// The change of f, and its standard error.
+    mean: f64,
+    deviation: f64,
+    lopsided: bool,
+    /// The largest of its changes, block by block.
+    most: f64,
+}
+
+impl Found {
+    /// How far `squared` may be off.
+    fn noise(&self) -> f64 {
+        self.eval.variance() / self.eval.samples()
+    }
+}
+
+/// |grad f|^2, without bias.
+fn unbiased(eval: &Eval) -> f64 {
+    squared_norm(&eval.gradient()) - eval.variance() / eval.samples()
 }
 
 /// Whether f is lower there, as far as fresh samples tell.
