@@ -382,6 +382,27 @@ impl Method {
         matches!(self.kind, Kind::Other { .. })
     }
 
+    /// What a user sets who tunes nothing: the published default of every setting without one of the library's own. `None` for recipes,
+    /// and where nobody publishes a number.
+    ///
+    /// ```
+    /// use pasta_opt::method::{Values, find};
+    ///
+    /// assert_eq!(find("adam").and_then(|adam| adam.untuned()), Some(Values::from([("eta", 0.001)])));
+    /// assert_eq!(find("dog").and_then(|dog| dog.untuned()), Some(Values::default()));
+    /// assert_eq!(find("clipped-sgd").and_then(|clipped| clipped.untuned()), None);
+    /// ```
+    pub fn untuned(&self) -> Option<Values> {
+        match (self.kind, self.name) {
+            (Kind::Recipe(_), _) => None,
+            // Kingma and Ba 2015, and the default of PyTorch's SGD.
+            (_, "adam" | "sgd" | "momentum") => Some(Values::from([("eta", 1e-3)])),
+            // The defaults of the authors' packages.
+            (_, "adagrad-norm" | "schedule-free-sgd") => Some(Values::from([("eta", 1.0)])),
+            _ => self.settings().iter().all(|setting| setting.default.is_some()).then(Values::default),
+        }
+    }
+
     /// The method with these settings, defaults filled in, for so many steps of so many samples.
     pub fn engine(&self, given: &Values, steps: u64, batch: u64) -> Result<Engine, MethodError> {
         let (method, settings, build) = match self.kind {

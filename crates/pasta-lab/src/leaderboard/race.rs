@@ -1,0 +1,193 @@
+//! The runs of the race.
+
+use std::collections::BTreeMap;
+
+use indicatif::ProgressBar;
+use pasta_opt::gate::Gate;
+use pasta_opt::method::{Method, find};
+use pasta_opt::stop::Stop;
+use pasta_opt::walk::Walk;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::problems::{Instance, Problem};
+use pasta_report::console::Failure;
+
+/// A method as it takes part, untuned.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Contender {
+    pub(super) method: &'static Method,
+    /// Samples a step, where that can be set.
+    pub(super) batch: Option<u64>,
+}
+
+/// Batches of peers: the better one counts.
+const BATCHES: [u64; 2] = [1, 8];
+
+impl Contender {
+    /// All ways in which a method takes part.
+    pub(super) fn all(name: &str) -> Result<Vec<Self>, Failure> {
+        let method = find(name).filter(|method| method.untuned().is_some()).ok_or_else(|| {
+            Failure::input(format!("no method called {name:?} runs without constants and step sizes"))
+                .hint(format!("the methods that do: {}", untuned().join(", ")))
+        })?;
+        let batches = if method.has_steps() { BATCHES.map(Some).to_vec() } else { vec![None] };
+        Ok(batches.into_iter().map(|batch| Self { method, batch }).collect())
+    }
+}
+
+/// The names of all methods that need nothing to be set.
+pub(super) fn untuned() -> Vec<&'static str> {
+    let methods = pasta_opt::method::METHODS.iter();
+    methods.filter(|method| method.untuned().is_some()).map(|method| method.name).collect()
+}
+
+/// How long and how often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Limits {
+    pub(super) budget: u64,
+    pub(super) seeds: u64,
+    pub(super) seed: u64,
+}
+
+/// The end of one run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) struct End {
+    /// The final gradient over the initial one; null where it is not finite.
+    #[serde(deserialize_with = "or_infinite")]
+    pub(super) ratio: f64,
+    /// Whether the run ended above its start, or nowhere.
+    pub(super) bad: bool,
+    pub(super) samples: u64,
+}
+
+fn or_infinite<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Option::<f64>::deserialize(from).map(|ratio| ratio.unwrap_or(f64::INFINITY))
+}
+
+/// All runs of one contender on one problem.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Entry {
+    pub(super) problem: String,
+    /// |grad f(x0)|: another number is another problem.
+    pub(super) start_error: f64,
+    pub(super) method: String,
+    pub(super) batch: Option<u64>,
+    pub(super) ends: Vec<End>,
+}
+
+/// A ratio outside of this counts as the nearer end: what is below is rounding, and a run that ended far above its start is not worse
+/// for having gone on.
+const COUNTED: (f64, f64) = (1e-8, 10.0);
+
+impl Entry {
+    /// The geometric mean of the final gradients over the initial one.
+    pub(super) fn mean(&self) -> f64 {
+        geometric_mean(self.ends.iter().map(|end| end.ratio))
+    }
+
+    pub(super) fn bad(&self) -> usize {
+        self.ends.iter().filter(|end| end.bad).count()
+    }
+
+    /// The deviation of the logarithm of the mean over the seeds.
+    pub(super) fn uncertainty(&self) -> f64 {
+        let logs = self.ends.iter().map(|end| end.ratio.clamp(COUNTED.0, COUNTED.1).ln());
+        pasta_report::Spread::of(logs).map_or(f64::INFINITY, |spread| spread.standard_error)
+    }
+}
+
+/// The geometric mean of ratios within what counts.
+pub(super) fn geometric_mean(ratios: impl IntoIterator<Item = f64>) -> f64 {
+    let logs: Vec<f64> = ratios.into_iter().map(|ratio| ratio.clamp(COUNTED.0, COUNTED.1).ln()).collect();
+    (logs.iter().sum::<f64>() / logs.len() as f64).exp()
+}
+
+/// Every contender on every problem, but for what is known already. A contender that cannot start somewhere has no entry there.
+pub(super) fn run(
+    problems: &[&'static Problem],
+    contenders: &[Contender],
+    limits: Limits,
+    known: Vec<Entry>,
+) -> Result<Vec<Entry>, Failure> {
+    let key =
+        |problem: &str, method: &str, batch: Option<u64>| (problem.to_owned(), method.to_owned(), batch);
+    let mut known: BTreeMap<_, Entry> =
+        known.into_iter().map(|entry| (key(&entry.problem, &entry.method, entry.batch), entry)).collect();
+    let instances: Vec<(Instance, f64, f64)> = problems
+        .par_iter()
+        .map(|problem| {
+            let instance = problem.instance();
+            let (error, value) =
+                (instance.truth.error(&instance.start), instance.truth.value(&instance.start));
+            (instance, error, value)
+        })
+        .collect();
+    let mut slots: Vec<(Entry, &(Instance, f64, f64), Contender, bool)> = Vec::new();
+    for (problem, instance) in problems.iter().zip(&instances) {
+        for contender in contenders {
+            let (method, batch) = (contender.method.name, contender.batch);
+            let entry = known.remove(&key(problem.name, method, batch));
+            let entry = entry.filter(|entry| entry.start_error == instance.1);
+            let is_known = entry.is_some();
+            let entry = entry.unwrap_or_else(|| Entry {
+                problem: problem.name.to_owned(),
+                start_error: instance.1,
+                method: method.to_owned(),
+                batch,
+                ends: Vec::new(),
+            });
+            slots.push((entry, instance, *contender, is_known));
+        }
+    }
+    let runs: Vec<(usize, u64)> = slots
+        .iter()
+        .enumerate()
+        .filter(|(_, slot)| !slot.3)
+        .flat_map(|(slot, _)| (0..limits.seeds).map(move |run| (slot, run)))
+        .collect();
+    // Draws nothing where stderr is not a terminal.
+    let progress = ProgressBar::new(runs.len() as u64);
+    let ends: Result<Vec<(usize, Option<End>)>, Failure> = runs
+        .par_iter()
+        .map(|&(slot, run)| {
+            let (entry, instance, contender, _) = &slots[slot];
+            let end = play(instance, *contender, limits.budget, limits.seed.wrapping_add(run)).map_err(
+                |failure| {
+                    Failure::system(format!("{} on {}: {}", entry.method, entry.problem, failure.message()))
+                },
+            )?;
+            progress.inc(1);
+            Ok((slot, end))
+        })
+        .collect();
+    progress.finish_and_clear();
+    for (slot, end) in ends? {
+        slots[slot].0.ends.extend(end);
+    }
+    Ok(slots.into_iter().map(|slot| slot.0).filter(|entry| !entry.ends.is_empty()).collect())
+}
+
+/// One run; `None` if the method cannot run on such an oracle.
+fn play(
+    (instance, error, value): &(Instance, f64, f64),
+    contender: Contender,
+    budget: u64,
+    seed: u64,
+) -> Result<Option<End>, Failure> {
+    let mut gate = Gate::over(instance.oracle.clone(), seed).with_budget(u128::from(budget));
+    let batch = contender.batch.unwrap_or(1);
+    let values = contender.method.untuned().unwrap_or_default();
+    let engine = contender.method.engine(&values, budget / batch, batch).map_err(Failure::system)?;
+    let Ok(walk) = engine.start(&gate, &instance.start) else { return Ok(None) };
+    let end = walk.finish(&mut gate).map_err(Failure::system)?;
+    let samples = end.ledger.samples() as u64;
+    if matches!(end.stop, Stop::Diverged(_)) || end.point.iter().any(|x| !x.is_finite()) {
+        return Ok(Some(End { ratio: f64::INFINITY, bad: true, samples }));
+    }
+    let (end_error, end_value) = (instance.truth.error(&end.point), instance.truth.value(&end.point));
+    let ratio = if end_error.is_finite() { end_error / error } else { f64::INFINITY };
+    // Rounding is no bad end.
+    let bad = !(ratio.is_finite() && end_value <= value + 1e-9 * (1.0 + value.abs()));
+    Ok(Some(End { ratio, bad, samples }))
+}
