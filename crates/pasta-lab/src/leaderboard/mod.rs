@@ -77,10 +77,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         None => Vec::new(),
     };
     known.retain(|entry| entry.method != *champion);
-    let others = known.clone();
-    let entries = race::run(&problems, &contenders, limits, known)?;
+    let entries = race::run(&problems, &contenders, limits, &known)?;
     if let Some(file) = &arguments.peers {
-        Peers::write(file, limits, champion, &entries, others)?;
+        Peers::write(file, limits, champion, &entries, known)?;
     }
     let standing = Standing::new(limits, champion, &problems, &methods, entries);
     console::print(&standing, arguments.json)

@@ -1,12 +1,10 @@
 //! The runs of the race.
 
-use std::collections::BTreeMap;
-
 use indicatif::ProgressBar;
 use pasta_opt::gate::Gate;
 use pasta_opt::method::{Method, find};
 use pasta_opt::stop::Stop;
-use pasta_opt::walk::Walk;
+use pasta_opt::walk::{Advance, Walk};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +57,13 @@ pub(super) struct End {
     /// Whether the run ended above its start, or nowhere.
     pub(super) bad: bool,
     pub(super) samples: u64,
+    /// Samples until the method held a point that had passed its own check, with a gradient of at most each of [`MARKS`].
+    #[serde(default)]
+    pub(super) checked: [Option<u64>; MARKS.len()],
 }
+
+/// Parts of the initial gradient.
+pub(super) const MARKS: [f64; 3] = [0.1, 0.01, 0.001];
 
 fn or_infinite<'de, D: serde::Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     Option::<f64>::deserialize(from).map(|ratio| ratio.unwrap_or(f64::INFINITY))
@@ -81,6 +85,13 @@ pub(super) struct Entry {
 const COUNTED: (f64, f64) = (1e-8, 10.0);
 
 impl Entry {
+    fn is_of(&self, ready: &Ready, contender: Contender) -> bool {
+        self.problem == ready.problem.name
+            && self.start_error == ready.error
+            && self.method == contender.method.name
+            && self.batch == contender.batch
+    }
+
     /// The geometric mean of the final gradients over the initial one.
     pub(super) fn mean(&self) -> f64 {
         geometric_mean(self.ends.iter().map(|end| end.ratio))
@@ -103,91 +114,114 @@ pub(super) fn geometric_mean(ratios: impl IntoIterator<Item = f64>) -> f64 {
     (logs.iter().sum::<f64>() / logs.len() as f64).exp()
 }
 
+/// A problem that is ready, and what is known of its start.
+struct Ready {
+    problem: &'static Problem,
+    instance: Instance,
+    error: f64,
+    value: f64,
+}
+
+impl Ready {
+    fn new(problem: &'static Problem) -> Self {
+        let instance = problem.instance();
+        let (error, value) = instance.truth.judge(&instance.start);
+        Self { problem, instance, error, value }
+    }
+}
+
+/// A contender on a problem, and its runs if they are known.
+struct Slot<'r> {
+    ready: &'r Ready,
+    contender: Contender,
+    ends: Option<Vec<End>>,
+}
+
 /// Every contender on every problem, but for what is known already. A contender that cannot start somewhere has no entry there.
 pub(super) fn run(
     problems: &[&'static Problem],
     contenders: &[Contender],
     limits: Limits,
-    known: Vec<Entry>,
+    known: &[Entry],
 ) -> Result<Vec<Entry>, Failure> {
-    let key =
-        |problem: &str, method: &str, batch: Option<u64>| (problem.to_owned(), method.to_owned(), batch);
-    let mut known: BTreeMap<_, Entry> =
-        known.into_iter().map(|entry| (key(&entry.problem, &entry.method, entry.batch), entry)).collect();
-    let instances: Vec<(Instance, f64, f64)> = problems
-        .par_iter()
-        .map(|problem| {
-            let instance = problem.instance();
-            let (error, value) =
-                (instance.truth.error(&instance.start), instance.truth.value(&instance.start));
-            (instance, error, value)
-        })
-        .collect();
-    let mut slots: Vec<(Entry, &(Instance, f64, f64), Contender, bool)> = Vec::new();
-    for (problem, instance) in problems.iter().zip(&instances) {
-        for contender in contenders {
-            let (method, batch) = (contender.method.name, contender.batch);
-            let entry = known.remove(&key(problem.name, method, batch));
-            let entry = entry.filter(|entry| entry.start_error == instance.1);
-            let is_known = entry.is_some();
-            let entry = entry.unwrap_or_else(|| Entry {
-                problem: problem.name.to_owned(),
-                start_error: instance.1,
-                method: method.to_owned(),
-                batch,
-                ends: Vec::new(),
-            });
-            slots.push((entry, instance, *contender, is_known));
-        }
+    let ready: Vec<Ready> = problems.par_iter().map(|problem| Ready::new(problem)).collect();
+    let mut slots: Vec<Slot<'_>> = Vec::new();
+    for ready in &ready {
+        slots.extend(contenders.iter().map(|contender| {
+            let ends =
+                known.iter().find(|entry| entry.is_of(ready, *contender)).map(|entry| entry.ends.clone());
+            Slot { ready, contender: *contender, ends }
+        }));
     }
-    let runs: Vec<(usize, u64)> = slots
-        .iter()
-        .enumerate()
-        .filter(|(_, slot)| !slot.3)
-        .flat_map(|(slot, _)| (0..limits.seeds).map(move |run| (slot, run)))
-        .collect();
+    let missing = slots.iter().enumerate().filter(|(_, slot)| slot.ends.is_none());
+    let runs: Vec<(usize, u64)> =
+        missing.flat_map(|(slot, _)| (0..limits.seeds).map(move |run| (slot, run))).collect();
     // Draws nothing where stderr is not a terminal.
     let progress = ProgressBar::new(runs.len() as u64);
     let ends: Result<Vec<(usize, Option<End>)>, Failure> = runs
         .par_iter()
         .map(|&(slot, run)| {
-            let (entry, instance, contender, _) = &slots[slot];
-            let end = play(instance, *contender, limits.budget, limits.seed.wrapping_add(run)).map_err(
-                |failure| {
-                    Failure::system(format!("{} on {}: {}", entry.method, entry.problem, failure.message()))
-                },
-            )?;
+            let Slot { ready, contender, .. } = &slots[slot];
+            let end = play(ready, *contender, limits.budget, limits.seed.wrapping_add(run));
             progress.inc(1);
-            Ok((slot, end))
+            Ok((slot, end?))
         })
         .collect();
     progress.finish_and_clear();
     for (slot, end) in ends? {
-        slots[slot].0.ends.extend(end);
+        slots[slot].ends.get_or_insert_default().extend(end);
     }
-    Ok(slots.into_iter().map(|slot| slot.0).filter(|entry| !entry.ends.is_empty()).collect())
+    let entries = slots.into_iter().map(|Slot { ready, contender, ends }| Entry {
+        problem: ready.problem.name.to_owned(),
+        start_error: ready.error,
+        method: contender.method.name.to_owned(),
+        batch: contender.batch,
+        ends: ends.unwrap_or_default(),
+    });
+    Ok(entries.filter(|entry| !entry.ends.is_empty()).collect())
 }
 
 /// One run; `None` if the method cannot run on such an oracle.
-fn play(
-    (instance, error, value): &(Instance, f64, f64),
-    contender: Contender,
-    budget: u64,
-    seed: u64,
-) -> Result<Option<End>, Failure> {
+fn play(ready: &Ready, contender: Contender, budget: u64, seed: u64) -> Result<Option<End>, Failure> {
+    let Ready { problem, instance, error, value } = ready;
     let mut gate = Gate::over(instance.oracle.clone(), seed).with_budget(u128::from(budget));
     let batch = contender.batch.unwrap_or(1);
     let values = contender.method.untuned().unwrap_or_default();
     let engine = contender.method.engine(&values, budget / batch, batch).map_err(Failure::system)?;
-    let Ok(walk) = engine.start(&gate, &instance.start) else { return Ok(None) };
-    let end = walk.finish(&mut gate).map_err(Failure::system)?;
-    let samples = end.ledger.samples() as u64;
-    if matches!(end.stop, Stop::Diverged(_)) || end.point.iter().any(|x| !x.is_finite()) {
-        return Ok(Some(End { ratio: f64::INFINITY, bad: true, samples }));
+    let Ok(mut walk) = engine.start(&gate, &instance.start) else { return Ok(None) };
+    // Methods without a batch hold points that passed a check, and only those.
+    let checks = contender.batch.is_none();
+    let mut checked = [None; MARKS.len()];
+    let mut held = instance.start.clone();
+    let stop = loop {
+        match walk.advance(&mut gate) {
+            Ok(Advance::Stop(stop)) => break stop,
+            Ok(_) if checks && walk.view().point != held => {
+                held.copy_from_slice(walk.view().point);
+                let ratio = instance.truth.error(&held) / error;
+                for (mark, checked) in MARKS.iter().zip(&mut checked) {
+                    if ratio <= *mark && checked.is_none() {
+                        *checked = Some(gate.ledger().samples() as u64);
+                    }
+                }
+            }
+            Ok(_) => {}
+            Err(halt) => match halt.stop() {
+                Some(stop) => break stop,
+                None => {
+                    let (method, problem) = (contender.method.name, problem.name);
+                    return Err(Failure::system(format!("{method} on {problem}: {halt}")));
+                }
+            },
+        }
+    };
+    let (samples, point) = (gate.ledger().samples() as u64, walk.view().point);
+    if matches!(stop, Stop::Diverged(_)) || point.iter().any(|x| !x.is_finite()) {
+        return Ok(Some(End { ratio: f64::INFINITY, bad: true, samples, checked }));
     }
-    let (end_error, end_value) = (instance.truth.error(&end.point), instance.truth.value(&end.point));
-    let ratio = if end_error.is_finite() { end_error / error } else { f64::INFINITY };
+    let (end_error, end_value) = instance.truth.judge(point);
+    let ratio = if end_error.is_finite() { (end_error / error).max(problem.floor) } else { f64::INFINITY };
     // Rounding is no bad end.
     let bad = !(ratio.is_finite() && end_value <= value + 1e-9 * (1.0 + value.abs()));
-    Ok(Some(End { ratio, bad, samples }))
+    Ok(Some(End { ratio, bad, samples, checked }))
 }
