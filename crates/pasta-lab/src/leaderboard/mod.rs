@@ -150,9 +150,6 @@ impl Peers {
         let new = entries.iter().filter(|entry| entry.method != champion).cloned();
         let peers = Self { limits, entries: known.into_iter().chain(new).collect() };
         let text = serde_json::to_string(&peers).map_err(Failure::system)?;
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let name = file.file_name().and_then(|name| name.to_str());
-        let name = name.ok_or_else(|| Failure::input(format!("{} names no file", file.display())))?;
-        pasta_report::write(folder, name, text).map(|_| ())
+        pasta_report::write_file(file, text).map(|_| ())
     }
 }
