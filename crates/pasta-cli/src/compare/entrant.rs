@@ -97,7 +97,9 @@ pub(super) fn named(name: &str, contest: &Contest, limits: &Limits) -> Result<Ve
         return Err(Failure::input(message).hint(format!("the methods: {}", all.join(", "))));
     };
     if name == NEEDS_LOSSES && !contest.setup.problem.oracle.about().losses {
-        return Err(Failure::input(format!("--methods: {name} needs losses, which this problem does not give")));
+        return Err(Failure::input(format!(
+            "--methods: {name} needs losses, which this problem does not give"
+        )));
     }
     let of_file = contest.own.as_ref().filter(|own| own.name == method.name).and_then(own);
     let Some(row) = method.row() else {

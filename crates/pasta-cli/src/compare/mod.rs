@@ -136,7 +136,12 @@ fn entrants(
     }
     if arguments.grid {
         let only = |name: &str| arguments.methods.is_empty() || arguments.methods.iter().any(|m| m == name);
-        entrants.extend(entrant::grid(limits, judge.start_gradient, contest.setup.problem.oracle.about(), only));
+        entrants.extend(entrant::grid(
+            limits,
+            judge.start_gradient,
+            contest.setup.problem.oracle.about(),
+            only,
+        ));
     }
     Ok(entrants)
 }

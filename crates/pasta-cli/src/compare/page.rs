@@ -13,15 +13,13 @@ const IDS: [&str; 8] =
 pub(super) fn page(results: &Results) -> Page {
     let mut sections = vec![Section::new(
         "The table",
-        vec![
-            Part::Text(results.setting()),
-            Part::Table(results.table()),
-            Part::Text(results.legend()),
-        ],
+        vec![Part::Text(results.setting()), Part::Table(results.table()), Part::Text(results.legend())],
     )];
     let charts = charts(results);
     let curves = if charts.is_empty() {
-        vec![Part::Text("Nothing but samples is known of this problem, so no run was watched on its way.".into())]
+        vec![Part::Text(
+            "Nothing but samples is known of this problem, so no run was watched on its way.".into(),
+        )]
     } else {
         charts.into_iter().map(Part::Figure).collect()
     };
@@ -37,8 +35,11 @@ fn lead(results: &Results) -> String {
 
 /// The methods in the order of the table, four to a chart.
 fn charts(results: &Results) -> Vec<Chart> {
-    let curves: Vec<(String, Vec<(f64, f64)>)> =
-        results.methods.iter().filter_map(|row| Some((row.name(), curve(row, results.limits.budget)?))).collect();
+    let curves: Vec<(String, Vec<(f64, f64)>)> = results
+        .methods
+        .iter()
+        .filter_map(|row| Some((row.name(), curve(row, results.limits.budget)?)))
+        .collect();
     let groups = curves.chunks(TONES.len());
     IDS.into_iter().zip(groups).map(|(id, group)| chart(results, id, group)).collect()
 }
@@ -54,7 +55,9 @@ fn chart(results: &Results, id: &'static str, group: &[(String, Vec<(f64, f64)>)
     Chart {
         id,
         title: names.join(", "),
-        caption: "|grad f| of the point that would be handed out: the median over the runs that had not ended.".into(),
+        caption:
+            "|grad f| of the point that would be handed out: the median over the runs that had not ended."
+                .into(),
         x: Axis::log("samples"),
         y: Axis::log("|grad f|"),
         series,

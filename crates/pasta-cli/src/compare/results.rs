@@ -96,8 +96,10 @@ impl Results {
     pub(super) fn new(contest: &Contest, limits: Limits, judge: &Judge<'_>, outcomes: Vec<Outcome>) -> Self {
         let (grid, others): (Vec<_>, Vec<_>) =
             outcomes.into_iter().partition(|outcome| outcome.entrant.entry == Entry::Grid);
-        let mut rows: Vec<((usize, f64), Row)> =
-            others.into_iter().map(|outcome| (score(&outcome, &limits), Row::new(outcome, None))).collect();
+        let mut rows: Vec<((usize, f64), Row)> = others
+            .into_iter()
+            .map(|outcome| (score(&outcome, &limits), Row::new(outcome, &limits, None)))
+            .collect();
         let mut names: Vec<&'static str> = grid.iter().map(|outcome| outcome.entrant.method).collect();
         names.dedup();
         let mut grid: Vec<((usize, f64), Outcome)> =
@@ -115,7 +117,7 @@ impl Results {
                     place if place == middle => GridPart::Median,
                     _ => continue,
                 };
-                rows.push((score, Row::new(outcome, Some(part))));
+                rows.push((score, Row::new(outcome, &limits, Some(part))));
             }
         }
         rows.sort_by(|a, b| compare(a.0, b.0));
@@ -159,7 +161,10 @@ impl Results {
     pub(super) fn table(&self) -> Table {
         let with_target = self.limits.target.is_some();
         let columns = if with_target {
-            Column::all(b"lrrrrr", ["method", "reached", "samples to target", "final |grad f|", "diverged", "worse"])
+            Column::all(
+                b"lrrrrr",
+                ["method", "reached", "samples to target", "final |grad f|", "diverged", "worse"],
+            )
         } else {
             Column::all(b"lrrr", ["method", "final |grad f|", "diverged", "worse"])
         };
@@ -183,7 +188,9 @@ impl Results {
     pub(super) fn setting(&self) -> String {
         let Limits { target, budget, seeds, seed } = self.limits;
         let goal = match target {
-            Some(target) => format!("until |grad f| <= {}, at most {} samples", real(target), short(budget as f64)),
+            Some(target) => {
+                format!("until |grad f| <= {}, at most {} samples", real(target), short(budget as f64))
+            }
             None => format!("{} samples", short(budget as f64)),
         };
         let judged = match self.judged_by {
@@ -226,7 +233,7 @@ enum GridPart {
 }
 
 impl Row {
-    fn new(outcome: Outcome, part: Option<GridPart>) -> Self {
+    fn new(outcome: Outcome, limits: &Limits, part: Option<GridPart>) -> Self {
         let Outcome { entrant: Entrant { method, entry, batch, eta, .. }, runs } = outcome;
         let reached = runs.iter().filter(|run| run.reached.is_some()).count();
         let failed = runs.iter().filter(|run| run.failed()).count();
@@ -241,7 +248,7 @@ impl Row {
             },
             batch,
             eta,
-            reached: Some(reached),
+            reached: limits.target.map(|_| reached),
             samples_to_target: Middle::of(runs.iter().filter_map(|run| run.reached.map(|n| n as f64))),
             gradient: Middle::of(finite(&runs)),
             diverged: runs.iter().filter(|run| run.diverged).count(),

@@ -182,7 +182,11 @@ fn read_recipe(
 }
 
 /// A recipe with the constants that are proved about the problem.
-pub(crate) fn proved_recipe(row: &'static recipe::Row, problem: &Problem, target: f64) -> Result<Method, String> {
+pub(crate) fn proved_recipe(
+    row: &'static recipe::Row,
+    problem: &Problem,
+    target: f64,
+) -> Result<Method, String> {
     let mut constants = row.relevant(&proved_for(row, problem)?);
     constants.set(Constant::Target, target);
     let plan = row.plan(&constants).map_err(|error| error.to_string())?;

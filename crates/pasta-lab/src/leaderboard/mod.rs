@@ -1,5 +1,8 @@
 //! `pasta-lab leaderboard`: every method without constants on every problem of the race.
 
+mod goals;
+mod lbfgs;
+mod page;
 pub(crate) mod problems;
 mod race;
 mod standing;
@@ -13,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use self::problems::{PROBLEMS, Problem, Set};
 use self::race::{Contender, Entry, Limits, untuned};
 use self::standing::Standing;
+use pasta_report as report;
 use pasta_report::console::{self, Exit, Failure, flags};
 
 /// Race all methods that need no constants over many problems
@@ -46,6 +50,12 @@ pub(crate) struct Arguments {
     /// File with the runs of the others, which is read if it is there and fits, and written: they do not change while one method does
     #[arg(long, value_name = "FILE")]
     peers: Option<PathBuf>,
+    /// Measure the goals beside the race too: tables against L-BFGS, the cost of a certificate, the hard instance of Theorem 1
+    #[arg(long)]
+    goals: bool,
+    /// Folder for a page, index.html, and results.json; made if it is not there
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
     /// Print one JSON object, in full precision, instead of the tables
     #[arg(long)]
     json: bool,
@@ -61,6 +71,9 @@ enum Problems {
 /// Runs `pasta-lab leaderboard`.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let problems = arguments.chosen()?;
+    if let Some(folder) = &arguments.output {
+        report::folder_for_page(folder)?;
+    }
     let methods: Vec<String> = if arguments.methods.is_empty() {
         untuned().into_iter().map(str::to_owned).collect()
     } else {
@@ -81,11 +94,40 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(file) = &arguments.peers {
         Peers::write(file, limits, champion, &entries, known)?;
     }
-    let standing = Standing::new(limits, champion, &problems, &methods, entries);
+    let mut standing = Standing::new(limits, champion, &problems, &methods, entries);
+    if arguments.goals {
+        standing.add(goals::beside_the_race(&problems, arguments.seeds, arguments.seed)?);
+    }
+    if let Some(folder) = &arguments.output {
+        report::write(folder, "results.json", console::pretty_json(&standing)?)?;
+        report::write(folder, "index.html", page::page(&standing, arguments.command()).html()?)?;
+    }
     console::print(&standing, arguments.json)
 }
 
 impl Arguments {
+    /// The command that does the same again.
+    fn command(&self) -> String {
+        let set = match (self.kept_back, self.problems) {
+            (false, Problems::Dev) => "dev",
+            (false, Problems::All) => "all",
+            _ => "kept-back",
+        };
+        let mut words = format!(
+            "pasta-lab leaderboard --problems {set} --budget {} --seeds {} --seed {}",
+            self.budget, self.seeds, self.seed
+        );
+        for (flag, names) in [("only", &self.only), ("methods", &self.methods)] {
+            if !names.is_empty() {
+                words.push_str(&format!(" --{flag} {}", names.join(",")));
+            }
+        }
+        if self.goals {
+            words.push_str(" --goals");
+        }
+        words + " --output leaderboard"
+    }
+
     fn chosen(&self) -> Result<Vec<&'static Problem>, Failure> {
         let set = if self.kept_back { Problems::KeptBack } else { self.problems };
         let mut chosen: Vec<_> = PROBLEMS

@@ -114,6 +114,11 @@ pub(super) fn geometric_mean(ratios: impl IntoIterator<Item = f64>) -> f64 {
     (logs.iter().sum::<f64>() / logs.len() as f64).exp()
 }
 
+/// The geometric mean of positive numbers.
+pub(super) fn geometric_mean_of(values: Vec<f64>) -> f64 {
+    (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
+}
+
 /// A problem that is ready, and what is known of its start.
 struct Ready {
     problem: &'static Problem,

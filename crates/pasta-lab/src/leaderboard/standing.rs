@@ -1,11 +1,13 @@
 //! What the runs come to: who is ahead where, and over all.
 
 use pasta_report::console::Report;
-use pasta_report::{Column, Table, significant};
+use pasta_report::number::short;
+use pasta_report::{Column, Table, fitted, significant};
 use serde::Serialize;
 
+use super::goals::{self, Goal};
 use super::problems::{Kind, Problem, Set};
-use super::race::{Entry, Limits, geometric_mean};
+use super::race::{Entry, Limits, MARKS, geometric_mean, geometric_mean_of};
 
 /// The whole race.
 #[derive(Debug, Serialize)]
@@ -16,6 +18,7 @@ pub(super) struct Standing {
     champion: String,
     problems: Vec<Row>,
     totals: Vec<Total>,
+    goals: Vec<Goal>,
     entries: Vec<Entry>,
 }
 
@@ -87,7 +90,11 @@ impl Standing {
             .into_iter()
             .filter_map(|kind| Total::new(kind, champion, problems, methods, &entries))
             .collect();
-        Self { limits, champion: champion.to_owned(), problems: rows, totals, entries }
+        let goals = Vec::new();
+        let mut standing =
+            Self { limits, champion: champion.to_owned(), problems: rows, totals, goals, entries };
+        standing.goals = standing.goals_of_the_race();
+        standing
     }
 
     /// Where the champion loses, worst first.
@@ -188,12 +195,88 @@ impl Total {
     }
 }
 
-impl Report for Standing {
-    fn text(&self) -> String {
+impl Standing {
+    pub(super) fn champion(&self) -> &str {
+        &self.champion
+    }
+
+    /// The goals that the race itself measures.
+    fn goals_of_the_race(&self) -> Vec<Goal> {
+        let own: Vec<&Entry> = self.entries.iter().filter(|entry| entry.method == self.champion).collect();
+        let (bad, runs) = own.iter().fold((0, 0), |(bad, runs), e| (bad + e.bad(), runs + e.ends.len()));
+        let mut goals = vec![Goal::new("bad ends", bad as f64, 0.0, format!("of {runs} runs"))];
+        for total in &self.totals {
+            if let Some(ratio) = total.ratio {
+                let most = if total.kind == kind_name(Kind::Stream) { 0.8 } else { 0.25 };
+                let peer = total.methods.iter().find(|mean| mean.method != self.champion);
+                let note =
+                    peer.map_or_else(String::new, |peer| format!("{} over {}", self.champion, peer.method));
+                goals.push(Goal::new(
+                    format!("{}s together over the best peer", total.kind),
+                    ratio,
+                    most,
+                    note,
+                ));
+            }
+        }
+        let worst = self.problems.iter().filter_map(|row| Some((row.problem, row.ratio?)));
+        if let Some((problem, ratio)) = worst.max_by(|a, b| a.1.total_cmp(&b.1)) {
+            let note = format!("{problem}; {} of {} are above", self.losses().len(), self.problems.len());
+            goals.push(Goal::new("worst problem over its best peer", ratio, LOSS, note));
+        }
+        for (name, most) in [("quad-0", 0.002), ("quad-1", 0.015), ("quad-10", 0.075), ("quad-30", 0.15)] {
+            if let Some(mean) = self.problems.iter().find(|row| row.problem == name).and_then(|row| row.mean)
+            {
+                goals.push(Goal::new(format!("final gradient of {name}"), mean, most, ""));
+            }
+        }
+        goals
+    }
+
+    /// Adds what was measured beside the race.
+    pub(super) fn add(&mut self, goals: Vec<Goal>) {
+        self.goals.extend(goals);
+    }
+
+    pub(super) fn goal_table(&self) -> Table {
+        goals::table(&self.goals)
+    }
+
+    /// Ends of the best other and of the champion on every problem of a kind.
+    pub(super) fn pairs(&self, kind: &str) -> Vec<(f64, f64)> {
+        let rows = self.problems.iter().filter(|row| row.kind == kind);
+        rows.filter_map(|row| Some((row.peer.as_ref()?.mean, row.mean?))).collect()
+    }
+
+    /// Who is ahead, and where the champion loses, in a paragraph.
+    pub(super) fn summary(&self) -> String {
+        let met = self.goals.iter().filter(|goal| goal.met).count();
+        let mut text = format!("{} meets {met} of {} goals.", self.champion, self.goals.len());
+        let losses = self.losses();
+        let all = self.problems.len();
+        if losses.is_empty() {
+            text.push_str(&format!(" No peer is more than {LOSS} times better on any of {all} problems."));
+        } else {
+            let words: Vec<String> = losses
+                .iter()
+                .map(|(row, ratio)| {
+                    let peer = row.peer.as_ref().map_or("", |peer| peer.method.as_str());
+                    format!("{} by {} to {peer}", row.problem, significant(*ratio, 2))
+                })
+                .collect();
+            let (count, list) = (losses.len(), words.join(", "));
+            text.push_str(&format!(" It loses by more than {LOSS} on {count} of {all} problems: {list}."));
+        }
+        text
+    }
+
+    pub(super) fn problem_table(&self) -> Table {
         let Limits { budget, seeds, .. } = self.limits;
-        let table = Table {
+        Table {
             caption: format!(
-                "Final over initial gradient after {} samples, geometric mean of {seeds} seeds; the best untuned peer at its better batch",
+                "Final over initial gradient of {} after {} samples, geometric mean of {seeds} seeds, with its relative standard error; \
+                 and of the best untuned peer of the problem",
+                self.champion,
                 pasta_report::grouped(budget)
             ),
             columns: Column::all(
@@ -201,40 +284,52 @@ impl Report for Standing {
                 ["problem", "kind", "own", "+-", "bad", "best peer (batch)", "peer", "ratio"],
             ),
             rows: self.problems.iter().map(Row::cells).collect(),
-        };
-        let mut text = table.text();
-        for total in &self.totals {
+        }
+    }
+
+    pub(super) fn total_tables(&self) -> Vec<Table> {
+        let of = |total: &Total| {
             let rows = total.methods.iter().map(|mean| {
-                vec![
-                    mean.method.clone(),
-                    significant(mean.mean, 3),
-                    format!("{} of {}", mean.bad_ends, mean.runs),
-                ]
+                let bad = format!("{} of {}", mean.bad_ends, mean.runs);
+                vec![mean.method.clone(), significant(mean.mean, 3), bad]
             });
-            let table = Table {
-                caption: format!(
-                    "{} {}s together, each method at its better batch of each problem",
-                    total.problems, total.kind
-                ),
+            let (count, kind) = (total.problems, total.kind);
+            Table {
+                caption: format!("{count} {kind}s together, each method at its better batch of each problem"),
                 columns: Column::all(b"lrr", ["method", "mean", "bad ends"]),
                 rows: rows.collect(),
-            };
-            text.push_str(&format!("\n\n{}", table.text()));
-            if let Some(ratio) = total.ratio {
-                text.push_str(&format!("\n{} / best peer: {}", self.champion, significant(ratio, 3)));
             }
+        };
+        self.totals.iter().map(of).collect()
+    }
+
+    /// Samples until the champion held a checked point, over the problems: geometric mean, and how many runs got there.
+    fn checked_table(&self) -> Table {
+        let ends = || self.entries.iter().filter(|entry| entry.method == self.champion).flat_map(|e| &e.ends);
+        let row = |(place, mark): (usize, &f64)| {
+            let samples: Vec<f64> = ends().filter_map(|end| end.checked[place].map(|n| n as f64)).collect();
+            let there = format!("{} of {}", samples.len(), ends().count());
+            let mean = if samples.is_empty() { String::new() } else { short(geometric_mean_of(samples)) };
+            vec![format!("{} %", 100.0 * mark), there, mean]
+        };
+        Table {
+            caption: format!(
+                "Samples until {} held a checked point with this part of the initial gradient",
+                self.champion
+            ),
+            columns: Column::all(b"rrr", ["part", "runs", "geometric mean"]),
+            rows: MARKS.iter().enumerate().map(row).collect(),
         }
-        let losses = self.losses();
-        text.push_str(&format!(
-            "\n\n{} loses by more than {LOSS} on {} of {} problems",
-            self.champion,
-            losses.len(),
-            self.problems.len()
-        ));
-        for (row, ratio) in losses {
-            let peer = row.peer.as_ref().map_or("", |peer| peer.method.as_str());
-            text.push_str(&format!("\n  {} by {} to {peer}", row.problem, significant(ratio, 2)));
-        }
-        text
+    }
+}
+
+impl Report for Standing {
+    fn text(&self) -> String {
+        let mut parts = vec![self.problem_table().text()];
+        parts.extend(self.total_tables().iter().map(Table::text));
+        parts.push(self.checked_table().text());
+        parts.push(self.goal_table().text());
+        parts.push(fitted(&self.summary()));
+        parts.join("\n\n")
     }
 }

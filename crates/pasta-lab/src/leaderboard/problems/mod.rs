@@ -299,7 +299,12 @@ pub(crate) const PROBLEMS: &[Problem] = &[
         "Huber's loss, a fifth of the errors 20 times larger",
         regression::huber,
     ),
-    Problem::development("principal", S, "first principal component, start near a saddle", wells::principal),
+    Problem::development(
+        "principal",
+        S,
+        "first principal component: saddles at all others",
+        wells::principal,
+    ),
     Problem::development("valley", S, "a curved valley; the noise vanishes at its end", wells::valley),
     Problem::development("queue", S, "service rates of a tandem queue, simulated", queue::tandem),
     Problem::development("hinge", T, "squared hinge with a ridge, 3,000 rows", linear::hinge),

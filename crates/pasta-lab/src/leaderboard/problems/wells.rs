@@ -15,10 +15,7 @@ pub(super) fn principal() -> Instance {
 
 impl Law for Principal {
     fn start(&self) -> Vec<f64> {
-        let mut x: Vec<f64> = normals(&mut setup(61), self.c.len()).iter().map(|x| 0.05 * x).collect();
-        // Near the second component, which is a saddle.
-        x[1] = 0.8;
-        x
+        normals(&mut setup(61), self.c.len()).iter().map(|x| 0.3 * x).collect()
     }
 
     fn sample(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) -> f64 {
