@@ -17,7 +17,8 @@ use pasta_report as report;
 use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
 
 /// The long help.
-const HELP: &str = r#"Compare methods on a problem: how soon each reaches a target, how far it comes, how often it fails.
+const HELP: &str = "\
+Compare methods on a problem: how soon each reaches a target, how far it comes, how often it fails.
 
 Reads [problem] and [noise] of a file that `pasta solve` takes. Runs every
 method that needs nothing to be set (auto, and the others with the numbers
@@ -40,7 +41,7 @@ A recipe can be named if its constants are proved for the problem.
 rows for each: the best in hindsight, which nobody has who does not know the
 answer, and the median. Methods without a published step size run only so.
 
-The same seed gives the same bits on any number of threads."#;
+The same seed gives the same bits on any number of threads.";
 
 /// Compare methods on a problem: how soon each reaches a target, how far it comes, how often it fails.
 #[derive(Args)]

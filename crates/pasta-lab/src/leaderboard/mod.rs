@@ -119,7 +119,7 @@ impl Arguments {
         );
         for (flag, names) in [("only", &self.only), ("methods", &self.methods)] {
             if !names.is_empty() {
-                words.push_str(&format!(" --{flag} {}", names.join(",")));
+                words.extend([" --", flag, " ", &names.join(",")]);
             }
         }
         if self.goals {

@@ -211,13 +211,11 @@ fn play(ready: &Ready, contender: Contender, budget: u64, seed: u64) -> Result<O
                 }
             }
             Ok(_) => {}
-            Err(halt) => match halt.stop() {
-                Some(stop) => break stop,
-                None => {
-                    let (method, problem) = (contender.method.name, problem.name);
-                    return Err(Failure::system(format!("{method} on {problem}: {halt}")));
-                }
-            },
+            Err(halt) => {
+                let (method, problem) = (contender.method.name, problem.name);
+                let failure = || Failure::system(format!("{method} on {problem}: {halt}"));
+                break halt.stop().ok_or_else(failure)?;
+            }
         }
     };
     let (samples, point) = (gate.ledger().samples() as u64, walk.view().point);

@@ -1,5 +1,7 @@
 //! What the runs come to: who is ahead where, and over all.
 
+use std::fmt::Write as _;
+
 use pasta_report::console::Report;
 use pasta_report::number::short;
 use pasta_report::{Column, Table, fitted, significant};
@@ -54,13 +56,13 @@ struct Total {
     kind: &'static str,
     problems: usize,
     /// Geometric means over the problems, each method at its better batch of each problem, best first.
-    methods: Vec<Mean>,
+    methods: Vec<Together>,
     /// The champion's over that of the best other.
     ratio: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
-struct Mean {
+struct Together {
     method: String,
     mean: f64,
     bad_ends: usize,
@@ -184,9 +186,9 @@ impl Total {
                 .iter()
                 .filter(|e| e.method == *method && problems.iter().any(|p| p.name == e.problem));
             let (bad_ends, runs) = own.fold((0, 0), |(bad, runs), e| (bad + e.bad(), runs + e.ends.len()));
-            Mean { method: method.clone(), mean: geometric_mean(ratios), bad_ends, runs }
+            Together { method: method.clone(), mean: geometric_mean(ratios), bad_ends, runs }
         };
-        let mut means: Vec<Mean> = methods.iter().map(mean_of).collect();
+        let mut means: Vec<Together> = methods.iter().map(mean_of).collect();
         means.sort_by(|a, b| a.mean.total_cmp(&b.mean));
         let own = means.iter().find(|mean| mean.method == champion).map(|mean| mean.mean);
         let peer = means.iter().find(|mean| mean.method != champion).map(|mean| mean.mean);
@@ -255,7 +257,7 @@ impl Standing {
         let losses = self.losses();
         let all = self.problems.len();
         if losses.is_empty() {
-            text.push_str(&format!(" No peer is more than {LOSS} times better on any of {all} problems."));
+            let _ = write!(text, " No peer is more than {LOSS} times better on any of {all} problems.");
         } else {
             let words: Vec<String> = losses
                 .iter()
@@ -265,7 +267,7 @@ impl Standing {
                 })
                 .collect();
             let (count, list) = (losses.len(), words.join(", "));
-            text.push_str(&format!(" It loses by more than {LOSS} on {count} of {all} problems: {list}."));
+            let _ = write!(text, " It loses by more than {LOSS} on {count} of {all} problems: {list}.");
         }
         text
     }
