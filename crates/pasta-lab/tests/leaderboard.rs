@@ -39,8 +39,8 @@ fn every_method_runs_on_every_problem_and_the_goals_of_the_race_are_told() {
     let answer = json(TINY);
     assert_eq!((answer["format"].as_u64(), answer["champion"].as_str()), (Some(1), Some("auto")));
     let entries = answer["entries"].as_array().unwrap();
-    // quad-1 has no losses, so no sps, which else runs with two batches as the eight others do; auto runs once.
-    assert_eq!(entries.len(), 3 * 17 + 2 * 2);
+    // quad-1 has no losses, so no sps, which else runs with two batches as the nine others do; auto runs once.
+    assert_eq!(entries.len(), 3 * 19 + 2 * 2);
     for entry in entries {
         let ends = entry["ends"].as_array().unwrap();
         assert_eq!(ends.len(), 2);

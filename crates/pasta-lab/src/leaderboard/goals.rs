@@ -1,5 +1,6 @@
 //! What the method without constants is meant to achieve, measured.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pasta_opt::auto::Auto;
@@ -9,11 +10,11 @@ use pasta_opt::prelude::{Advance, Grade, Pasta, SineBowl, Stop, StopRule, Walk};
 use pasta_opt::recipe::{self, Constant, Constants};
 use pasta_report::{Column, Table, significant};
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::lbfgs;
 use super::problems::{Kind, Problem};
-use super::race::geometric_mean_of;
+use super::race::{self, Contender, Limits, MARKS, geometric_mean_of};
 use crate::duel;
 use pasta_report::console::Failure;
 
@@ -59,10 +60,53 @@ pub(super) fn beside_the_race(
     seeds: u64,
     seed: u64,
 ) -> Result<Vec<Goal>, Failure> {
-    let mut goals = against_lbfgs(problems, seeds, seed)?;
+    let mut goals = against_prototype(problems, seeds, seed)?;
+    goals.extend(against_lbfgs(problems, seeds, seed)?);
     goals.push(certified(seeds, seed)?);
     goals.push(hard(seeds, seed)?);
     Ok(goals)
+}
+
+/// What the prototype that `auto` grew out of needed, as `tests/peers/prototype.py` recorded it.
+const PROTOTYPE: &str = include_str!("../../data/prototype.json");
+
+#[derive(Deserialize)]
+struct Prototype {
+    budget: u64,
+    /// For each problem and seed the samples to each of [`MARKS`], if it got there.
+    runs: BTreeMap<String, Vec<[Option<u64>; MARKS.len()]>>,
+}
+
+/// Samples until the method holds a checked point with a part of the initial gradient, over those of the prototype. A run that does not get
+/// there counts with the whole budget, and a problem where nobody gets there does not count.
+fn against_prototype(problems: &[&'static Problem], seeds: u64, seed: u64) -> Result<Vec<Goal>, Failure> {
+    let prototype: Prototype = serde_json::from_str(PROTOTYPE).map_err(Failure::system)?;
+    let known: Vec<&'static Problem> =
+        problems.iter().copied().filter(|problem| prototype.runs.contains_key(problem.name)).collect();
+    if known.is_empty() {
+        return Ok(Vec::new());
+    }
+    let limits = Limits { budget: prototype.budget, seeds, seed };
+    let entries = race::run(&known, &Contender::all("auto")?, limits, &[])?;
+    let goal = |(mark, most): (usize, f64)| {
+        let mut ratios = Vec::new();
+        for entry in &entries {
+            let ours: Vec<_> = entry.ends.iter().map(|end| end.checked[mark]).collect();
+            let theirs: Vec<_> = prototype.runs[&entry.problem].iter().map(|run| run[mark]).collect();
+            if ours.iter().chain(&theirs).any(Option::is_some) {
+                let mean = |runs: Vec<Option<u64>>| {
+                    let samples = runs.into_iter().map(|run| run.unwrap_or(prototype.budget) as f64);
+                    geometric_mean_of(samples.collect())
+                };
+                ratios.push(mean(ours) / mean(theirs));
+            }
+        }
+        let ahead = ratios.iter().filter(|ratio| **ratio < 1.0).count();
+        let note = format!("fewer on {ahead} of {} problems", ratios.len());
+        let what = format!("samples to a checked {} % over the prototype", 100.0 * MARKS[mark]);
+        (!ratios.is_empty()).then(|| Goal::new(what, geometric_mean_of(ratios), most, note))
+    };
+    Ok([(0, 0.5), (1, 1.0), (2, 1.0)].into_iter().filter_map(goal).collect())
 }
 
 /// The part of the initial gradient that is sought on tables.

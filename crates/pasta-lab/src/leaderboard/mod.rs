@@ -5,6 +5,7 @@ mod lbfgs;
 mod page;
 pub(crate) mod problems;
 mod race;
+mod serve;
 mod standing;
 
 use std::fs;
@@ -56,6 +57,9 @@ pub(crate) struct Arguments {
     /// Folder for a page, index.html, and results.json; made if it is not there
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Answer questions about one problem, line by line; `list` names all
+    #[arg(long, value_name = "NAME", hide = true)]
+    serve: Option<String>,
     /// Print one JSON object, in full precision, instead of the tables
     #[arg(long)]
     json: bool,
@@ -70,6 +74,9 @@ enum Problems {
 
 /// Runs `pasta-lab leaderboard`.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    if let Some(name) = &arguments.serve {
+        return served(name);
+    }
     let problems = arguments.chosen()?;
     if let Some(folder) = &arguments.output {
         report::folder_for_page(folder)?;
@@ -103,6 +110,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         report::write(folder, "index.html", page::page(&standing, arguments.command()).html()?)?;
     }
     console::print(&standing, arguments.json)
+}
+
+fn served(name: &str) -> Result<Exit, Failure> {
+    let names: Vec<_> = PROBLEMS.iter().map(|problem| problem.name).collect();
+    if name == "list" {
+        let names = serde_json::to_string(&names).map_err(Failure::system)?;
+        return console::answer(&names).map(|()| Exit::Done);
+    }
+    let problem = PROBLEMS.iter().find(|problem| problem.name == name);
+    let stranger = || Failure::input(format!("--serve: no problem is called {name:?}"));
+    serve::serve(problem.ok_or_else(stranger)?)
 }
 
 impl Arguments {
