@@ -4,6 +4,7 @@ mod demo;
 mod duel;
 mod hard;
 mod instance;
+mod leaderboard;
 mod reproduce;
 mod self_test;
 
@@ -28,6 +29,7 @@ enum Command {
     Demo(demo::Arguments),
     Duel(duel::Arguments),
     Instance(instance::Arguments),
+    Leaderboard(leaderboard::Arguments),
     Reproduce(reproduce::Arguments),
     SelfTest(self_test::Arguments),
 }
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Duel(arguments) => duel::run(&arguments),
         Command::Instance(arguments) => instance::run(&arguments),
+        Command::Leaderboard(arguments) => leaderboard::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::SelfTest(arguments) => self_test::run(&arguments),
     })

@@ -9,6 +9,7 @@ pub mod calibration;
 mod chart;
 pub mod console;
 pub mod constants;
+mod interval;
 pub mod number;
 mod page;
 mod spread;
@@ -17,8 +18,9 @@ mod typeset;
 mod write;
 
 pub use chart::{Axis, Chart, Reference, Scale, Series, Shape, Tone, Where};
+pub use interval::clopper_pearson;
 pub use number::{given, grouped, significant};
 pub use page::{Page, Part, Section};
 pub use spread::Spread;
 pub use table::{Align, Column, Table, fitted, unbroken};
-pub use write::{folder_for_page, write};
+pub use write::{folder_for_page, write, write_file};

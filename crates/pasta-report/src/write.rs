@@ -50,6 +50,15 @@ pub fn write(into: &Path, name: &str, contents: impl AsRef<[u8]>) -> Result<Path
     }
 }
 
+/// Writes `contents` to a file, whose folder is made if it is not there.
+pub fn write_file(path: &Path, contents: impl AsRef<[u8]>) -> Result<PathBuf, Failure> {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+        return Err(Failure::input(format!("{} is not the name of a file", path.display())));
+    };
+    let into = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    write(into.unwrap_or(Path::new(".")), name, contents)
+}
+
 fn fill(path: &Path, contents: &[u8]) -> io::Result<()> {
     let mut file = fs::File::create(path)?;
     file.write_all(contents)?;

@@ -25,6 +25,7 @@ fn main() {
         ("vector-work", vector_work),
         ("small-step", small_step),
         ("two-threads", two_threads),
+        ("auto", auto),
     ]);
 }
 
@@ -142,6 +143,31 @@ fn two_threads(name: &str) {
     print_row(name, "batch of 4096, d = 100: 1 thread over 2 (needs 2 idle cores)", one / two, 1.8..);
     print_row(name, "microseconds per sample, 1 thread", 1e6 * one / N as f64, ..);
     print_row(name, "million samples per second, 2 threads", 1e-6 * N as f64 / two, ..);
+}
+
+/// A sample of the method without constants over a sample of plain SGD, on an oracle of about a microsecond and one thread.
+fn auto(name: &str) {
+    const SAMPLES: u64 = 20_000;
+    let oracle = Arc::new(Batched::new(Regression));
+    let start = [0.0; Regression::D];
+    let mut drawn = 0;
+    let mut without_constants = || {
+        let mut gate = Gate::over(oracle.clone(), SEED).with_budget(u128::from(SAMPLES));
+        let walk = Auto::start(&gate, &start, None).expect("a valid start");
+        drawn = walk.finish(&mut gate).expect("this oracle cannot fail").ledger.samples();
+    };
+    let mut sgd = || {
+        let mut gate = Gate::over(oracle.clone(), SEED);
+        let rule = Rule::Sgd { eta: Sequence::Constant(1e-3) };
+        let settings = Settings { rule, steps: SAMPLES, batch: 1 };
+        let walk = Baseline::start(&gate, settings, &start).expect("valid settings");
+        sink(walk.finish(&mut gate).expect("this oracle cannot fail"));
+    };
+    let one = ThreadPoolBuilder::new().num_threads(1).build().expect("a machine that can start a thread");
+    let [ours, theirs] = one.install(|| fastest(20, &mut without_constants, &mut sgd));
+    let (ours, theirs) = (ours / drawn as f64, theirs / SAMPLES as f64);
+    print_row(name, "sample, d = 100: auto over SGD", ours / theirs, ..=1.2);
+    print_row(name, "microseconds per sample, SGD", 1e6 * theirs, ..);
 }
 
 /// Least squares on a stream: a ~ N(0, I), y = <a, (1, .., 1)> + noise.

@@ -58,6 +58,11 @@ const SECOND: Setting =
     Setting { name: "second", meaning: "decay of the second moment", default: Some(0.999) };
 const EPSILON: Setting =
     Setting { name: "epsilon", meaning: "added to the root of the second moment", default: Some(1e-8) };
+const OFFSET: Setting = Setting {
+    name: "offset",
+    meaning: "the root of the sum of squares before the first step",
+    default: Some(1e-8),
+};
 
 fn baseline(rule: Rule, steps: u64, batch: u64) -> Engine {
     Engine::Baseline(Settings { rule, steps, batch })
@@ -141,17 +146,21 @@ pub const METHODS: &[Method] = &[
         name: "adagrad-norm",
         about: "steps that shrink with the gradients seen",
         kind: Kind::Other {
-            settings: &[
-                ETA,
-                Setting {
-                    name: "offset",
-                    meaning: "the root of the sum of squares before the first step",
-                    default: Some(1e-8),
-                },
-            ],
+            settings: &[ETA, OFFSET],
             build: |values, steps, batch| {
                 let rule = Rule::AdaGradNorm { eta: values.get("eta"), offset: values.get("offset") };
                 baseline(rule, steps, batch)
+            },
+        },
+    },
+    Method {
+        name: "adagrad-norm-averaged",
+        about: "adagrad-norm, with an average of its iterates",
+        kind: Kind::Other {
+            settings: &[ETA, OFFSET],
+            build: |values, steps, batch| {
+                let (eta, offset) = (values.get("eta"), values.get("offset"));
+                baseline(Rule::AdaGradNormAveraged { eta, offset }, steps, batch)
             },
         },
     },
@@ -380,6 +389,29 @@ impl Method {
     /// Whether it has steps and a batch to be set.
     pub fn has_steps(&self) -> bool {
         matches!(self.kind, Kind::Other { .. })
+    }
+
+    /// What a user sets who tunes nothing: the published default of every setting without one of the library's own. `None` for recipes,
+    /// and where nobody publishes a number.
+    ///
+    /// ```
+    /// use pasta_opt::method::{Values, find};
+    ///
+    /// assert_eq!(find("adam").and_then(|adam| adam.untuned()), Some(Values::from([("eta", 0.001)])));
+    /// assert_eq!(find("dog").and_then(|dog| dog.untuned()), Some(Values::default()));
+    /// assert_eq!(find("clipped-sgd").and_then(|clipped| clipped.untuned()), None);
+    /// ```
+    pub fn untuned(&self) -> Option<Values> {
+        match (self.kind, self.name) {
+            (Kind::Recipe(_), _) => None,
+            // Kingma and Ba 2015, and the default of PyTorch's SGD.
+            (_, "adam" | "sgd" | "momentum") => Some(Values::from([("eta", 1e-3)])),
+            // AdaGrad-Norm knows no scale, and the package of schedule-free SGD has this default.
+            (_, "adagrad-norm" | "adagrad-norm-averaged" | "schedule-free-sgd") => {
+                Some(Values::from([("eta", 1.0)]))
+            }
+            _ => self.settings().iter().all(|setting| setting.default.is_some()).then(Values::default),
+        }
     }
 
     /// The method with these settings, defaults filled in, for so many steps of so many samples.

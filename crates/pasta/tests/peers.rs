@@ -69,16 +69,22 @@ fn every_peer_takes_the_steps_of_the_published_implementation() {
 }
 
 #[test]
-fn the_average_of_dog_has_weights_that_grow_like_the_eighth_power() {
-    let iterates: Vec<Vec<f64>> =
-        (1..=30).map(|k| run("dog", &Values::from([("radius", 0.1)]), k).last).collect();
+fn averages_have_weights_that_grow_like_the_eighth_power() {
     // (t + 8)!/t! grows like t^8: the weights of the recursion, written out.
     let weights: Vec<f64> = (1..=30).map(|t| (0..8).map(|i| f64::from(t + i)).product()).collect();
     let total: f64 = weights.iter().sum();
-    let end = run("dog", &Values::from([("radius", 0.1)]), 30);
-    for i in 0..2 {
-        let mean: f64 = iterates.iter().zip(&weights).map(|(x, w)| w * x[i]).sum::<f64>() / total;
-        assert!((mean - end.point[i]).abs() < 1e-12, "{mean} {}", end.point[i]);
+    // Averaged AdaGrad-Norm takes the steps of AdaGrad-Norm.
+    for (name, steps, values) in [
+        ("dog", "dog", Values::from([("radius", 0.1)])),
+        ("adagrad-norm-averaged", "adagrad-norm", Values::from([("eta", 0.5)])),
+    ] {
+        let iterates: Vec<Vec<f64>> = (1..=30).map(|k| run(steps, &values, k).last).collect();
+        let end = run(name, &values, 30);
+        assert_eq!(end.last, iterates[29], "{name}");
+        for i in 0..2 {
+            let mean: f64 = iterates.iter().zip(&weights).map(|(x, w)| w * x[i]).sum::<f64>() / total;
+            assert!((mean - end.point[i]).abs() < 1e-12, "{name}: {mean} {}", end.point[i]);
+        }
     }
 }
 

@@ -181,6 +181,21 @@ fn read_recipe(
     Ok(Method { name: row.name, engine, promise: Some(Promise { constants, plan, doubts, estimated }) })
 }
 
+/// A recipe with the constants that are proved about the problem.
+pub(crate) fn proved_recipe(
+    row: &'static recipe::Row,
+    problem: &Problem,
+    target: f64,
+) -> Result<Method, String> {
+    let mut constants = row.relevant(&proved_for(row, problem)?);
+    constants.set(Constant::Target, target);
+    let plan = row.plan(&constants).map_err(|error| error.to_string())?;
+    plan.schedule.check().map_err(|error| error.to_string())?;
+    let engine = Engine::Schedule(plan.schedule.clone());
+    let promise = Some(Promise { constants, plan, doubts: Vec::new(), estimated: Vec::new() });
+    Ok(Method { name: row.name, engine, promise })
+}
+
 /// What is proved about the problem, or why the recipe cannot rest on that.
 fn proved_for(row: &recipe::Row, problem: &Problem) -> Result<Constants, String> {
     let Some(truth) = &problem.truth else {

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use certification::read_certification;
 pub(crate) use certification::{Certification, DELTA};
 use method::{AUTO, Aim, read_method};
-pub(crate) use method::{Method, Promise};
+pub(crate) use method::{Method, Promise, proved_recipe};
 use pasta_opt::certificate::Grade;
 use pasta_opt::gate::Gate;
-use pasta_opt::walk::Walk;
+use pasta_opt::walk::{StopRule, Walk};
 use problem::read_problem;
 pub(crate) use problem::{Problem, Truth};
 use section::{Section, Source, line_at};
@@ -75,6 +75,16 @@ pub(crate) struct Setup {
     pub(crate) asks_for_certificate: bool,
 }
 
+/// What a comparison of methods needs of a problem file.
+#[derive(Debug)]
+pub(crate) struct Contest {
+    pub(crate) setup: Setup,
+    /// The file's own method, if it has one.
+    pub(crate) own: Option<Method>,
+    /// How runs are certified, where nothing but samples can tell how good their points are and there is a target.
+    pub(crate) rule: Option<StopRule>,
+}
+
 /// Flags that override a file.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Overrides {
@@ -114,6 +124,37 @@ pub(crate) fn read_setup(path: &Path, overrides: &Overrides) -> Result<Setup, Fa
     let (name, text) = load(path)?;
     let document = open(&name, &text)?;
     setup(&root(&name, &text, &document)?, overrides)
+}
+
+/// Reads a problem file for a comparison: the table `recipe` may be missing, and `overrides` has the target.
+pub(crate) fn read_contest(path: &Path, overrides: &Overrides) -> Result<Contest, Failure> {
+    let (name, text) = load(path)?;
+    let document = open(&name, &text)?;
+    let root = root(&name, &text, &document)?;
+    let setup = setup(&root, overrides)?;
+    let problem = &setup.problem;
+    let own = match root.item("recipe") {
+        None => None,
+        Some(_) => Some(own_method(&root.section("recipe")?, problem, overrides.target)?),
+    };
+    let judged = problem.truth.is_some() || problem.oracle.about().full_pass().is_some();
+    let rule = match overrides.target.filter(|_| !judged) {
+        None => None,
+        Some(target) => {
+            let certificate = root.item("certificate").map(|_| root.section("certificate")).transpose()?;
+            let flags = Overrides { certify: Some(target), ..overrides.clone() };
+            let method = Method::auto();
+            read_certification(certificate.as_ref(), problem, &method, &flags)?.map(|read| read.rule)
+        }
+    };
+    Ok(Contest { setup, own, rule })
+}
+
+/// The method of a file, a recipe with this target if there is one.
+fn own_method(recipe: &Section<'_>, problem: &Problem, target: Option<f64>) -> Result<Method, Failure> {
+    let is_recipe = recipe.text("name")?.and_then(pasta_opt::recipe::find).is_some();
+    let aim = target.filter(|_| is_recipe).map(|target| Aim { flag: "--target", target });
+    read_method(recipe, problem, aim)
 }
 
 fn load(path: &Path) -> Result<(String, String), Failure> {

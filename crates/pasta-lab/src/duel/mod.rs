@@ -14,6 +14,8 @@ use clap::Args;
 use contender::{Contender, Settings};
 use indicatif::ProgressBar;
 use instance::{ConstantFlags, Instance};
+use pasta_opt::method::Engine;
+use pasta_opt::recipe::Constants;
 use pasta_report::number::real;
 use rayon::prelude::*;
 use run::{Limits, Run};
@@ -134,6 +136,39 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     console::print(&findings, arguments.json)?;
     let diverged = findings.methods.iter().any(|outcome| outcome.verdict == Verdict::Diverged);
     Ok(if diverged && arguments.method.is_some() { Exit::Diverged } else { Exit::Done })
+}
+
+/// Runs of the method without constants against the instance of Theorem 1.
+pub(crate) struct Against {
+    /// What no zero-respecting method can beat in expectation.
+    pub(crate) bound: f64,
+    /// Of each run, whether it arrived or not.
+    pub(crate) samples: Vec<f64>,
+    pub(crate) reached: usize,
+    pub(crate) zero_respecting: bool,
+}
+
+/// So many times the lower bound are waited for.
+const PATIENCE: f64 = 30.0;
+
+/// Runs `auto` on the instance of Theorem 1 with its usual constants.
+pub(crate) fn auto_against_theorem_1(seeds: u64, seed: u64) -> Result<Against, Failure> {
+    let instance = Instance::new(Kind::Smooth, &Constants::default(), seeds as usize)?;
+    let bound = (instance.bound.chain as f64 - 1.0) / (2.0 * instance.bound.p);
+    let engine = Engine::Auto { target: Some(instance.target()) };
+    let contender = Contender { name: "auto", settings: Vec::new(), planned: None, engine };
+    let limits = Limits { steps: u64::MAX, budget: Some((PATIENCE * bound) as u128) };
+    let runs: Result<Vec<Run>, Failure> = (0..seeds)
+        .into_par_iter()
+        .map(|run| run::run(&contender, &instance, limits, seed.wrapping_add(run)))
+        .collect();
+    let runs = runs?;
+    Ok(Against {
+        bound,
+        samples: runs.iter().map(|run| run.samples as f64).collect(),
+        reached: runs.iter().filter(|run| run.end == run::End::Reached).count(),
+        zero_respecting: runs.iter().all(|run| run.zero_respecting),
+    })
 }
 
 /// The method if it will run, or why it will not.

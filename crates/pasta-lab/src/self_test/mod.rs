@@ -6,7 +6,6 @@
 //! hold, nothing is promised, and the table shows what comes of it.
 
 mod case;
-mod interval;
 mod oracles;
 
 use std::path::PathBuf;
@@ -17,7 +16,7 @@ use std::thread;
 use case::{ALLOWED, Assumption, Basis, Case, DELTA, KURTOSIS, Tally, Trial, cases};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use interval::clopper_pearson;
+use pasta_report::clopper_pearson;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde::Serialize;
 use serde_json::Value;

@@ -61,6 +61,13 @@ pub enum Rule {
         /// The root's value before the first step.
         offset: f64,
     },
+    /// AdaGrad-Norm that hands out the average of its iterates, with weights that grow like t^8 as those of [`Dog`].
+    AdaGradNormAveraged {
+        /// Step size.
+        eta: f64,
+        /// The root's value before the first step.
+        offset: f64,
+    },
     /// See [`Momentum`].
     Momentum(Momentum),
     /// See [`Dog`].
@@ -143,7 +150,7 @@ impl Walk for Baseline {
         if let Err(divergence) = state.accept(distance2, support) {
             return Ok(Advance::Stop(*state.ended.get_or_insert(Stop::Diverged(divergence))));
         }
-        if let Rule::Dog(_) = rule {
+        if let Rule::Dog(_) | Rule::AdaGradNormAveraged { .. } = rule {
             Dog::average(t, &state.x, &mut state.carried);
         }
         Ok(Advance::Step(Record { epoch: 1, t, kind: Kind::Fresh, n: *n, distance2 }))
@@ -171,7 +178,7 @@ impl Baseline {
         }
         let mut state = State::start(gate.about(), start, Output::Last)?;
         state.memory = vec![0.0; rule.memory(start.len())];
-        if let Rule::AdaGradNorm { offset, .. } = rule {
+        if let Rule::AdaGradNorm { offset, .. } | Rule::AdaGradNormAveraged { offset, .. } = rule {
             state.memory[0] = offset * offset;
         }
         if rule.carries() {
@@ -204,7 +211,7 @@ impl Rule {
     fn memory(&self, dim: usize) -> usize {
         match self {
             Self::Sgd { .. } | Self::ClippedSgd { .. } | Self::Polyak(_) => 0,
-            Self::AdaGradNorm { .. } => 1,
+            Self::AdaGradNorm { .. } | Self::AdaGradNormAveraged { .. } => 1,
             Self::Adam { .. } => 2 * dim,
             Self::Momentum(_) => dim,
             Self::Dog(_) => Dog::MEMORY,
@@ -215,7 +222,7 @@ impl Rule {
 
     /// Whether it hands out another point than x.
     fn carries(&self) -> bool {
-        matches!(self, Self::Dog(_) | Self::ScheduleFree(_))
+        matches!(self, Self::Dog(_) | Self::ScheduleFree(_) | Self::AdaGradNormAveraged { .. })
     }
 
     fn needs_losses(&self) -> bool {
@@ -233,7 +240,7 @@ impl Rule {
                 let norm = squared_norm(g).sqrt() / n;
                 return (eta.at(*t) * if norm > *threshold { threshold / norm } else { 1.0 }, mean);
             }
-            Self::AdaGradNorm { eta, .. } => {
+            Self::AdaGradNorm { eta, .. } | Self::AdaGradNormAveraged { eta, .. } => {
                 memory[0] += squared_norm(g) / (n * n);
                 return (eta / memory[0].sqrt(), mean);
             }
@@ -258,7 +265,11 @@ impl Rule {
             Self::Prodigy(rule) => rule.step(turn),
             Self::ScheduleFree(rule) => rule.step(turn),
             Self::Polyak(rule) => rule.step(turn),
-            Self::Sgd { .. } | Self::ClippedSgd { .. } | Self::AdaGradNorm { .. } | Self::Adam { .. } => 0.0,
+            Self::Sgd { .. }
+            | Self::ClippedSgd { .. }
+            | Self::AdaGradNorm { .. }
+            | Self::AdaGradNormAveraged { .. }
+            | Self::Adam { .. } => 0.0,
         };
         (eta, Blend::Ready)
     }
@@ -285,7 +296,7 @@ impl Settings {
                 positive("eta", eta.at(0))?;
                 positive("threshold", *threshold)?;
             }
-            Rule::AdaGradNorm { eta, offset } => {
+            Rule::AdaGradNorm { eta, offset } | Rule::AdaGradNormAveraged { eta, offset } => {
                 positive("eta", *eta)?;
                 positive("offset", *offset)?;
             }

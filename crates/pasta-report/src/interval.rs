@@ -1,11 +1,11 @@
-//! How well a count of seeds tells a probability.
+//! How well a count of runs tells a probability.
 
 /// What the interval leaves out on either side.
 const BEYOND: f64 = 0.025;
 
 /// The exact 95 % interval of a probability after `hits` in `runs` (Clopper and Pearson): on either side it ends where
 /// a count as extreme as this one would have had probability 2.5 %.
-pub(super) fn clopper_pearson(hits: u64, runs: u64) -> (f64, f64) {
+pub fn clopper_pearson(hits: u64, runs: u64) -> (f64, f64) {
     (lowest(hits, runs), 1.0 - lowest(runs - hits, runs))
 }
 

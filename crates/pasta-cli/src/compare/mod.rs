@@ -1,0 +1,148 @@
+//! `pasta compare`: the methods of the table on one problem, untuned and from the same start.
+
+mod entrant;
+mod page;
+mod race;
+mod results;
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use self::entrant::Entrant;
+use self::race::{Judge, Limits};
+use self::results::Results;
+use crate::spec::{self, Contest, Overrides};
+use pasta_report as report;
+use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
+
+/// The long help.
+const HELP: &str = "\
+Compare methods on a problem: how soon each reaches a target, how far it comes, how often it fails.
+
+Reads [problem] and [noise] of a file that `pasta solve` takes. Runs every
+method that needs nothing to be set (auto, and the others with the numbers
+that their authors publish), each with 1 and with 8 samples a step where that
+can be chosen; and the file's own [recipe], if it has one.
+
+    pasta compare examples/sine-bowl.toml --budget 50000
+    pasta compare examples/sine-bowl.toml --target 0.1 --seeds 20
+    pasta compare p.toml --target 0.1 --methods auto,dog,smooth --page race.html
+    pasta compare p.toml --budget 1e5 --grid --csv runs.csv
+
+With --target a run ends as soon as it is there, or at the budget. Points are
+judged by the problem's formulas, which no method sees. Where only samples are
+known, a run is there when that is certified, and final gradients are measured
+by fresh samples that nobody pays for.
+
+A recipe can be named if its constants are proved for the problem.
+
+--grid runs methods with a step size for nine of them, 1e-4 to 1, and adds two
+rows for each: the best in hindsight, which nobody has who does not know the
+answer, and the median. Methods without a published step size run only so.
+
+The same seed gives the same bits on any number of threads.";
+
+/// Compare methods on a problem: how soon each reaches a target, how far it comes, how often it fails.
+#[derive(Args)]
+#[command(long_about = HELP)]
+pub(crate) struct Arguments {
+    /// The problem file.
+    file: PathBuf,
+    /// Which methods, separated by commas [default: all that need nothing to be set, and the file's own]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    methods: Vec<String>,
+    /// Stop a run when |grad f| <= EPS.
+    #[arg(long, value_name = "EPS", allow_negative_numbers = true, required_unless_present = "budget")]
+    target: Option<f64>,
+    /// Samples of each run; with a target 1e6 unless given.
+    #[arg(long, value_name = "SAMPLES", allow_negative_numbers = true, value_parser = flags::count)]
+    budget: Option<u64>,
+    /// Runs of each method.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    seeds: u64,
+    /// Add the best and the median of nine step sizes.
+    #[arg(long)]
+    grid: bool,
+    /// Seed of the first run; the others count up from it (overrides the file; default 1).
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::seed())]
+    seed: Option<u64>,
+    /// Threads; does not change a bit of the result.
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = flags::thread_count())]
+    threads: Option<u16>,
+    /// Write a table of all runs, one a line.
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write a page with the table and the curves.
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Samples of a run that has a target and no budget.
+const BUDGET: u64 = 1_000_000;
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let Arguments { file, target, seed, threads, .. } = arguments;
+    let overrides = Overrides { seed: *seed, threads: *threads, target: *target, ..Overrides::default() };
+    if let Some(target) = target.filter(|target| !(*target > 0.0 && target.is_finite())) {
+        return Err(Failure::input(format!("--target: must be positive and finite, but is {target}")));
+    }
+    let budget = arguments.budget.unwrap_or(BUDGET);
+    if budget == 0 {
+        return Err(Failure::input("--budget: must be at least 1"));
+    }
+    let contest = spec::read_contest(file, &overrides)?;
+    let limits = Limits { budget, target: *target, seeds: arguments.seeds, seed: contest.setup.seed };
+    with_threads(contest.setup.threads, || {
+        let signals = Signals::register()?;
+        let judge = Judge::new(&contest, &limits)?;
+        let entrants = entrants(arguments, &contest, &limits, &judge)?;
+        let Some(outcomes) = race::run(&contest, &limits, &judge, &entrants, &signals)? else {
+            say("interrupted; no results were written");
+            return Ok(signals.received().unwrap_or(Exit::Interrupted));
+        };
+        let results = Results::new(&contest, limits, &judge, outcomes);
+        if let Some(path) = &arguments.csv {
+            report::write_file(path, results.csv())?;
+        }
+        if let Some(path) = &arguments.page {
+            report::write_file(path, page::page(&results).html()?)?;
+        }
+        console::print(&results, arguments.json)
+    })
+}
+
+fn entrants(
+    arguments: &Arguments,
+    contest: &Contest,
+    limits: &Limits,
+    judge: &Judge<'_>,
+) -> Result<Vec<Entrant>, Failure> {
+    let mut entrants = Vec::new();
+    if arguments.methods.is_empty() {
+        entrants = entrant::untuned(limits, contest.setup.problem.oracle.about());
+        entrants.extend(contest.own.as_ref().and_then(entrant::own));
+    } else {
+        for name in &arguments.methods {
+            let found = entrant::named(name, contest, limits)?;
+            if found.is_empty() && !(arguments.grid && entrant::has_grid(name)) {
+                let message = format!("nobody publishes a step size for {name}");
+                return Err(Failure::input(message).hint("--grid runs it with nine of them"));
+            }
+            entrants.extend(found);
+        }
+    }
+    if arguments.grid {
+        let only = |name: &str| arguments.methods.is_empty() || arguments.methods.iter().any(|m| m == name);
+        entrants.extend(entrant::grid(
+            limits,
+            judge.start_gradient,
+            contest.setup.problem.oracle.about(),
+            only,
+        ));
+    }
+    Ok(entrants)
+}

@@ -1,0 +1,245 @@
+//! The runs, and how their points are judged.
+
+use indicatif::ProgressBar;
+use pasta_opt::draws::{Role, derived_seed};
+use pasta_opt::gate::{Gate, Halt};
+use pasta_opt::method::Engine;
+use pasta_opt::objective::{Measure, Objective};
+use pasta_opt::oracle::{Answer, Request};
+use pasta_opt::stop::Stop;
+use pasta_opt::walk::{Advance, Walk};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::entrant::Entrant;
+use crate::spec::{Contest, Problem};
+use pasta_report::console::{Failure, Signals};
+
+/// How long and how often.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Limits {
+    pub(super) target: Option<f64>,
+    pub(super) budget: u64,
+    pub(super) seeds: u64,
+    pub(super) seed: u64,
+}
+
+/// All runs of an entrant.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) entrant: Entrant,
+    pub(super) runs: Vec<Run>,
+}
+
+/// One run.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Run {
+    pub(super) seed: u64,
+    pub(super) stop: &'static str,
+    pub(super) samples: u128,
+    /// Samples after which it was at the target.
+    pub(super) reached: Option<u128>,
+    /// |grad f| of the point that it handed out; null where there is none.
+    pub(super) gradient: f64,
+    pub(super) diverged: bool,
+    /// Whether that point is worse than the start.
+    pub(super) worse: bool,
+    /// (samples, |grad f|) on the way.
+    #[serde(skip)]
+    pub(super) curve: Vec<(f64, f64)>,
+}
+
+impl Run {
+    pub(super) fn failed(&self) -> bool {
+        self.diverged || self.worse
+    }
+}
+
+/// Who says how good a point is. No method sees it.
+pub(super) struct Judge<'p> {
+    problem: &'p Problem,
+    kind: JudgeKind<'p>,
+    pub(super) start_gradient: f64,
+    start_value: Option<f64>,
+}
+
+enum JudgeKind<'p> {
+    Formula(&'p dyn Objective),
+    /// A pass over all rows.
+    Exact,
+    /// This many fresh samples.
+    Samples(u64),
+}
+
+/// Blocks of samples from which a gradient is measured.
+const BLOCKS: u64 = 16;
+
+impl<'p> Judge<'p> {
+    pub(super) fn new(contest: &'p Contest, limits: &Limits) -> Result<Self, Failure> {
+        let problem = &contest.setup.problem;
+        let kind = match problem.objective() {
+            Some(objective) => JudgeKind::Formula(objective),
+            None if problem.oracle.about().full_pass().is_some() => JudgeKind::Exact,
+            None => JudgeKind::Samples((limits.budget / BLOCKS).clamp(64, 1 << 16)),
+        };
+        let start_value = problem.objective().map(|f| f.value(&problem.start));
+        let mut judge = Self { problem, kind, start_gradient: 0.0, start_value };
+        judge.start_gradient = judge.gradient(&problem.start, limits.seed)?;
+        Ok(judge)
+    }
+
+    /// What it judges by.
+    pub(super) fn name(&self) -> &'static str {
+        match self.kind {
+            JudgeKind::Formula(_) => "formula",
+            JudgeKind::Exact => "exact-pass",
+            JudgeKind::Samples(_) => "samples",
+        }
+    }
+
+    /// Whether it costs so little that a run can be watched.
+    fn watches(&self) -> bool {
+        !matches!(self.kind, JudgeKind::Samples(_))
+    }
+
+    /// |grad f(x)|, or an estimate of it.
+    fn gradient(&self, x: &[f64], seed: u64) -> Result<f64, Failure> {
+        let gate = || Gate::over(self.problem.oracle.clone(), derived_seed(seed, Role::Certificate, 0));
+        match self.kind {
+            JudgeKind::Formula(objective) => {
+                Ok(Measure::GradientSquared.at(objective, x).unwrap_or(f64::NAN).sqrt())
+            }
+            JudgeKind::Exact => {
+                let mut out = vec![0.0; x.len()];
+                finite(gate().exact(Role::Certificate, x, &mut out))?;
+                Ok(out.iter().map(|g| g * g).sum::<f64>().sqrt())
+            }
+            JudgeKind::Samples(size) => {
+                // |grad f|^2 from products of means of different blocks, which have no bias.
+                let (mut gate, points) = (gate(), [x]);
+                let (mut sum, mut squares) = (vec![0.0; x.len()], 0.0);
+                for block in 0..BLOCKS {
+                    let mut out = vec![0.0; x.len()];
+                    let batch = gate.batch(Role::Certificate, block, size);
+                    finite(gate.ask(Request::sums(batch, &points), &mut Answer::new(&mut out)))?;
+                    for (sum, g) in sum.iter_mut().zip(&out) {
+                        *sum += g / size as f64;
+                        squares += (g / size as f64).powi(2);
+                    }
+                }
+                let all: f64 = sum.iter().map(|g| g * g).sum();
+                let pairs = (BLOCKS * (BLOCKS - 1)) as f64;
+                Ok(((all - squares) / pairs).max(0.0).sqrt())
+            }
+        }
+    }
+
+    /// Whether a point is worse than the start: by its value where that is known, by its gradient elsewhere.
+    fn is_worse(&self, x: &[f64], gradient: f64) -> bool {
+        match (&self.kind, self.start_value) {
+            (JudgeKind::Formula(objective), Some(start)) => {
+                let value = objective.value(x);
+                value.is_nan() || value > start + 1e-9 * (1.0 + start.abs())
+            }
+            _ => gradient.is_nan() || gradient > self.start_gradient,
+        }
+    }
+}
+
+/// An answer that is not finite is a judgement too.
+fn finite<T>(answer: Result<T, Halt>) -> Result<(), Failure> {
+    match answer {
+        Ok(_) | Err(Halt::NotFinite { .. }) => Ok(()),
+        Err(halt) => Err(Failure::system(halt)),
+    }
+}
+
+/// Every entrant with every seed; `None` if a signal came. Each run has a seed of its own, so the threads that share them out
+/// leave no trace.
+pub(super) fn run(
+    contest: &Contest,
+    limits: &Limits,
+    judge: &Judge<'_>,
+    entrants: &[Entrant],
+    signals: &Signals,
+) -> Result<Option<Vec<Outcome>>, Failure> {
+    let places: Vec<(usize, u64)> =
+        (0..entrants.len()).flat_map(|i| (0..limits.seeds).map(move |run| (i, run))).collect();
+    // Draws nothing where stderr is not a terminal.
+    let progress = ProgressBar::new(places.len() as u64);
+    let runs: Result<Vec<Run>, Failure> = places
+        .par_iter()
+        .map(|&(entrant, run)| {
+            let seed = limits.seed.wrapping_add(run);
+            let run = play(contest, limits, judge, &entrants[entrant], seed, signals);
+            progress.inc(1);
+            run
+        })
+        .collect();
+    progress.finish_and_clear();
+    let mut runs = runs?.into_iter();
+    if signals.received().is_some() {
+        return Ok(None);
+    }
+    let outcome = |entrant: &Entrant| Outcome {
+        entrant: entrant.clone(),
+        runs: runs.by_ref().take(limits.seeds as usize).collect(),
+    };
+    Ok(Some(entrants.iter().map(outcome).collect()))
+}
+
+/// A run is looked at whenever it has drawn so many times the samples of the last look.
+const LOOK: f64 = 1.05;
+
+fn play(
+    contest: &Contest,
+    limits: &Limits,
+    judge: &Judge<'_>,
+    entrant: &Entrant,
+    seed: u64,
+    signals: &Signals,
+) -> Result<Run, Failure> {
+    let problem = &contest.setup.problem;
+    let mut gate = problem.gate(seed, Some(u128::from(limits.budget)), signals.flag());
+    let walk = entrant.engine.clone().start(&gate, &problem.start).map_err(Failure::input)?;
+    let mut walk: Box<dyn Walk> = match contest.rule {
+        None => walk,
+        Some(rule) => Box::new(walk.certified(&gate, rule).map_err(Failure::input)?),
+    };
+    // The rounds of auto are few, and each ends with a point to be looked at.
+    let rounds = matches!(entrant.engine, Engine::Auto { .. });
+    let mut curve = vec![(1.0, judge.start_gradient)];
+    let mut reached = None;
+    let mut next = 1.0;
+    let stop = loop {
+        match walk.advance(&mut gate) {
+            Ok(Advance::Stop(stop)) => break stop,
+            Ok(_) => {}
+            Err(halt) => break halt.stop().ok_or_else(|| Failure::system(&halt))?,
+        }
+        let samples = gate.ledger().samples() as f64;
+        if !judge.watches() || !(rounds || samples >= next) {
+            continue;
+        }
+        next = (LOOK * samples).max(samples + 1.0);
+        let gradient = judge.gradient(walk.view().point, seed)?;
+        curve.push((samples, gradient));
+        if limits.target.is_some_and(|target| gradient <= target) {
+            reached = Some(gate.ledger().samples());
+            break Stop::Asked;
+        }
+    };
+    let (samples, point) = (gate.ledger().samples(), walk.view().point);
+    let diverged = matches!(stop, Stop::Diverged(_)) || point.iter().any(|x| !x.is_finite());
+    let gradient = if diverged { f64::INFINITY } else { judge.gradient(point, seed)? };
+    if judge.watches() {
+        curve.push((samples as f64, gradient));
+        let there = limits.target.is_some_and(|target| gradient <= target);
+        reached = reached.or(there.then_some(samples));
+    } else if stop == Stop::Certified {
+        reached = Some(samples);
+    }
+    let worse = !diverged && judge.is_worse(point, gradient);
+    let stop = if reached.is_some() && stop == Stop::Asked { "reached" } else { stop.kind() };
+    Ok(Run { seed, stop, samples, reached, gradient, diverged, worse, curve })
+}
