@@ -133,6 +133,14 @@ impl Average {
         Ok(())
     }
 
+    /// The mean squares of the coordinates' gradients over their mean: near a solution of a model fitted to data, its curvatures up to
+    /// a factor.
+    pub(super) fn units(&self) -> Vec<f64> {
+        let mean = self.squares.iter().sum::<f64>() / self.squares.len() as f64;
+        let unit = |square: &f64| if mean > 0.0 { (square / mean).max(FLATTEST) } else { 1.0 };
+        self.squares.iter().map(unit).collect()
+    }
+
     /// Whether few gradients make up most of the squares of all: rare events, which a small check may not see.
     pub(super) fn is_heavy(&self) -> bool {
         let [weights, second, fourth] = self.numbers.moments;

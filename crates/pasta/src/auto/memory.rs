@@ -42,8 +42,9 @@ impl Memory {
         }
     }
 
-    /// -H g, H the inverse curvature of the pairs with `pull` added to each (the curvature of pull/2 |x - a|^2).
-    pub(super) fn direction(&self, gradient: &[f64], pull: f64) -> Vec<f64> {
+    /// -H g, H the inverse curvature of the pairs with `pull` added to each (the curvature of pull/2 |x - a|^2). What no pair says is
+    /// measured in `units`, the curvatures of the coordinates up to a factor.
+    pub(super) fn direction(&self, gradient: &[f64], pull: f64, units: &[f64]) -> Vec<f64> {
         let mut q: Vec<f64> = gradient.iter().map(|g| -g).collect();
         let curvature = |pair: &Pair| dot(&pair.step, &pair.change) + pull * squared_norm(&pair.step);
         let pulled = |pair: &Pair, q: &[f64]| dot(&pair.change, q) + pull * dot(&pair.step, q);
@@ -55,11 +56,11 @@ impl Memory {
             }
             weights.push(weight);
         }
-        if let Some(last) = self.pairs.last() {
-            let length2: f64 = last.change.iter().zip(&last.step).map(|(y, s)| (y + pull * s).powi(2)).sum();
-            let scale = curvature(last) / length2;
-            q.iter_mut().for_each(|q| *q *= scale);
-        }
+        let scale = self.pairs.last().map_or(1.0, |last| {
+            let changes = last.change.iter().zip(&last.step).zip(units);
+            curvature(last) / changes.map(|((y, s), unit)| (y + pull * s).powi(2) / unit).sum::<f64>()
+        });
+        q.iter_mut().zip(units).for_each(|(q, unit)| *q *= scale / unit);
         for (pair, weight) in self.pairs.iter().zip(weights.into_iter().rev()) {
             let correction = weight - pulled(pair, &q) / curvature(pair);
             q.iter_mut().zip(&pair.step).for_each(|(q, s)| *q += correction * s);

@@ -135,6 +135,8 @@ const MINOR: f64 = 0.1;
 const RULES: f64 = 0.03;
 const FAR: f64 = 25.0;
 const EVEN: f64 = 0.25;
+/// A table is read in exact passes once so many times its rows were drawn.
+const EPOCHS: f64 = 3.0;
 /// The first leg of the walk; where it leads, it goes on by this share of all samples before the next check.
 const FIRST_LEG: f64 = 256.0;
 const LEG: f64 = 0.5;
@@ -291,7 +293,7 @@ impl Auto {
     fn turn(&self, gate: &Gate) -> Way {
         let Progress { lead, by_stages, rests, .. } = self.state;
         let all = self.drawn();
-        if self.known.is_exact() || all >= Self::rows(gate) {
+        if self.known.is_exact() || all >= EPOCHS * Self::rows(gate) {
             return Way::Stages;
         }
         let share = match lead {
@@ -372,7 +374,9 @@ impl Auto {
         let beyond = BEYOND * self.walk.numbers.radius - norm(&minus(&self.x, &self.start));
         let near = if self.known.is_exact() { f64::INFINITY } else { beyond.max(0.0) };
         let radius = self.state.radius.unwrap_or(f64::INFINITY).min(FARTHER * self.state.scale).min(near);
+        let units = self.walk.units();
         let stage = Stage {
+            units: &units,
             anchor: &self.x,
             known: &self.known,
             gradient,
@@ -415,7 +419,7 @@ impl Auto {
     fn clear_gradient(&mut self, gate: &mut Gate) -> Result<(Vec<f64>, f64, bool), Halt> {
         let rows = Self::rows(gate);
         let all = self.drawn();
-        if all >= rows && !self.known.is_exact() {
+        if all >= EPOCHS * rows && !self.known.is_exact() {
             self.known = Eval::exact(gate, &self.x)?;
         } else if self.known.gradients.is_empty() {
             self.draw(gate, FIRST, rows)?;

@@ -38,6 +38,8 @@ pub(super) struct Stage<'s> {
     pub(super) radius: f64,
     /// Length of the first step where nothing is known about curvature.
     pub(super) first: f64,
+    /// The curvatures of the coordinates, up to a factor, as far as gradients tell.
+    pub(super) units: &'s [f64],
     /// How fast the deviation of pairs grows with the distance, from earlier stages.
     pub(super) growth: f64,
     /// Samples that are left.
@@ -271,13 +273,13 @@ impl Line {
         let stage = model.stage;
         let away = minus(&way.here.x, stage.anchor);
         let gradient = along(&way.here.gradient, pull, &away);
-        let mut direction = memory.direction(&gradient, pull);
+        let mut direction = memory.direction(&gradient, pull, stage.units);
         let mut slope = dot(&direction, &gradient);
         let downhill = slope < -1e-10 * norm(&direction) * norm(&gradient);
         if !downhill {
             memory.clear();
-            direction = gradient.iter().map(|g| -g).collect();
-            slope = -squared_norm(&gradient);
+            direction = memory.direction(&gradient, pull, stage.units);
+            slope = dot(&direction, &gradient);
         }
         let length = norm(&direction);
         if !(length > 0.0 && length.is_finite()) {
