@@ -16,7 +16,7 @@ import sys
 
 import numpy as np
 
-BUDGET, SEEDS, MARKS = 200_000, 3, (0.1, 0.01, 0.001)
+BUDGET, SEEDS, MARKS = 200_000, 10, (0.1, 0.01, 0.001)
 
 
 class Problem:
@@ -81,7 +81,8 @@ def main(program, prototype):
             runs.append(track.marks)
         figures[name] = runs
         print(name, runs, file=sys.stderr, flush=True)
-    json.dump({"budget": BUDGET, "runs": figures}, sys.stdout, indent=1)
+    rows = [f"  {json.dumps(name)}: {json.dumps(runs, separators=(',', ':'))}" for name, runs in figures.items()]
+    print('{"budget": %d, "runs": {\n%s\n}}' % (BUDGET, ",\n".join(rows)))
 
 
 main(*sys.argv[1:])
