@@ -11,10 +11,10 @@ use rayon::prelude::*;
 use crate::encoding::{Code, Encoding};
 use crate::fault::{Fault, Located, Misfit, listed, shown};
 use crate::number::{Number, whole};
-use crate::parts::{Dense, Features, Sparse};
 use crate::source::{Chunks, Ends, Parsed, Watch};
 use crate::store::{DENSE, Storage, grow};
 use crate::{Data, Label, Missing, Options};
+use pasta_opt::table::{Dense, Features, Sparse};
 
 pub(crate) fn read<T: Number>(
     mut chunks: Chunks,
@@ -95,7 +95,8 @@ impl<'e> Layout<'e> {
         let columns: Vec<String> = if header {
             let name = |(k, cell): (usize, &Cow<'_, [u8]>)| {
                 let text = std::str::from_utf8(cell);
-                text.map(str::to_owned).map_err(|error| Fault::NotText(cell[error.valid_up_to()]).at(k).in_line(lines))
+                text.map(str::to_owned)
+                    .map_err(|error| Fault::NotText(cell[error.valid_up_to()]).at(k).in_line(lines))
             };
             cells.iter().enumerate().map(name).collect::<Result<_, _>>()?
         } else {
@@ -142,14 +143,19 @@ impl<'e> Layout<'e> {
         let free = || taken.iter().filter(|taken| !**taken).count();
         let label = match &options.label {
             Label::Column(name) => Some(must(name)?),
-            Label::Usual => Some(usual(columns, self.named).ok_or_else(|| Fault::WhichLabel(listed(columns)))?),
+            Label::Usual => {
+                Some(usual(columns, self.named).ok_or_else(|| Fault::WhichLabel(listed(columns)))?)
+            }
             // Without names, a file with one column more than the features has the labels too.
             Label::IfThere(name) if !self.named => find(name).filter(|_| Some(free()) > expected),
             Label::IfThere(name) => find(name),
         };
         if let Some(k) = label {
             if taken[k] {
-                return Err(Fault::Choice(format!("column {:?} cannot be the label and something else", columns[k])));
+                return Err(Fault::Choice(format!(
+                    "column {:?} cannot be the label and something else",
+                    columns[k]
+                )));
             }
             (self.roles[k], taken[k]) = (Role::Label, true);
             self.label.clone_from(&columns[k]);
@@ -173,11 +179,20 @@ impl<'e> Layout<'e> {
     }
 
     /// Matches columns with those of the encoding: by name where both have names, in their order otherwise.
-    fn match_features(&mut self, columns: &[String], features: &[usize], encoding: &Encoding) -> Result<(), Fault> {
+    fn match_features(
+        &mut self,
+        columns: &[String],
+        features: &[usize],
+        encoding: &Encoding,
+    ) -> Result<(), Fault> {
         let expected = || listed(&encoding.columns.iter().map(|code| code.name.clone()).collect::<Vec<_>>());
         if self.named && encoding.named {
-            let places: HashMap<&str, usize> =
-                encoding.columns.iter().enumerate().map(|(place, code)| (code.name.as_str(), place)).collect();
+            let places: HashMap<&str, usize> = encoding
+                .columns
+                .iter()
+                .enumerate()
+                .map(|(place, code)| (code.name.as_str(), place))
+                .collect();
             for &k in features {
                 let place = places.get(columns[k].as_str());
                 let unknown = || Fault::UnknownColumn { name: columns[k].clone(), expected: expected() };
@@ -213,7 +228,8 @@ fn position(columns: &[String], name: &str, named: bool) -> Option<usize> {
 
 /// The one column with a name that labels have.
 fn usual(columns: &[String], named: bool) -> Option<usize> {
-    let is_label = |name: &String| ["label", "target", "class", "y"].contains(&name.to_ascii_lowercase().as_str());
+    let is_label =
+        |name: &String| ["label", "target", "class", "y"].contains(&name.to_ascii_lowercase().as_str());
     let mut found = (0..columns.len()).filter(|&k| named && is_label(&columns[k]));
     found.next().filter(|_| found.next().is_none())
 }
@@ -355,8 +371,8 @@ impl Cell<'_> {
             return if value.is_finite() { Ok(Cell::Number(value)) } else { Err(too_large::<f64>(cell)) };
         }
         match cell {
-            b"" | b"NA" | b"N/A" | b"n/a" | b"NaN" | b"nan" | b"NAN" | b"null" | b"NULL" | b"None" | b"?" | b"."
-            | b"<null>" => Ok(Cell::Missing),
+            b"" | b"NA" | b"N/A" | b"n/a" | b"NaN" | b"nan" | b"NAN" | b"null" | b"NULL" | b"None" | b"?"
+            | b"." | b"<null>" => Ok(Cell::Missing),
             _ if whole(cell).is_some() => Err(Fault::NotFinite(shown(cell)?)),
             _ => match std::str::from_utf8(cell) {
                 Ok(word) => Ok(Cell::Word(word)),
@@ -577,7 +593,8 @@ impl<T: Number> Raw<T> {
     /// In a column with words, numbers are words too.
     fn words_for_numbers(&mut self, width: usize) {
         for (place, words) in self.words.iter_mut().enumerate().filter(|(_, words)| !words.words.is_empty()) {
-            for cell in self.cells.iter_mut().skip(place).step_by(width).filter(|cell| cell.code().is_none()) {
+            for cell in self.cells.iter_mut().skip(place).step_by(width).filter(|cell| cell.code().is_none())
+            {
                 *cell = T::marked(words.number(&cell.wide().to_string()) + 1);
             }
         }

@@ -172,7 +172,9 @@ impl Fault {
             Self::Missing { .. } => {
                 "--missing mean, median or zero fills it, --missing drop-row leaves the row out"
             }
-            Self::Text { .. } => "--one-hot makes a column of zeros and ones for each word; --ignore leaves the column out",
+            Self::Text { .. } => {
+                "--one-hot makes a column of zeros and ones for each word; --ignore leaves the column out"
+            }
             Self::WhichLabel(_) => "--label NAME, or a number, from 1",
             Self::Categories { .. } => "leave it out with --ignore",
             Self::TooLarge { .. } => "--precision f64 holds larger numbers",

@@ -22,17 +22,16 @@ mod fault;
 mod libsvm;
 mod number;
 mod numpy;
-pub mod parts;
 mod source;
 mod store;
 
-use crate::parts::Features;
+use pasta_opt::table::Features;
 
 pub use encoding::{Code, Encoding};
-pub use fault::{Fault, ReadError};
 use fault::Located;
-pub use source::{Source, Watch};
+pub use fault::{Fault, ReadError};
 use source::{Chunks, Opened};
+pub use source::{Source, Watch};
 pub use store::Storage;
 
 /// What a file holds.
@@ -172,7 +171,10 @@ fn text(
     watch: Watch<'_>,
 ) -> Result<Data, Located> {
     if opened.head.starts_with(b"PAR1") {
-        return Err(Fault::Choice("this is a Parquet file, which is not read; write it as CSV or NPY".into()).into());
+        return Err(Fault::Choice(
+            "this is a Parquet file, which is not read; write it as CSV or NPY".into(),
+        )
+        .into());
     }
     let mut chunks = Chunks::of(opened.unpacked());
     let stem = source.stem();

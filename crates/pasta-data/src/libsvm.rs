@@ -26,14 +26,18 @@ pub(crate) fn read<T: Number>(
     let mut labels = Vec::new();
     let mut store = Store::<T>::Empty;
     let (mut least, mut most) = (None::<u32>, None::<u32>);
-    chunks.parse(watch, |chunk| parse::<T>(chunk, limits), |rows| {
-        crate::store::grow(&mut labels, rows.labels.len());
-        labels.extend_from_slice(&rows.labels);
-        least = least.into_iter().chain(rows.least).min();
-        most = most.into_iter().chain(rows.most).max();
-        store.take(rows, options.storage, known, base);
-        Ok(())
-    })?;
+    chunks.parse(
+        watch,
+        |chunk| parse::<T>(chunk, limits),
+        |rows| {
+            crate::store::grow(&mut labels, rows.labels.len());
+            labels.extend_from_slice(&rows.labels);
+            least = least.into_iter().chain(rows.least).min();
+            most = most.into_iter().chain(rows.most).max();
+            store.take(rows, options.storage, known, base);
+            Ok(())
+        },
+    )?;
     if labels.is_empty() {
         return Err(Fault::Empty.into());
     }
@@ -42,7 +46,15 @@ pub(crate) fn read<T: Number>(
     let features = store.finish(columns, base, options.storage);
     let encoding = encoding.cloned().unwrap_or_else(|| Encoding::unnamed(columns, Some(base)));
     labels.shrink_to_fit();
-    Ok(Data { features, labels: Some(labels), weights: None, encoding, label: String::new(), classes: Vec::new(), dropped: 0 })
+    Ok(Data {
+        features,
+        labels: Some(labels),
+        weights: None,
+        encoding,
+        label: String::new(),
+        classes: Vec::new(),
+        dropped: 0,
+    })
 }
 
 /// The largest index of any file: columns are counted with 32 bits.

@@ -1,7 +1,9 @@
 //! Numbers in text, and how they are kept.
 
 /// What a value is kept as.
-pub(crate) trait Number: crate::store::IntoValues + Copy + Send + Sync + Default + PartialEq + 'static {
+pub(crate) trait Number:
+    crate::store::IntoValues + Copy + Send + Sync + Default + PartialEq + 'static
+{
     /// Its name in messages.
     const NAME: &'static str;
     /// The most codes that [`marked`](Self::marked) can hold.
@@ -136,13 +138,32 @@ mod tests {
     #[test]
     fn numbers_are_read_as_the_standard_library_reads_them() {
         let texts = [
-            "0", "-0", "+1", "1.", ".5", "-.5e3", "1e22", "1e23", "9007199254740993", "0.1", "1.7976931348623157e308",
-            "5e-324", "123456789012345678901234567890", "0.000000000000000000000000000012345", "1e400", "3E-7",
-            "00000000000000000000000000001.5", "179769313486231580793e289",
+            "0",
+            "-0",
+            "+1",
+            "1.",
+            ".5",
+            "-.5e3",
+            "1e22",
+            "1e23",
+            "9007199254740993",
+            "0.1",
+            "1.7976931348623157e308",
+            "5e-324",
+            "123456789012345678901234567890",
+            "0.000000000000000000000000000012345",
+            "1e400",
+            "3E-7",
+            "00000000000000000000000000001.5",
+            "179769313486231580793e289",
         ];
         for text in texts {
             let (value, length) = leading(text.as_bytes()).unwrap();
-            assert_eq!((value.to_bits(), length), (text.parse::<f64>().unwrap().to_bits(), text.len()), "{text}");
+            assert_eq!(
+                (value.to_bits(), length),
+                (text.parse::<f64>().unwrap().to_bits(), text.len()),
+                "{text}"
+            );
         }
         // Every mantissa and exponent of a grid, on both sides of where the quick way ends.
         for mantissa in (1..2000_u64).map(|k| k.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (k % 60)) {

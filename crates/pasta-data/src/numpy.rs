@@ -12,10 +12,10 @@ use zip::ZipArchive;
 use crate::encoding::Encoding;
 use crate::fault::{Fault, Located};
 use crate::number::Number;
-use crate::parts::{Dense, Features, Sparse, Values};
 use crate::source::{Opened, Source};
 use crate::store::Storage;
 use crate::{Data, Label, Options, Precision};
+use pasta_opt::table::{Dense, Features, Sparse, Values};
 
 /// What a file says of its array.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +59,9 @@ impl Shape {
             [rows, columns] => Ok((rows, columns)),
             _ => {
                 let shape = &self.lengths;
-                Err(Fault::Numpy(format!("expected an array of one or two dimensions, found the shape {shape:?}")))
+                Err(Fault::Numpy(format!(
+                    "expected an array of one or two dimensions, found the shape {shape:?}"
+                )))
             }
         }
     }
@@ -146,7 +148,8 @@ impl Shape {
                 Fault::Numpy(format!("the array should have {count} numbers, but is cut short: {error}"))
             })?;
             for bytes in buffer[..wanted].chunks_exact(size) {
-                let (row, column) = if self.fortran { (k % rows, k / rows) } else { (k / columns, k % columns) };
+                let (row, column) =
+                    if self.fortran { (k % rows, k / rows) } else { (k / columns, k % columns) };
                 take(row, column, self.element(bytes));
                 k += 1;
             }
@@ -160,7 +163,8 @@ impl Shape {
 
     /// Room for so many numbers, if there can be.
     fn room<T: Number>(rows: usize, columns: usize) -> Result<Vec<T>, Fault> {
-        let too_large = || Fault::Numpy(format!("an array of {rows} x {columns} numbers does not fit into memory"));
+        let too_large =
+            || Fault::Numpy(format!("an array of {rows} x {columns} numbers does not fit into memory"));
         let count = rows.checked_mul(columns).ok_or_else(too_large)?;
         let mut room = Vec::new();
         room.try_reserve_exact(count).map_err(|_| too_large())?;
@@ -172,7 +176,9 @@ impl Shape {
     fn vector(&self, from: &mut dyn Read, what: &str) -> Result<Vec<f64>, Fault> {
         let (rows, columns) = self.matrix()?;
         if columns != 1 && rows != 1 {
-            return Err(Fault::Numpy(format!("{what} has {rows} x {columns} numbers, expected one for each row")));
+            return Err(Fault::Numpy(format!(
+                "{what} has {rows} x {columns} numbers, expected one for each row"
+            )));
         }
         let mut vector = Self::room(rows.max(columns).min(rows * columns), 1)?;
         self.each(from, |row, column, value| vector[row.max(column)] = value)?;
@@ -180,7 +186,12 @@ impl Shape {
     }
 
     /// The features, and the labels that stand in the column `label`.
-    fn table(&self, from: &mut dyn Read, label: Option<usize>, precision: Option<Precision>) -> Result<Parts, Fault> {
+    fn table(
+        &self,
+        from: &mut dyn Read,
+        label: Option<usize>,
+        precision: Option<Precision>,
+    ) -> Result<Parts, Fault> {
         let narrow = match precision {
             Some(precision) => precision == Precision::F32,
             None => self.kind == Kind::F32,
@@ -253,8 +264,12 @@ fn mapped(source: &Source, shape: &Shape, precision: Option<Precision>) -> Optio
     let file = File::open(path).ok()?;
     let count = shape.count()?;
     let values = match (shape.kind, precision) {
-        (Kind::F64, None | Some(Precision::F64)) => Values::F64(Arc::new(Mapped::open(&file, shape.begin, count)?)),
-        (Kind::F32, None | Some(Precision::F32)) => Values::F32(Arc::new(Mapped::open(&file, shape.begin, count)?)),
+        (Kind::F64, None | Some(Precision::F64)) => {
+            Values::F64(Arc::new(Mapped::open(&file, shape.begin, count)?))
+        }
+        (Kind::F32, None | Some(Precision::F32)) => {
+            Values::F32(Arc::new(Mapped::open(&file, shape.begin, count)?))
+        }
         _ => return None,
     };
     Some(Features::Dense(Dense { rows, columns, values }))
@@ -271,7 +286,8 @@ pub(crate) fn read_npy(
     let shape = Shape::read(&mut from)?;
     let (_, columns) = shape.matrix()?;
     let own = options.labels.as_ref().map(read_labels).transpose()?;
-    let number = |name: &str| name.parse::<usize>().ok().and_then(|k| k.checked_sub(1)).filter(|k| *k < columns);
+    let number =
+        |name: &str| name.parse::<usize>().ok().and_then(|k| k.checked_sub(1)).filter(|k| *k < columns);
     let label = match (&options.label, &own) {
         (Label::Usual | Label::IfThere(_), Some(_)) => None,
         (Label::Column(_), Some(_)) => {
@@ -285,7 +301,8 @@ pub(crate) fn read_npy(
             number(name).filter(|_| encoding.is_some_and(|encoding| columns > encoding.columns.len()))
         }
         (Label::Usual, None) => {
-            let fault = format!("{columns} columns without names (or give the labels as a file of their own)");
+            let fault =
+                format!("{columns} columns without names (or give the labels as a file of their own)");
             return Err(Fault::WhichLabel(fault).into());
         }
     };
@@ -303,7 +320,9 @@ fn plain(options: &Options) -> Result<(), Fault> {
         return Err(Fault::Choice("columns of arrays cannot be weights or be ignored".into()));
     }
     if options.storage == Storage::Sparse {
-        return Err(Fault::Choice("an array of numpy is dense; scipy.sparse.save_npz writes a sparse one".into()));
+        return Err(Fault::Choice(
+            "an array of numpy is dense; scipy.sparse.save_npz writes a sparse one".into(),
+        ));
     }
     Ok(())
 }
@@ -365,11 +384,7 @@ const FEATURES: &[&str] = &["X", "x", "features", "data"];
 const LABELS: &[&str] = &["y", "Y", "target", "labels", "label"];
 const WEIGHTS: &[&str] = &["sample_weight", "weights", "w"];
 
-fn archive<R: Read + Seek>(
-    from: R,
-    options: &Options,
-    encoding: Option<&Encoding>,
-) -> Result<Data, Located> {
+fn archive<R: Read + Seek>(from: R, options: &Options, encoding: Option<&Encoding>) -> Result<Data, Located> {
     if options.weight.is_some() || !options.ignore.is_empty() {
         return Err(Fault::Choice("columns of arrays cannot be weights or be ignored".into()).into());
     }
@@ -389,24 +404,31 @@ fn archive<R: Read + Seek>(
     let own = options.labels.as_ref().map(read_labels).transpose()?;
     let labels = match (own, &options.label) {
         (Some(own), _) => Some(own),
-        (None, Label::Column(name)) => Some(vector(&[name], "the array of labels")?.ok_or_else(|| {
-            Fault::NoColumn { name: name.clone(), columns: crate::fault::listed(&names) }
-        })?),
-        (None, Label::Usual) => Some(vector(LABELS, "the array of labels")?.ok_or_else(|| {
-            Fault::WhichLabel(format!("the arrays {}", crate::fault::listed(&names)))
-        })?),
+        (None, Label::Column(name)) => {
+            Some(vector(&[name], "the array of labels")?.ok_or_else(|| Fault::NoColumn {
+                name: name.clone(),
+                columns: crate::fault::listed(&names),
+            })?)
+        }
+        (None, Label::Usual) => Some(
+            vector(LABELS, "the array of labels")?
+                .ok_or_else(|| Fault::WhichLabel(format!("the arrays {}", crate::fault::listed(&names))))?,
+        ),
         (None, Label::IfThere(_)) => vector(LABELS, "the array of labels")?,
     };
     let weights = vector(WEIGHTS, "the array of weights")?;
     let features = if names.iter().any(|name| name == "indptr.npy") {
         let mut part = |name: &str| {
-            let missing = || Fault::Numpy(format!("a sparse matrix of scipy has an array {name}, but this has not"));
+            let missing =
+                || Fault::Numpy(format!("a sparse matrix of scipy has an array {name}, but this has not"));
             vector(&[name], name)?.ok_or_else(missing)
         };
-        let (shape, starts, indices, values) = (part("shape")?, part("indptr")?, part("indices")?, part("data")?);
+        let (shape, starts, indices, values) =
+            (part("shape")?, part("indptr")?, part("indices")?, part("data")?);
         sparse(&shape, starts, indices, values, options)?
     } else {
-        let missing = || Fault::Numpy(format!("there is no array X; there are {}", crate::fault::listed(&names)));
+        let missing =
+            || Fault::Numpy(format!("there is no array X; there are {}", crate::fault::listed(&names)));
         let name = named(FEATURES).ok_or_else(missing)?;
         let mut file = archive.by_name(&name).map_err(broken)?;
         let shape = Shape::read(&mut file)?;
@@ -436,7 +458,11 @@ fn sparse(
     let count = values.len() as f64;
     let in_order = starts.windows(2).all(|pair| pair[0] <= pair[1]) && starts[0] == 0.0;
     let end = starts[starts.len() - 1];
-    if !in_order || end != count || values.len() != indices.len() || !starts.iter().all(|s| is_count(*s, count)) {
+    if !in_order
+        || end != count
+        || values.len() != indices.len()
+        || !starts.iter().all(|s| is_count(*s, count))
+    {
         return Err(wrong("its row starts do not fit its values"));
     }
     if !indices.iter().all(|index| is_count(*index, columns - 1.0)) {
@@ -451,12 +477,21 @@ fn sparse(
         let row = &indices[window[0] as usize..window[1] as usize];
         if let Some(pair) = row.windows(2).find(|pair| pair[0] >= pair[1]) {
             let (before, index) = (u64::from(pair[0]), u64::from(pair[1]));
-            return Err(if before == index { Fault::Duplicate(index) } else { Fault::Order { before, index } });
+            return Err(if before == index {
+                Fault::Duplicate(index)
+            } else {
+                Fault::Order { before, index }
+            });
         }
     }
     let values = match options.precision {
         Some(Precision::F32) => Values::F32(Arc::new(values.iter().map(|v| *v as f32).collect::<Vec<f32>>())),
         _ => Values::F64(Arc::new(values)),
     };
-    Ok(Features::Sparse(Sparse { columns: columns as usize, starts: Arc::new(starts), indices: Arc::new(indices), values }))
+    Ok(Features::Sparse(Sparse {
+        columns: columns as usize,
+        starts: Arc::new(starts),
+        indices: Arc::new(indices),
+        values,
+    }))
 }

@@ -310,8 +310,10 @@ impl Chunks {
         let mut lines = self.lines;
         let mut batch = self.batch()?;
         while !batch.is_empty() {
-            let (next, parsed) =
-                rayon::join(|| self.batch(), || batch.par_iter().map(|chunk| parse(chunk)).collect::<Vec<_>>());
+            let (next, parsed) = rayon::join(
+                || self.batch(),
+                || batch.par_iter().map(|chunk| parse(chunk)).collect::<Vec<_>>(),
+            );
             drop(batch);
             for Parsed { lines: there, result } in parsed {
                 let part = result.map_err(|(line, misfit)| misfit.in_line(lines + line))?;

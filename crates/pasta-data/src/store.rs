@@ -1,6 +1,6 @@
 //! How rows are kept while they arrive: dense or sparse, by the density of the first chunk.
 
-use crate::parts::{Dense, Features, Sparse, Values};
+use pasta_opt::table::{Dense, Features, Sparse, Values};
 use rayon::prelude::*;
 
 use crate::number::Number;
@@ -34,9 +34,17 @@ pub(crate) struct Rows<T> {
 pub(crate) enum Store<T> {
     Empty,
     /// Row-major; the first column is that of index `base`.
-    Dense { values: Vec<T>, columns: usize, base: u32 },
+    Dense {
+        values: Vec<T>,
+        columns: usize,
+        base: u32,
+    },
     /// Indices as in the file.
-    Sparse { starts: Vec<u64>, indices: Vec<u32>, values: Vec<T> },
+    Sparse {
+        starts: Vec<u64>,
+        indices: Vec<u32>,
+        values: Vec<T>,
+    },
 }
 
 /// As dense as this, and zeros are kept too.
@@ -66,7 +74,8 @@ impl<T: Number> Store<T> {
             if needed > *columns {
                 let full = values.par_iter().filter(|value| **value != T::default()).count();
                 let old = values.len() / *columns;
-                let density = (full + rows.values.len()) as f64 / ((old + rows.counts.len()) as f64 * needed as f64);
+                let density =
+                    (full + rows.values.len()) as f64 / ((old + rows.counts.len()) as f64 * needed as f64);
                 if density < THIN && storage == Storage::ByDensity {
                     *self = Self::sparse(values, *columns, *base);
                 } else {
