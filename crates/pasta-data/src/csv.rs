@@ -12,7 +12,7 @@ use crate::encoding::{Code, Encoding};
 use crate::fault::{Fault, Located, Misfit, listed, shown};
 use crate::number::{Number, whole};
 use crate::source::{Chunks, Ends, Parsed, Watch};
-use crate::store::{DENSE, Storage, grow};
+use crate::store::{DENSE, Storage, grow, reserve};
 use crate::{Data, Label, Missing, Options};
 use pasta_opt::table::{Dense, Features, Sparse};
 
@@ -60,6 +60,8 @@ struct Layout<'e> {
     missing: Missing,
     one_hot: bool,
     encoding: Option<&'e Encoding>,
+    /// What becomes of each feature, by the encoding.
+    codes: Option<Vec<Code>>,
     /// The categories of each feature, by the encoding.
     known: Vec<Option<Dictionary>>,
 }
@@ -88,7 +90,7 @@ impl<'e> Layout<'e> {
         }
         let header = match (options.header, encoding) {
             (Some(header), _) => header,
-            (None, Some(encoding)) if encoding.named => true,
+            (None, Some(encoding)) if encoding.is_named() => true,
             _ => cells.iter().all(|cell| !cell.is_empty() && whole(cell).is_none()),
         };
         let count = cells.len();
@@ -119,6 +121,7 @@ impl<'e> Layout<'e> {
             missing: options.missing,
             one_hot: options.one_hot,
             encoding,
+            codes: encoding.map(Encoding::codes),
             known: Vec::new(),
         };
         layout.assign(&columns, options)?;
@@ -132,7 +135,7 @@ impl<'e> Layout<'e> {
             find(name).ok_or_else(|| Fault::NoColumn { name: name.to_owned(), columns: listed(columns) })
         };
         let mut taken = vec![false; columns.len()];
-        let expected = self.encoding.map(|encoding| encoding.columns.len());
+        let expected = self.codes.as_ref().map(Vec::len);
         for name in &options.ignore {
             taken[must(name)?] = true;
         }
@@ -161,19 +164,16 @@ impl<'e> Layout<'e> {
             self.label.clone_from(&columns[k]);
         }
         let features: Vec<usize> = (0..columns.len()).filter(|&k| !taken[k]).collect();
-        match self.encoding {
-            None => {
-                for (place, &k) in features.iter().enumerate() {
-                    self.roles[k] = Role::Feature(place);
-                }
-                self.names = features.iter().map(|&k| columns[k].clone()).collect();
+        if let Some(codes) = self.codes.take() {
+            self.match_features(columns, &features, &codes)?;
+            self.names = codes.iter().map(|code| code.name.clone()).collect();
+            self.known = codes.iter().map(|code| code.categories.as_deref().map(Dictionary::of)).collect();
+            self.codes = Some(codes);
+        } else {
+            for (place, &k) in features.iter().enumerate() {
+                self.roles[k] = Role::Feature(place);
             }
-            Some(encoding) => {
-                self.match_features(columns, &features, encoding)?;
-                self.names = encoding.columns.iter().map(|code| code.name.clone()).collect();
-                let known = |code: &Code| code.categories.as_deref().map(Dictionary::of);
-                self.known = encoding.columns.iter().map(known).collect();
-            }
+            self.names = features.iter().map(|&k| columns[k].clone()).collect();
         }
         if self.names.is_empty() { Err(Fault::NoFeatures) } else { Ok(()) }
     }
@@ -183,29 +183,26 @@ impl<'e> Layout<'e> {
         &mut self,
         columns: &[String],
         features: &[usize],
-        encoding: &Encoding,
+        codes: &[Code],
     ) -> Result<(), Fault> {
-        let expected = || listed(&encoding.columns.iter().map(|code| code.name.clone()).collect::<Vec<_>>());
-        if self.named && encoding.named {
-            let places: HashMap<&str, usize> = encoding
-                .columns
-                .iter()
-                .enumerate()
-                .map(|(place, code)| (code.name.as_str(), place))
-                .collect();
+        let expected = || listed(&codes.iter().map(|code| code.name.clone()).collect::<Vec<_>>());
+        let by_name = self.named && self.encoding.is_some_and(Encoding::is_named);
+        if by_name {
+            let places: HashMap<&str, usize> =
+                codes.iter().enumerate().map(|(place, code)| (code.name.as_str(), place)).collect();
             for &k in features {
                 let place = places.get(columns[k].as_str());
                 let unknown = || Fault::UnknownColumn { name: columns[k].clone(), expected: expected() };
                 self.roles[k] = Role::Feature(*place.ok_or_else(unknown)?);
             }
-            if let Some(code) = encoding.columns.iter().find(|code| !columns.contains(&code.name)) {
+            if let Some(code) = codes.iter().find(|code| !columns.contains(&code.name)) {
                 return Err(Fault::NoColumn { name: code.name.clone(), columns: listed(columns) });
             }
         }
-        if features.len() != encoding.columns.len() {
-            return Err(Fault::Columns { expected: encoding.columns.len(), found: features.len() });
+        if features.len() != codes.len() {
+            return Err(Fault::Columns { expected: codes.len(), found: features.len() });
         }
-        if !(self.named && encoding.named) {
+        if !by_name {
             for (place, &k) in features.iter().enumerate() {
                 self.roles[k] = Role::Feature(place);
             }
@@ -215,7 +212,7 @@ impl<'e> Layout<'e> {
 
     /// Whether a feature may have no value.
     fn may_miss(&self, place: usize) -> bool {
-        let filled = self.encoding.map(|encoding| encoding.columns[place].fill.is_some());
+        let filled = self.codes.as_ref().map(|codes| codes[place].fill.is_some());
         self.missing == Missing::DropRow || filled.unwrap_or(self.missing != Missing::Refuse)
     }
 }
@@ -560,15 +557,11 @@ impl<T: Number> Raw<T> {
         if self.cells.is_empty() {
             return Err(Fault::Empty.into());
         }
-        let encoding = match layout.encoding {
-            Some(encoding) => encoding.clone(),
-            None => self.learn(&layout),
-        };
+        let codes = layout.codes.clone().unwrap_or_else(|| self.learn(&layout));
         let classes = self.classes();
         let Self { cells, labels, weights, words, .. } = self;
         // Where the words of the file stand among the sorted categories.
-        let places: Vec<Option<Vec<usize>>> = encoding
-            .columns
+        let places: Vec<Option<Vec<usize>>> = codes
             .iter()
             .zip(&words)
             .map(|(code, words)| {
@@ -578,7 +571,11 @@ impl<T: Number> Raw<T> {
                 Some(words.words.iter().map(|word| places[word]).collect())
             })
             .collect();
-        let features = expand(cells, &encoding, &places, options.storage);
+        let features = expand(cells, &codes, &places, options.storage)?;
+        let encoding = match layout.encoding {
+            Some(encoding) => encoding.clone(),
+            None => Encoding::Cells { columns: codes, named: layout.named },
+        };
         Ok(Data {
             features,
             labels: (!labels.is_empty()).then_some(labels),
@@ -625,7 +622,7 @@ impl<T: Number> Raw<T> {
     }
 
     /// What the columns are, and what stands for missing values.
-    fn learn(&self, layout: &Layout<'_>) -> Encoding {
+    fn learn(&self, layout: &Layout<'_>) -> Vec<Code> {
         let width = layout.names.len();
         let code = |(place, name): (usize, &String)| {
             let words = &self.words[place].words;
@@ -647,8 +644,7 @@ impl<T: Number> Raw<T> {
             };
             Code { name: name.clone(), fill, categories: None }
         };
-        let columns: Vec<Code> = layout.names.par_iter().enumerate().map(code).collect();
-        Encoding { columns, named: layout.named, first_index: None }
+        layout.names.par_iter().enumerate().map(code).collect()
     }
 
     /// Puts the numbers of labels that are words in the order of the alphabet.
@@ -718,12 +714,12 @@ fn spot<T: Number>(cell: T, code: &Code, places: Option<&Vec<usize>>) -> Spot<T>
 /// The columns of numbers: in place where they are dense.
 fn expand<T: Number>(
     mut cells: Vec<T>,
-    encoding: &Encoding,
+    codes: &[Code],
     places: &[Option<Vec<usize>>],
     storage: Storage,
-) -> Features {
-    let raw = encoding.columns.len();
-    let columns = encoding.width();
+) -> Result<Features, Fault> {
+    let raw = codes.len();
+    let columns: usize = codes.iter().map(|code| code.categories.as_ref().map_or(1, Vec::len)).sum();
     let rows = cells.len() / raw;
     let sparse = match storage {
         Storage::Dense => false,
@@ -731,8 +727,7 @@ fn expand<T: Number>(
         Storage::ByDensity => columns > raw && (raw as f64) < DENSE * columns as f64,
     };
     let mut first = 0;
-    let begins: Vec<usize> = encoding
-        .columns
+    let begins: Vec<usize> = codes
         .iter()
         .map(|code| {
             let begin = first;
@@ -744,7 +739,7 @@ fn expand<T: Number>(
         let (mut starts, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
         for row in cells.chunks_exact(raw) {
             for (place, cell) in row.iter().enumerate() {
-                let (index, value) = match spot(*cell, &encoding.columns[place], places[place].as_ref()) {
+                let (index, value) = match spot(*cell, &codes[place], places[place].as_ref()) {
                     Spot::Value(value) => (begins[place], value),
                     Spot::One(k) => (begins[place] + k, T::of(1.0)),
                     Spot::Nothing => continue,
@@ -756,15 +751,15 @@ fn expand<T: Number>(
             }
             starts.push(indices.len() as u64);
         }
-        return Features::Sparse(Sparse {
+        return Ok(Features::Sparse(Sparse {
             columns,
             starts: std::sync::Arc::new(starts),
             indices: std::sync::Arc::new(indices),
             values: T::values(values),
-        });
+        }));
     }
-    cells.reserve_exact(rows * (columns.max(raw)) - cells.len());
-    cells.resize(rows * columns.max(raw), T::default());
+    let full = cells.len();
+    reserve(&mut cells, rows, columns, full)?;
     let mut row = vec![T::default(); raw];
     // A category never has fewer columns than its one cell, so from the last row on nothing is written over too early.
     for r in (0..rows).rev() {
@@ -772,12 +767,12 @@ fn expand<T: Number>(
         let to = &mut cells[r * columns..(r + 1) * columns];
         to.fill(T::default());
         for (place, cell) in row.iter().enumerate() {
-            match spot(*cell, &encoding.columns[place], places[place].as_ref()) {
+            match spot(*cell, &codes[place], places[place].as_ref()) {
                 Spot::Value(value) => to[begins[place]] = value,
                 Spot::One(k) => to[begins[place] + k] = T::of(1.0),
                 Spot::Nothing => {}
             }
         }
     }
-    Features::Dense(Dense { rows, columns, values: T::values(cells) })
+    Ok(Features::Dense(Dense { rows, columns, values: T::values(cells) }))
 }

@@ -120,6 +120,14 @@ pub enum Fault {
         /// The most there can be.
         most: u32,
     },
+    /// A dense table that is too large.
+    #[error("a dense table of {rows} x {columns} values does not fit into memory")]
+    Memory {
+        /// Its rows.
+        rows: usize,
+        /// Its columns.
+        columns: usize,
+    },
     /// A quotation mark where none belongs.
     #[error("{0}")]
     Quote(&'static str),
@@ -176,6 +184,7 @@ impl Fault {
                 "--one-hot makes a column of zeros and ones for each word; --ignore leaves the column out"
             }
             Self::WhichLabel(_) => "--label NAME, or a number, from 1",
+            Self::Memory { .. } => "--storage sparse keeps only what is not zero",
             Self::Categories { .. } => "leave it out with --ignore",
             Self::TooLarge { .. } => "--precision f64 holds larger numbers",
             _ => return None,

@@ -13,12 +13,18 @@ pub(crate) fn read<T: Number>(
     encoding: Option<&Encoding>,
     watch: Watch<'_>,
 ) -> Result<Data, Located> {
-    if encoding.is_some_and(|encoding| encoding.named) {
-        let message = "the columns are matched by name, and a LIBSVM file has no names";
-        return Err(Fault::Choice(message.into()).into());
-    }
-    let known = encoding.map(|encoding| encoding.columns.len());
-    let base = encoding.and_then(|encoding| encoding.first_index).or(options.first_index);
+    let known = match encoding.map(Encoding::numbers) {
+        Some(None) => {
+            let message = "the columns are matched by name, and a LIBSVM file has no names";
+            return Err(Fault::Choice(message.into()).into());
+        }
+        known => known.flatten(),
+    };
+    let first = match encoding {
+        Some(Encoding::Numbered { first_index, .. }) => *first_index,
+        _ => None,
+    };
+    let base = first.or(options.first_index);
     let limits = Limits {
         least: u64::from(base.unwrap_or(0)),
         most: known.map_or(MOST, |columns| columns as u64 + u64::from(base.unwrap_or(1)) - 1),
@@ -34,8 +40,7 @@ pub(crate) fn read<T: Number>(
             labels.extend_from_slice(&rows.labels);
             least = least.into_iter().chain(rows.least).min();
             most = most.into_iter().chain(rows.most).max();
-            store.take(rows, options.storage, known, base);
-            Ok(())
+            Ok(store.take(rows, options.storage, known, base)?)
         },
     )?;
     if labels.is_empty() {
@@ -43,8 +48,9 @@ pub(crate) fn read<T: Number>(
     }
     let base = base.unwrap_or_else(|| least.map_or(1, |least| least.min(1)));
     let columns = known.or(most.map(|most| (most - base) as usize + 1)).ok_or(Fault::NoFeatures)?;
-    let features = store.finish(columns, base, options.storage);
-    let encoding = encoding.cloned().unwrap_or_else(|| Encoding::unnamed(columns, Some(base)));
+    let features = store.finish(columns, base, options.storage)?;
+    let encoding =
+        encoding.cloned().unwrap_or_else(|| Encoding::Numbered { columns, first_index: Some(base) });
     labels.shrink_to_fit();
     Ok(Data {
         features,

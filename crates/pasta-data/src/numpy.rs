@@ -163,13 +163,11 @@ impl Shape {
 
     /// Room for so many numbers, if there can be.
     fn room<T: Number>(rows: usize, columns: usize) -> Result<Vec<T>, Fault> {
-        let too_large =
-            || Fault::Numpy(format!("an array of {rows} x {columns} numbers does not fit into memory"));
+        let too_large = || Fault::Memory { rows, columns };
         let count = rows.checked_mul(columns).ok_or_else(too_large)?;
-        let mut room = Vec::new();
-        room.try_reserve_exact(count).map_err(|_| too_large())?;
-        room.resize(count, T::default());
-        Ok(room)
+        Vec::<T>::new().try_reserve_exact(count).map_err(|_| too_large())?;
+        // Zeroed by the system, page by page, as numbers arrive: a header may promise more than comes.
+        Ok(vec![T::default(); count])
     }
 
     /// An array of one dimension, or of one column.
@@ -298,7 +296,7 @@ pub(crate) fn read_npy(
             columns: format!("{columns} columns, numbered from 1"),
         })?),
         (Label::IfThere(name), None) => {
-            number(name).filter(|_| encoding.is_some_and(|encoding| columns > encoding.columns.len()))
+            number(name).filter(|_| encoding.is_some_and(|encoding| columns > encoding.width()))
         }
         (Label::Usual, None) => {
             let fault =
@@ -353,15 +351,17 @@ fn finish(
         }
     }
     let encoding = match encoding {
-        None => Encoding::unnamed(columns, None),
-        Some(encoding) if encoding.named => {
-            let message = "the columns are matched by name, and an array has no names";
-            return Err(Fault::Choice(message.into()).into());
-        }
-        Some(encoding) if encoding.columns.len() != columns => {
-            return Err(Fault::Columns { expected: encoding.columns.len(), found: columns }.into());
-        }
-        Some(encoding) => encoding.clone(),
+        None => Encoding::Numbered { columns, first_index: None },
+        Some(encoding) => match encoding.numbers() {
+            None => {
+                let message = "the columns are matched by name, and an array has no names";
+                return Err(Fault::Choice(message.into()).into());
+            }
+            Some(expected) if expected != columns => {
+                return Err(Fault::Columns { expected, found: columns }.into());
+            }
+            Some(_) => encoding.clone(),
+        },
     };
     Ok(Data { features, labels, weights, encoding, label, classes: Vec::new(), dropped: 0 })
 }

@@ -3,6 +3,7 @@
 use pasta_opt::table::{Dense, Features, Sparse, Values};
 use rayon::prelude::*;
 
+use crate::fault::Fault;
 use crate::number::Number;
 
 /// Which layout to use.
@@ -54,7 +55,13 @@ const THIN: f64 = 0.25;
 
 impl<T: Number> Store<T> {
     /// Takes the rows. `known` is the number of columns, and `base` the first index, where they are known before.
-    pub(crate) fn take(&mut self, rows: Rows<T>, storage: Storage, known: Option<usize>, base: Option<u32>) {
+    pub(crate) fn take(
+        &mut self,
+        rows: Rows<T>,
+        storage: Storage,
+        known: Option<usize>,
+        base: Option<u32>,
+    ) -> Result<(), Fault> {
         let (Some(least), Some(most)) = (rows.least, rows.most) else {
             return self.push(&rows);
         };
@@ -79,15 +86,15 @@ impl<T: Number> Store<T> {
                 if density < THIN && storage == Storage::ByDensity {
                     *self = Self::sparse(values, *columns, *base);
                 } else {
-                    widen(values, *columns, needed, (*base - new_base) as usize);
+                    widen(values, *columns, needed, (*base - new_base) as usize, full)?;
                     (*columns, *base) = (needed, new_base);
                 }
             }
         }
-        self.push(&rows);
+        self.push(&rows)
     }
 
-    fn push(&mut self, rows: &Rows<T>) {
+    fn push(&mut self, rows: &Rows<T>) -> Result<(), Fault> {
         match self {
             // Rows without pairs at the beginning.
             Self::Empty => {
@@ -98,8 +105,12 @@ impl<T: Number> Store<T> {
             Self::Dense { values, columns, base } => {
                 let mut at = 0;
                 let begin = values.len();
-                grow(values, rows.counts.len() * *columns);
-                values.resize(begin + rows.counts.len() * *columns, T::default());
+                let more = room::<T>(rows.counts.len(), *columns, rows.values.len())?;
+                if values.capacity() - begin < more {
+                    let reserved = values.try_reserve_exact(more.max(begin / 8));
+                    reserved.map_err(|_| Fault::Memory { rows: rows.counts.len(), columns: *columns })?;
+                }
+                values.resize(begin + more, T::default());
                 for (row, &count) in values[begin..].chunks_exact_mut(*columns).zip(&rows.counts) {
                     let pairs = at..at + count as usize;
                     at = pairs.end;
@@ -121,6 +132,7 @@ impl<T: Number> Store<T> {
                 values.extend_from_slice(&rows.values);
             }
         }
+        Ok(())
     }
 
     /// A dense matrix as a sparse one.
@@ -137,12 +149,13 @@ impl<T: Number> Store<T> {
     }
 
     /// The finished matrix with so many columns, the first of which has index `base`.
-    pub(crate) fn finish(self, columns: usize, base: u32, storage: Storage) -> Features {
-        match self {
+    pub(crate) fn finish(self, columns: usize, base: u32, storage: Storage) -> Result<Features, Fault> {
+        Ok(match self {
             Self::Empty => Features::Dense(Dense { rows: 0, columns, values: T::values(Vec::new()) }),
             Self::Dense { mut values, columns: had, base: was } => {
                 if columns > had {
-                    widen(&mut values, had, columns, (was - base) as usize);
+                    let full = values.len();
+                    widen(&mut values, had, columns, (was - base) as usize, full)?;
                 }
                 Features::Dense(Dense { rows: values.len() / columns, columns, values: T::values(values) })
             }
@@ -158,20 +171,26 @@ impl<T: Number> Store<T> {
                     values: T::values(values),
                 })
             }
-        }
+        })
     }
 }
 
 /// Only where the first rows of a file that is to be dense had nothing in them.
-fn spread<T: Number>(starts: &[u64], indices: &[u32], values: &[T], columns: usize) -> Features {
+fn spread<T: Number>(
+    starts: &[u64],
+    indices: &[u32],
+    values: &[T],
+    columns: usize,
+) -> Result<Features, Fault> {
     let rows = starts.len() - 1;
-    let mut dense = vec![T::default(); rows * columns];
+    let mut dense = Vec::new();
+    reserve(&mut dense, rows, columns, values.len())?;
     for (row, window) in dense.chunks_exact_mut(columns).zip(starts.windows(2)) {
         for at in window[0] as usize..window[1] as usize {
             row[indices[at] as usize] = values[at];
         }
     }
-    Features::Dense(Dense { rows, columns, values: T::values(dense) })
+    Ok(Features::Dense(Dense { rows, columns, values: T::values(dense) }))
 }
 
 /// Makes room by an eighth at a time: what is not used yet is not much.
@@ -182,17 +201,47 @@ pub(crate) fn grow<V>(vector: &mut Vec<V>, more: usize) {
 }
 
 /// Gives each row more columns, in place: `before` new ones at its beginning, the others at its end.
-pub(crate) fn widen<T: Number>(values: &mut Vec<T>, columns: usize, needed: usize, before: usize) {
+pub(crate) fn widen<T: Number>(
+    values: &mut Vec<T>,
+    columns: usize,
+    needed: usize,
+    before: usize,
+    full: usize,
+) -> Result<(), Fault> {
     let rows = values.len() / columns;
-    let more = rows * needed - values.len();
-    values.reserve_exact(more);
-    values.resize(rows * needed, T::default());
+    reserve(values, rows, needed, full)?;
     // From the last row on, no value is written over before it is moved.
     for row in (0..rows).rev() {
         let to = row * needed;
         values.copy_within(row * columns..(row + 1) * columns, to + before);
         values[to..to + before].fill(T::default());
         values[to + before + columns..to + needed].fill(T::default());
+    }
+    Ok(())
+}
+
+/// Makes a vector as long as a dense matrix in which so many values are not zero, if there is memory for it.
+pub(crate) fn reserve<T: Number>(
+    values: &mut Vec<T>,
+    rows: usize,
+    columns: usize,
+    full: usize,
+) -> Result<(), Fault> {
+    let count = room::<T>(rows, columns, full)?;
+    let reserved = values.try_reserve_exact(count.saturating_sub(values.len()));
+    reserved.map_err(|_| Fault::Memory { rows, columns })?;
+    values.resize(count, T::default());
+    Ok(())
+}
+
+/// How many values a dense matrix has. A large one with hardly a value in it is a mistake, which many systems would notice only
+/// when there is no memory left.
+fn room<T>(rows: usize, columns: usize, full: usize) -> Result<usize, Fault> {
+    const LARGE: usize = 1 << 30;
+    let bytes = rows.checked_mul(columns).and_then(|count| count.checked_mul(size_of::<T>()));
+    match bytes.filter(|bytes| *bytes < LARGE || rows * columns / 1000 < full) {
+        Some(_) => Ok(rows * columns),
+        None => Err(Fault::Memory { rows, columns }),
     }
 }
 

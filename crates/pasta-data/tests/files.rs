@@ -30,7 +30,10 @@ fn pairs_are_read_with_comments_blank_lines_and_any_blanks() {
 fn the_first_column_is_0_if_that_appears_and_1_otherwise() {
     let shape = |text: &str, options: &Options| {
         let data = of(text, options);
-        (data.features.columns(), data.encoding.first_index)
+        match data.encoding {
+            pasta_data::Encoding::Numbered { columns, first_index } => (columns, first_index),
+            other => panic!("{other:?}"),
+        }
     };
     assert_eq!(shape("1 1:5 2:6\n", &options()), (2, Some(1)));
     assert_eq!(shape("1 1:5 2:6\n1 0:1\n", &options()), (3, Some(0)));
@@ -185,10 +188,7 @@ fn words_are_refused_unless_columns_are_made_of_them() {
     assert_eq!(dense(&ignored), [1.0, 2.0, 3.0, 4.0]);
     let predict = Options { label: Label::IfThere("y".into()), ..options() };
     let again = |text: &str| read(&source(text), &predict, Some(&data.encoding), &|_, _| {});
-    assert_eq!(
-        dense(&again("n,colour\n5,blue\n6,7.0\n").unwrap()),
-        [0.0, 1.0, 0.0, 5.0, 1.0, 0.0, 0.0, 6.0]
-    );
+    assert_eq!(dense(&again("n,colour\n5,blue\n6,7.0\n").unwrap()), [0.0, 1.0, 0.0, 5.0, 1.0, 0.0, 0.0, 6.0]);
     let message = |text: &str| again(text).unwrap_err().to_string();
     assert_eq!(
         message("n,colour\n5,green\n"),
@@ -370,4 +370,11 @@ fn the_rows_are_the_same_on_any_number_of_threads() {
     let (one, two, five) = (on(1), on(2), on(5));
     assert!(one == two && one == five);
     assert_eq!((one.0.len(), one.1.len()), (400_000, 600_000));
+}
+
+#[test]
+fn a_dense_table_with_hardly_a_value_in_it_is_refused() {
+    let options = Options { storage: Storage::Dense, ..options() };
+    let message = failure("1 1:1\n2 3000000000:1\n", &options);
+    assert_eq!(message, "table: a dense table of 2 x 3000000000 values does not fit into memory");
 }
