@@ -2,12 +2,15 @@
 
 mod calibrate;
 mod certify;
+mod fit;
 mod forecast;
 mod npy;
 mod plan;
+mod predict;
 mod problems;
 mod solve;
 mod spec;
+mod table;
 
 use std::process::ExitCode;
 
@@ -32,7 +35,9 @@ const LAB: &str =
 enum Command {
     Calibrate(calibrate::Arguments),
     Certify(certify::Arguments),
+    Fit(Box<fit::Arguments>),
     Plan(plan::Arguments),
+    Predict(Box<predict::Arguments>),
     Problems(problems::Arguments),
     Solve(solve::Arguments),
     Resume(solve::ResumeArguments),
@@ -42,7 +47,9 @@ fn main() -> ExitCode {
     console::program(|program: Program| match program.command {
         Command::Calibrate(arguments) => calibrate::run(&arguments),
         Command::Certify(arguments) => certify::run(&arguments),
+        Command::Fit(arguments) => fit::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Predict(arguments) => predict::run(&arguments),
         Command::Problems(arguments) => problems::run(&arguments),
         Command::Solve(arguments) => solve::run(&arguments),
         Command::Resume(arguments) => solve::resume(&arguments),

@@ -95,7 +95,9 @@ pub(crate) fn delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"tab" | b"\\t" => Ok(b'\t'),
         b"space" => Ok(b' '),
-        [byte] if byte.is_ascii() && !byte.is_ascii_alphanumeric() && !b"\"\n\r.+-".contains(byte) => Ok(*byte),
+        [byte] if byte.is_ascii() && !byte.is_ascii_alphanumeric() && !b"\"\n\r.+-".contains(byte) => {
+            Ok(*byte)
+        }
         _ => Err("expected one character, or tab, or space".into()),
     }
 }
@@ -170,6 +172,21 @@ impl Shaping {
             degree: self.degree,
             penalty: self.penalty,
         }
+    }
+
+    /// What differs from the usual design.
+    pub(crate) fn words(&self) -> String {
+        let mut words = String::new();
+        let mut say = |differs: bool, what: String| {
+            if differs {
+                words = format!("{words}, {what}");
+            }
+        };
+        say(self.penalty != 0.0, format!("penalty {}", self.penalty));
+        say(self.degree > 1, format!("degree {}", self.degree));
+        say(self.no_intercept, "no intercept".into());
+        say(self.raw, "not standardised".into());
+        words
     }
 
     /// The loss of this name, with its parameter.

@@ -29,10 +29,15 @@ impl Classes {
         }
         let names = if data.classes.is_empty() { numbers(data)? } else { data.classes.clone() };
         match (kind, names.len()) {
-            (_, 1) => Err(Failure::input(format!("every row has the label {:?}: there is nothing to tell apart", names[0]))),
+            (_, 1) => Err(Failure::input(format!(
+                "every row has the label {:?}: there is nothing to tell apart",
+                names[0]
+            ))),
             (Labels::Signs, 2) | (Labels::Classes, _) => Ok(Self(names)),
-            (_, many) => Err(Failure::input(format!("the {loss} loss tells two classes apart, but there are {many}"))
-                .hint("--loss multinomial is for more")),
+            (_, many) => {
+                Err(Failure::input(format!("the {loss} loss tells two classes apart, but there are {many}"))
+                    .hint("--loss multinomial is for more"))
+            }
         }
     }
 
@@ -68,7 +73,8 @@ fn numbers(data: &Data) -> Result<Vec<String>, Failure> {
         if let Err(place) = found.binary_search_by(|other| other.total_cmp(&label)) {
             found.insert(place, label);
             if found.len() > MOST {
-                let message = format!("there are more than {MOST} different labels, which are hardly classes");
+                let message =
+                    format!("there are more than {MOST} different labels, which are hardly classes");
                 return Err(Failure::input(message).hint("--loss least-squares is for numbers"));
             }
         }

@@ -34,7 +34,10 @@ pub(crate) fn load(source: &Source, options: &Options, encoding: Option<&Encodin
 fn unreadable(error: ReadError) -> Failure {
     let column = error.column.map_or(String::new(), |column| format!("column {column}: "));
     let failure = Failure::input(format!("{column}{}", error.fault)).in_file(&error.file);
-    let failure = error.line.map_or_else(|| Failure::input(format!("{column}{}", error.fault)).in_file(&error.file), |line| failure.at_line(line as usize));
+    let failure = error.line.map_or_else(
+        || Failure::input(format!("{column}{}", error.fault)).in_file(&error.file),
+        |line| failure.at_line(line as usize),
+    );
     match error.fault.hint() {
         Some(hint) => failure.hint(hint),
         None => failure,
@@ -52,7 +55,9 @@ pub(crate) fn refused(file: &str, names: &[String], error: &TableError) -> Failu
             let name = names.get(*column).cloned().unwrap_or_else(|| (column + 1).to_string());
             format!("column {name}: its values are too large to be squared and added up; scale it down")
         }
-        TableError::Label { row, value, needs } => format!("row {}: the label {value} does not fit, {needs}", row + 1),
+        TableError::Label { row, value, needs } => {
+            format!("row {}: the label {value} does not fit, {needs}", row + 1)
+        }
         TableError::Weight { row, value } => {
             format!("row {}: expected a weight of at least 0, found {value}", row + 1)
         }
@@ -97,11 +102,18 @@ impl Loaded {
 }
 
 impl Rows {
-    pub(crate) fn linear(self, file: &str, encoding: &Encoding, loss: Loss, design: Design) -> Result<Arc<Linear>, Failure> {
+    pub(crate) fn linear(
+        self,
+        file: &str,
+        encoding: &Encoding,
+        loss: Loss,
+        design: Design,
+    ) -> Result<Arc<Linear>, Failure> {
         let names = encoding.names();
         let wrong = |error: TableError| refused(file, &names, &error);
         let weights = self.weights.map(|weights| Arc::new(weights) as _);
-        let table = Table::new(self.features, Arc::new(self.labels), weights, names.clone()).map_err(wrong)?;
+        let table =
+            Table::new(self.features, Arc::new(self.labels), weights, names.clone()).map_err(wrong)?;
         Ok(Arc::new(Linear::new(Arc::new(table), loss, design).map_err(wrong)?))
     }
 
@@ -141,18 +153,23 @@ fn picked(features: &Features, rows: &[usize]) -> Features {
             });
             let indices: Vec<u32> = ranges().flat_map(|range| indices[range].iter().copied()).collect();
             let values = gathered(values, ranges());
-            Features::Sparse(Sparse { columns: *columns, starts: Arc::new(ends), indices: Arc::new(indices), values })
+            Features::Sparse(Sparse {
+                columns: *columns,
+                starts: Arc::new(ends),
+                indices: Arc::new(indices),
+                values,
+            })
         }
     }
 }
 
 fn gathered(values: &Values, ranges: impl Iterator<Item = std::ops::Range<usize>>) -> Values {
     match values {
-        Values::F64(values) => {
-            Values::F64(Arc::new(ranges.flat_map(|range| (**values).as_ref()[range].iter().copied()).collect::<Vec<f64>>()))
-        }
-        Values::F32(values) => {
-            Values::F32(Arc::new(ranges.flat_map(|range| (**values).as_ref()[range].iter().copied()).collect::<Vec<f32>>()))
-        }
+        Values::F64(values) => Values::F64(Arc::new(
+            ranges.flat_map(|range| (**values).as_ref()[range].iter().copied()).collect::<Vec<f64>>(),
+        )),
+        Values::F32(values) => Values::F32(Arc::new(
+            ranges.flat_map(|range| (**values).as_ref()[range].iter().copied()).collect::<Vec<f32>>(),
+        )),
     }
 }

@@ -6,8 +6,8 @@ mod load;
 mod model;
 mod score;
 
-pub(crate) use flags::{Reading, Shaping};
+pub(crate) use flags::{Reading, Shaping, delimiter, losses};
 pub(crate) use labels::Classes;
 pub(crate) use load::{Loaded, Rows, load, refused};
-pub(crate) use model::{Certificate, ModelFile, Provenance, Verdict};
-pub(crate) use score::{Score, score};
+pub(crate) use model::{Certificate, FORMAT, ModelFile, Provenance, Verdict};
+pub(crate) use score::{Score, class, score};

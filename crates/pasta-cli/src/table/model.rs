@@ -123,8 +123,12 @@ impl ModelFile {
         model.weights = vec![0.0; outputs * features.len()];
         for (k, name) in features.iter().enumerate() {
             let weights = self.weights.get(name).and_then(numbers).filter(|weights| weights.len() == outputs);
-            let weights = weights.ok_or_else(|| wrong(&format!("{name:?} has no weight, or not one for each class")))?;
-            weights.iter().enumerate().for_each(|(output, weight)| model.weights[output * features.len() + k] = *weight);
+            let weights = weights
+                .ok_or_else(|| wrong(&format!("{name:?} has no weight, or not one for each class")))?;
+            weights
+                .iter()
+                .enumerate()
+                .for_each(|(output, weight)| model.weights[output * features.len() + k] = *weight);
         }
         model.check().map_err(Failure::input)?;
         let classes = self.classes.0.len();
@@ -138,12 +142,15 @@ impl ModelFile {
         let name = path.display().to_string();
         let failed = |message: String| Failure::input(message).in_file(&name);
         let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-        let value: Value = serde_json::from_str(&text).map_err(|error| failed(format!("not a model: {error}")))?;
+        let value: Value =
+            serde_json::from_str(&text).map_err(|error| failed(format!("not a model: {error}")))?;
         match value.get("format").and_then(Value::as_u64) {
             Some(FORMAT) => {}
             Some(newer) if newer > FORMAT => {
-                return Err(failed(format!("a model of format {newer}, but this program knows format {FORMAT}"))
-                    .hint("use the program that wrote it, or a newer one"));
+                return Err(failed(format!(
+                    "a model of format {newer}, but this program knows format {FORMAT}"
+                ))
+                .hint("use the program that wrote it, or a newer one"));
             }
             _ => return Err(failed("not a model of this program".into())),
         }

@@ -26,7 +26,12 @@ pub(crate) fn class(scores: &[f64]) -> usize {
     }
 }
 
-pub(crate) fn score(model: &Model, features: &Features, labels: &[f64], has_classes: bool) -> Result<Score, TableError> {
+pub(crate) fn score(
+    model: &Model,
+    features: &Features,
+    labels: &[f64],
+    has_classes: bool,
+) -> Result<Score, TableError> {
     let scores = model.scores(features)?;
     let outputs = model.outputs();
     let (mut loss, mut right, mut squares, mut separated) = (0.0, 0_usize, 0.0, has_classes);
