@@ -4,6 +4,7 @@ mod calibrate;
 mod certify;
 mod fit;
 mod forecast;
+mod inspect;
 mod npy;
 mod plan;
 mod predict;
@@ -36,6 +37,7 @@ enum Command {
     Calibrate(calibrate::Arguments),
     Certify(certify::Arguments),
     Fit(Box<fit::Arguments>),
+    Inspect(Box<inspect::Arguments>),
     Plan(plan::Arguments),
     Predict(Box<predict::Arguments>),
     Problems(problems::Arguments),
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Command::Calibrate(arguments) => calibrate::run(&arguments),
         Command::Certify(arguments) => certify::run(&arguments),
         Command::Fit(arguments) => fit::run(&arguments),
+        Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Predict(arguments) => predict::run(&arguments),
         Command::Problems(arguments) => problems::run(&arguments),

@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     /// Stop when |grad f| is at most EPS [default: 1e-6 of that at the start]
     #[arg(long, value_name = "EPS", allow_hyphen_values = true, value_parser = positive)]
     target: Option<f64>,
-    /// Read at most so many rows, each as often as it is read [default: 2000 passes over the table]
+    /// Read at most so many rows, each as often as it is read [default: 2000 passes over the table, or more over a small one]
     #[arg(long, value_name = "ROWS", allow_negative_numbers = true, value_parser = flags::sample_count)]
     budget: Option<u128>,
     /// Score the model on another file, or on this share of the rows, which is then not fitted
@@ -108,8 +108,9 @@ fn setting(text: &str) -> Result<(String, f64), String> {
     Ok((key.trim().to_owned(), value))
 }
 
-/// Passes over the table, unless a budget is given.
+/// Passes over the table, unless a budget is given; more over a small one, as long as they read no more values than this.
 const PASSES: u128 = 2000;
+const VALUES: u128 = 200_000_000;
 /// How much smaller than at the start the gradient shall be, unless a target is given.
 const RELATIVE: f64 = 1e-6;
 /// Coordinates of which dozens of vectors can be held.
@@ -151,7 +152,9 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     let read = begun.elapsed();
     let linear = &loaded.linear;
     let rows = linear.table().rows() as u128;
-    let budget = arguments.budget.unwrap_or(PASSES * rows);
+    let entries = linear.table().features.entries() as u128 * linear.loss().outputs() as u128;
+    let passes = PASSES.max(VALUES / entries.max(1)).min(50 * PASSES);
+    let budget = arguments.budget.unwrap_or(passes * rows);
     say(&header(arguments, &file, &loaded, budget));
     let run = match descend(arguments, engine, linear, budget, &signals)? {
         Some(run) => run,

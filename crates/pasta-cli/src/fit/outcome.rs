@@ -92,6 +92,16 @@ impl Outcome {
         }
     }
 
+    fn stopped(&self) -> String {
+        match (self.stop, self.model.certificate.verdict) {
+            (Stop::Settled, Verdict::Certified) => "the gradient is small enough".into(),
+            (Stop::PlannedEnd, Verdict::NotCertified) if self.auto => {
+                "the budget has no room for another round".into()
+            }
+            (stop, _) => stop.meaning(),
+        }
+    }
+
     fn verdict(&self) -> String {
         let certificate = &self.model.certificate;
         let (gradient, target) = (real(certificate.gradient), real(certificate.target));
@@ -135,7 +145,7 @@ impl Report for Outcome {
         let certificate = &self.model.certificate;
         let row = |name: &str, value: String| (name.to_owned(), value);
         let mut rows = vec![
-            row("stopped", self.stop.meaning()),
+            row("stopped", self.stopped()),
             row("certificate", self.verdict()),
             row("objective", format!("{}, the penalty included", real(certificate.objective))),
             row(
