@@ -125,6 +125,8 @@ pub(super) fn read_table(problem: &Section<'_>) -> Result<Problem, Failure> {
     let linear = loaded.linear;
     let start = if problem.item("start").is_some() { problem.start(linear.dim())? } else { linear.start() };
     let (rows, columns) = (linear.table().rows(), linear.table().columns());
+    // Its name alone: the copy in an output folder names it from the root.
+    let file = Path::new(file).file_name().map_or(file.into(), |name| name.to_string_lossy());
     let words = format!("{loss} loss on {file} ({rows} rows, {columns} columns{})", shaping.words());
     let table = Some(Tabled { linear: Arc::clone(&linear), proved: OnceLock::new() });
     Ok(Problem { oracle: linear, start, truth: None, table, words })
