@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pasta_opt::draws::{Address, Role, Stream};
 use pasta_opt::gate::Gate;
 use pasta_opt::oracle::{Answer, Batch, Form, Oracle, Request};
+use pasta_opt::recipe::{Constant, Constants};
 use pasta_opt::table::{
     Dense, Design, Features, LOSSES, Labels, Linear, Loss, Sparse, Table, TableError, Values,
 };
@@ -348,6 +349,37 @@ fn rayon_pool(threads: usize) -> rayon::ThreadPool {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
 }
 
+/// A sweep in place agrees with gradients that are asked for one after another.
+#[test]
+fn a_sweep_is_plain_sgd_in_stored_order() {
+    for loss in losses() {
+        for (k, design) in designs().into_iter().enumerate() {
+            let design = Design { penalty: if k % 2 == 0 { 0.0 } else { 0.1 }, ..design };
+            for (storage, batch) in [(STORAGES[k % 4], 1), (STORAGES[(k + 1) % 4], 7)] {
+                let problem = problem(loss, design, storage, 50, k % 5 == 4);
+                let mut x = somewhere(problem.dim(), 2);
+                let mut y = x.clone();
+                let step = 1e-5;
+                problem.sweep(3..48, batch, step, &mut x);
+                let weights = problem.table().weights.clone();
+                for first in (3..48).step_by(batch) {
+                    let rows = first..(first + batch).min(48);
+                    let weight = match &weights {
+                        None => rows.len() as f64,
+                        Some(weights) => (**weights).as_ref()[rows.clone()].iter().sum(),
+                    };
+                    if weight > 0.0 {
+                        let mut g = vec![0.0; y.len()];
+                        problem.sum_stored(rows, &y, &mut g);
+                        y.iter_mut().zip(&g).for_each(|(y, g)| *y -= step * g / weight);
+                    }
+                }
+                assert!(distance(&x, &y) < 1e-12 * (1.0 + norm(&y)), "{loss:?} {design:?} {storage:?}");
+            }
+        }
+    }
+}
+
 /// The first sums of a small table: a changed stream is a line of the changelog.
 #[test]
 fn the_stream_of_rows_is_pinned() {
@@ -560,4 +592,152 @@ fn a_run_through_the_gate_counts_rows() {
     gate.ask(Request::sums(gate.batch(Role::Large, 1, 1_000_000), &[&x]), &mut Answer::new(&mut g)).unwrap();
     gate.ask(Request::sums(gate.batch(Role::Large, 2, 999), &[&x]), &mut Answer::new(&mut g)).unwrap();
     assert_eq!(gate.ledger().samples(), 2999);
+}
+
+fn norm(x: &[f64]) -> f64 {
+    x.iter().map(|x| x * x).sum::<f64>().sqrt()
+}
+
+fn distance(x: &[f64], y: &[f64]) -> f64 {
+    norm(&x.iter().zip(y).map(|(x, y)| x - y).collect::<Vec<_>>())
+}
+
+/// Points near and far from the start.
+fn points(problem: &Linear, start: &[f64]) -> Vec<Vec<f64>> {
+    let mut xi = stream(31);
+    let near = |scale: f64, xi: &mut Stream| start.iter().map(|x| x + scale * xi.normal()).collect();
+    // A Poisson model has no bounds far out, and none are claimed.
+    let far = if problem.loss() == Loss::Poisson { 0.1 } else { 10.0 };
+    [1e-3, 0.1, 1.0, far].map(|scale| near(scale, &mut xi)).to_vec()
+}
+
+/// Each row's gradient, without its weight, and its share of all weight.
+fn row_gradients(problem: &Linear, x: &[f64]) -> Vec<(f64, Vec<f64>)> {
+    let table = problem.table();
+    let weight = |row: usize| table.weights.as_ref().map_or(1.0, |w| (**w).as_ref()[row]);
+    (0..table.rows())
+        .filter(|row| weight(*row) > 0.0)
+        .map(|row| {
+            let mut g = vec![0.0; x.len()];
+            problem.sum_stored(row..row + 1, x, &mut g);
+            g.iter_mut().for_each(|g| *g /= weight(row));
+            (weight(row) / problem.total_weight(), g)
+        })
+        .collect()
+}
+
+/// Every constant that is called proved holds between the start and some points, for every loss, storage and design.
+#[test]
+fn proved_constants_hold() {
+    for loss in losses() {
+        for (k, design) in designs().into_iter().enumerate() {
+            let design = Design { penalty: if k % 2 == 0 { 0.0 } else { 0.3 }, ..design };
+            let problem = problem(loss, design, STORAGES[k % 4], 60, k % 3 == 0);
+            let start = problem.start();
+            let proved = problem.constants(&start).unwrap();
+            let get = |constant| proved.get(constant);
+            let (at_start, value_at_start) = exact(&problem, &start);
+            let rows_at_start = row_gradients(&problem, &start);
+            assert_eq!(get(Constant::Smoothness).is_some(), loss.bounds().curvature.is_some());
+            for x in points(&problem, &start) {
+                let (gradient, value) = exact(&problem, &x);
+                let apart = distance(&x, &start);
+                let says = |name: &str, small: f64, large: f64| {
+                    assert!(
+                        small <= large * (1.0 + 1e-9),
+                        "{name} of {loss:?}, {design:?}: {small} > {large}"
+                    );
+                };
+                if let Some(l) = get(Constant::Smoothness) {
+                    says("L", distance(&gradient, &at_start), l * apart);
+                }
+                let rows = row_gradients(&problem, &x);
+                if let Some(lbar) = get(Constant::MsSmoothness) {
+                    let pairs = rows.iter().zip(&rows_at_start);
+                    let mean: f64 = pairs.map(|((p, g), (_, h))| p * distance(g, h).powi(2)).sum();
+                    says("Lbar", mean.sqrt(), lbar * apart);
+                    let largest = rows.iter().zip(&rows_at_start).map(|((_, g), (_, h))| distance(g, h));
+                    says(
+                        "row smoothness",
+                        largest.fold(0.0, f64::max),
+                        proved.row_smoothness.unwrap() * apart,
+                    );
+                }
+                if let (Some(growth), Some(floor)) = (get(Constant::Growth), get(Constant::Floor)) {
+                    let variance: f64 = rows.iter().map(|(p, g)| p * distance(g, &gradient).powi(2)).sum();
+                    says("B and b", variance.sqrt(), (growth * apart).hypot(floor));
+                }
+                if let Some(g) = get(Constant::Lipschitz) {
+                    says("G", norm(&gradient), g);
+                }
+                says("Delta", value_at_start - value, get(Constant::Gap).unwrap());
+                // f + rho/2 |x|^2 is convex: above its tangent at the start.
+                if let Some(rho) = get(Constant::Rho) {
+                    let slope: f64 = at_start.iter().zip(&x).zip(&start).map(|((g, x), s)| g * (x - s)).sum();
+                    let below = value_at_start + slope - 0.5 * rho * apart * apart - value;
+                    says("rho", below, 1e-9 * (1.0 + value.abs() + value_at_start.abs()));
+                }
+                if let Some(mu) = get(Constant::Mu) {
+                    let product: f64 = gradient
+                        .iter()
+                        .zip(&at_start)
+                        .zip(x.iter().zip(&start))
+                        .map(|((g, h), (x, s))| (g - h) * (x - s))
+                        .sum();
+                    says("mu", mu * apart * apart, product);
+                }
+            }
+        }
+    }
+}
+
+/// Not only true but good: the Hessian of least squares on these tables is known, and the bounds are close to it.
+#[test]
+fn bounds_of_eigenvalues_are_close() {
+    let design = Design { intercept: false, standardise: false, degree: 1, penalty: 0.0 };
+    for (storage, columns) in [(Storage::Dense64, 40), (Storage::Sparse64, 40), (Storage::Sparse64, 600)] {
+        // Non-negative rows, for which Collatz and Wielandt's bound is exact in the limit.
+        let rows = 700;
+        let values: Vec<f64> = values(rows, columns, 5).iter().map(|v| v.abs()).collect();
+        let table =
+            Table::new(stored(&values, columns, storage), Arc::new(vec![0.0; rows]), None, Vec::new())
+                .unwrap();
+        let problem = Linear::new(Arc::new(table), Loss::LeastSquares, design).unwrap();
+        let proved = problem.constants(&vec![0.0; columns]).unwrap();
+        // The power method from below.
+        let mut v = vec![1.0; columns];
+        let mut lower = 0.0;
+        for _ in 0..50 {
+            lower = norm(&v);
+            v.iter_mut().for_each(|v| *v /= lower);
+            v = exact(&problem, &v).0;
+        }
+        let upper = proved.get(Constant::Smoothness).unwrap();
+        assert!(
+            (1.0 - 1e-9..1.001).contains(&(upper / lower)),
+            "{columns} columns: {lower}..{upper}, {proved:?}"
+        );
+        let constants = Constants::from(&proved);
+        assert_eq!(constants.get(Constant::Smoothness), Some(upper));
+        if columns == 40 {
+            let mu = proved.get(Constant::Mu).unwrap();
+            assert!(mu > 0.0 && mu < upper);
+            assert!(proved.get(Constant::Distance).is_some());
+        }
+    }
+}
+
+#[test]
+fn phase_retrieval_starts_where_there_is_a_slope() {
+    let problem = problem(Loss::PhaseRetrieval, Design::default(), Storage::Dense64, 100, false);
+    let start = problem.start();
+    assert!(norm(&start) > 0.0);
+    assert!(norm(&exact(&problem, &start).0) > 0.0);
+}
+
+#[test]
+fn constants_of_a_start_of_the_wrong_dimension_are_refused() {
+    let problem = problem(Loss::Logistic, Design::default(), Storage::Dense64, 100, false);
+    let refused = message(problem.constants(&[0.0]));
+    assert!(refused.contains("needs 6 coordinates of the start, but has 1"), "{refused}");
 }
