@@ -2,14 +2,16 @@
 //!
 //! `cargo bench -p pasta-opt --bench tables` prints ratios within this program. `cargo xtask bench-peers` runs it with `--serve`:
 //! it then reads the name of a task from each line of standard input, does it once and prints the seconds, so that
-//! another program can take turns with it.
+//! another program can take turns with it. Seconds are those of the processor, so that other programs on a busy machine count
+//! little.
 #![expect(clippy::print_stdout, reason = "numbers are what the program is for")]
 
 use std::hint::black_box;
 use std::io::BufRead;
 use std::sync::Arc;
-use std::time::Instant;
 
+use cpu_time::ThreadTime;
+use multiversion::multiversion;
 use pasta_opt::draws::{Address, Role};
 use pasta_opt::oracle::{Answer, Batch, Oracle, Request};
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Sparse, Table, Values};
@@ -120,7 +122,7 @@ impl Tasks {
 
     /// Does a task once, and says how long it took. Not a number for a task that there is not.
     fn seconds(&self, name: &str) -> f64 {
-        let clock = Instant::now();
+        let clock = ThreadTime::now();
         match name {
             "read" => read(&self.values),
             "read-sparse" => read(&self.sparse_values),
@@ -163,7 +165,8 @@ impl Tasks {
     }
 }
 
-/// Reads all values once, with enough sums under way that only memory is waited for.
+/// Reads all values once, with the widest registers and enough sums under way that only memory is waited for.
+#[multiversion(targets("x86_64+avx2"))]
 fn read(values: &[f64]) {
     let mut sums = [0.0; 64];
     for chunk in values.as_chunks::<64>().0 {

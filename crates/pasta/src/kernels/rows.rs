@@ -27,14 +27,21 @@ impl Element for f32 {
     }
 }
 
-/// Independent accumulators of a product: coordinate i belongs to lane i mod 8. Four rows at a time make 32.
+/// Independent accumulators of a product: coordinate i belongs to lane i mod 8.
 const LANES: usize = 8;
 
-/// Rows that are worked on together: each weight and each sum is loaded once for all of them.
-const GROUP: usize = 4;
+/// Bytes of rows between those that are worked on and those whose memory is asked for. Also rows in order are asked for: the
+/// processor's own guesses end with each page.
+const AHEAD: usize = 12 << 10;
 
-/// Groups between a row's turn and the moment that its memory is asked for, where rows are not neighbours.
-const AHEAD: usize = 2;
+/// Rows above so many bytes are not asked for: they would push out what is still to be used.
+const WIDE: usize = 16 << 10;
+
+/// How many rows of so many bytes lie between, 0 for none.
+#[inline(always)]
+fn rows_ahead(bytes: usize) -> usize {
+    if bytes > WIDE { 0 } else { (AHEAD / bytes.max(1)).clamp(1, 32) }
+}
 
 /// The sum of the lanes, in a fixed order.
 #[inline(always)]
@@ -64,42 +71,6 @@ fn add_loop<T: Element>(c: f64, a: &[T], out: &mut [f64]) {
     out.iter_mut().zip(a).for_each(|(out, a)| *out += c * a.real());
 }
 
-/// [`dot_loop`] of four rows.
-#[inline(always)]
-fn dot_group<T: Element>(a: [&[T]; GROUP], u: &[f64]) -> [f64; GROUP] {
-    let mut lanes = [[0.0; LANES]; GROUP];
-    let (u, u_rest) = u.as_chunks::<LANES>();
-    let count = u.len();
-    let blocks = a.map(|a| &a.as_chunks::<LANES>().0[..count]);
-    for j in 0..count {
-        for row in 0..GROUP {
-            for i in 0..LANES {
-                lanes[row][i] += blocks[row][j][i].real() * u[j][i];
-            }
-        }
-    }
-    for row in 0..GROUP {
-        let rest = &a[row][count * LANES..];
-        for ((lane, a), u) in lanes[row].iter_mut().zip(rest).zip(u_rest) {
-            *lane += a.real() * u;
-        }
-    }
-    lanes.map(total)
-}
-
-/// [`add_loop`] of four rows, one after another.
-#[inline(always)]
-fn add_group<T: Element>(c: [f64; GROUP], a: [&[T]; GROUP], out: &mut [f64]) {
-    let count = out.len();
-    let [a0, a1, a2, a3] = a.map(|a| &a[..count]);
-    for j in 0..count {
-        let sum = out[j] + c[0] * a0[j].real();
-        let sum = sum + c[1] * a1[j].real();
-        let sum = sum + c[2] * a2[j].real();
-        out[j] = sum + c[3] * a3[j].real();
-    }
-}
-
 /// <a, u>.
 #[multiversion(targets("x86_64+avx2"))]
 pub(crate) fn dot<T: Element>(a: &[T], u: &[f64]) -> f64 {
@@ -110,15 +81,6 @@ pub(crate) fn dot<T: Element>(a: &[T], u: &[f64]) -> f64 {
 #[multiversion(targets("x86_64+avx2"))]
 pub(crate) fn add<T: Element>(c: f64, a: &[T], out: &mut [f64]) {
     add_loop(c, a, out);
-}
-
-/// Whether rows that are visited one after another are neighbours in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Visit {
-    /// They are, and the processor sees it by itself.
-    InOrder,
-    /// They are not: their memory is asked for ahead.
-    Scattered,
 }
 
 /// Dense rows, one after another.
@@ -140,41 +102,31 @@ impl<'a, T> DenseRows<'a, T> {
 #[multiversion(targets("x86_64+avx2"))]
 pub(crate) fn add_dense<T: Element, R: Fn(usize) -> usize, S: Fn(usize, f64) -> f64>(
     table: DenseRows<'_, T>,
-    visits: (usize, Visit),
+    count: usize,
     row: R,
     slope: S,
     at: (&[f64], f64),
     out: &mut [f64],
     slopes: f64,
 ) -> f64 {
-    dense_loop(table, visits, row, slope, at, out, slopes)
+    dense_loop(table, count, row, slope, at, out, slopes)
 }
 
 #[inline(always)]
 fn dense_loop<T: Element, R: Fn(usize) -> usize, S: Fn(usize, f64) -> f64>(
     table: DenseRows<'_, T>,
-    (count, visit): (usize, Visit),
+    count: usize,
     row: R,
     slope: S,
     (u, offset): (&[f64], f64),
     out: &mut [f64],
     mut slopes: f64,
 ) -> f64 {
-    let groups = count / GROUP;
-    for group in 0..groups {
-        let first = group * GROUP;
-        if visit == Visit::Scattered && group + AHEAD < groups {
-            for k in 0..GROUP {
-                prefetch(table.row(row(first + AHEAD * GROUP + k)));
-            }
+    let ahead = rows_ahead(size_of::<T>() * table.columns);
+    for i in 0..count {
+        if ahead > 0 && i + ahead < count {
+            prefetch(table.row(row(i + ahead)));
         }
-        let a: [&[T]; GROUP] = std::array::from_fn(|k| table.row(row(first + k)));
-        let z = dot_group(a, u);
-        let c: [f64; GROUP] = std::array::from_fn(|k| slope(first + k, z[k] + offset));
-        add_group(c, a, out);
-        c.iter().for_each(|c| slopes += c);
-    }
-    for i in groups * GROUP..count {
         let a = table.row(row(i));
         let c = slope(i, dot_loop(a, u) + offset);
         add_loop(c, a, out);
@@ -192,7 +144,11 @@ pub(crate) fn sweep_dense<T: Element, S: Fn(usize, f64) -> f64>(
     u: &mut [f64],
     (mut offset, intercept): (f64, f64),
 ) -> f64 {
+    let (ahead, end) = (rows_ahead(size_of::<T>() * table.columns), rows.end);
     for row in rows {
+        if ahead > 0 && row + ahead < end {
+            prefetch(table.row(row + ahead));
+        }
         let a = table.row(row);
         let c = slope(row, dot_loop(a, u) + offset);
         add_loop(-c, a, u);
@@ -268,16 +224,17 @@ impl<'a, T> SparseRows<'a, T> {
 #[inline]
 pub(crate) fn add_sparse<T: Element, R: Fn(usize) -> usize, S: Fn(usize, f64) -> f64>(
     table: SparseRows<'_, T>,
-    (count, visit): (usize, Visit),
+    count: usize,
     row: R,
     slope: S,
     (u, offset): (&[f64], f64),
     out: &mut [f64],
     mut slopes: f64,
 ) -> f64 {
-    const AHEAD: usize = 4;
+    // Rows are of different lengths, and short.
+    const AHEAD: usize = 8;
     for i in 0..count {
-        if visit == Visit::Scattered && i + AHEAD < count {
+        if i + AHEAD < count {
             let (indices, values) = table.row(row(i + AHEAD));
             prefetch(indices);
             prefetch(values);
@@ -344,16 +301,16 @@ mod tests {
             let table = DenseRows { values, columns };
             let mut expected = vec![1.0; columns];
             let slopes = plain(values, columns, &rows, u, &mut expected);
-            for visit in [Visit::InOrder, Visit::Scattered] {
+            let slope = |i: usize, z: f64| (i as f64 + 1.0) * z;
+            {
                 let mut out = vec![1.0; columns];
-                let slope = |i: usize, z: f64| (i as f64 + 1.0) * z;
                 let got =
-                    add_dense(table, (rows.len(), visit), |i| rows[i], slope, (u, 0.5), &mut out, 0.0);
+                    add_dense(table, rows.len(), |i| rows[i], slope, (u, 0.5), &mut out, 0.0);
                 prop_assert_eq!(got.to_bits(), slopes.to_bits());
                 prop_assert_eq!(&out, &expected);
                 out.fill(1.0);
                 let got = dense_loop(
-                    table, (rows.len(), visit), |i| rows[i], slope, (u, 0.5), &mut out, 0.0,
+                    table, rows.len(), |i| rows[i], slope, (u, 0.5), &mut out, 0.0,
                 );
                 prop_assert_eq!(got.to_bits(), slopes.to_bits());
                 prop_assert_eq!(&out, &expected);
@@ -376,13 +333,12 @@ mod tests {
             let mut out = vec![0.0; columns];
             let table = DenseRows { values: &single, columns };
             let slope = |i: usize, z: f64| (i as f64 + 1.0) * z;
-            let visits = (rows.len(), Visit::InOrder);
-            let got = add_dense(table, visits, |i| rows[i], slope, (u, 0.5), &mut out, 0.0);
+            let got = add_dense(table, rows.len(), |i| rows[i], slope, (u, 0.5), &mut out, 0.0);
             prop_assert_eq!(got.to_bits(), slopes.to_bits());
             prop_assert_eq!(&out, &expected);
         }
 
-        /// Sparse rows of values that are all stored are close to dense rows, and visiting ahead changes nothing.
+        /// Sparse rows of values that are all stored are close to dense rows.
         #[test]
         fn sparse_rows_agree_with_dense_ones(
             columns in 1..20usize,
@@ -396,15 +352,11 @@ mod tests {
             let table = SparseRows { starts: &starts, indices: &indices, values };
             let dense = DenseRows { values, columns };
             let slope = |_: usize, z: f64| 1e-3 * z;
-            let (mut expected, mut first) = (vec![0.0; columns], vec![0.0; columns]);
-            let visits = |visit| (rows.len(), visit);
+            let (mut expected, mut got) = (vec![0.0; columns], vec![0.0; columns]);
             let row = |i: usize| rows[i];
-            add_dense(dense, visits(Visit::InOrder), row, slope, (u, 0.5), &mut expected, 0.0);
-            add_sparse(table, visits(Visit::InOrder), row, slope, (u, 0.5), &mut first, 0.0);
-            let mut ahead = vec![0.0; columns];
-            add_sparse(table, visits(Visit::Scattered), row, slope, (u, 0.5), &mut ahead, 0.0);
-            prop_assert_eq!(&first, &ahead);
-            for (a, b) in first.iter().zip(&expected) {
+            add_dense(dense, rows.len(), row, slope, (u, 0.5), &mut expected, 0.0);
+            add_sparse(table, rows.len(), row, slope, (u, 0.5), &mut got, 0.0);
+            for (a, b) in got.iter().zip(&expected) {
                 // 30 terms of at most 1e5 each, rounded in another order.
                 prop_assert!((a - b).abs() < 1e-8);
             }
