@@ -353,7 +353,7 @@ impl Room {
     }
 
     /// Which feature the value in this place is.
-    fn feature(&self, place: usize) -> usize {
+    pub(super) fn feature(&self, place: usize) -> usize {
         self.indices.get(place).map_or(place, |&index| index as usize)
     }
 }

@@ -10,7 +10,7 @@ use super::loss::{Scalar, multinomial, with_scalar};
 use super::sampling::{Leaves, Urn};
 use super::{Loss, TableError};
 use crate::draws::Role;
-use crate::kernels::rows::{self, Element};
+use crate::kernels::rows::{self, DenseRows, SparseRows};
 use crate::kernels::{dot, squared_norm};
 use crate::oracle::{About, Answer, Batch, Charge, Draw, Form, Oracle, OracleError, Request, Source};
 
@@ -31,13 +31,14 @@ pub struct Linear {
     way: Way,
     features: usize,
     total: f64,
+    squared_offset: f64,
     urn: Urn,
     about: About,
 }
 
 /// How the features of a row are had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
     /// The row as it is stored; centring and scaling are done to the weights before and to the sums after.
     Stored,
     /// Computed for each row: monomials, or columns so far from zero that centring sums would lose digits.
@@ -84,7 +85,10 @@ impl Linear {
         let values = (table.features.entries() / rows).max(1);
         let block = (LEAF_VALUES.max(8 * dim) / values).clamp(64, 1 << 20).next_power_of_two();
         let urn = Urn::new(rows, block, table.weight_slice());
-        Ok(Self { table, loss, design, scaling, way, features, total, urn, about })
+        let squared_offset = scaling.as_ref().map_or(0.0, |Scaling { shift, scale }| {
+            shift.iter().zip(scale).map(|(shift, scale)| (shift / scale).powi(2)).sum()
+        });
+        Ok(Self { table, loss, design, scaling, way, features, total, squared_offset, urn, about })
     }
 
     /// The number of coordinates.
@@ -190,8 +194,22 @@ impl Linear {
         }
     }
 
+    pub(super) fn way(&self) -> Way {
+        self.way
+    }
+
+    /// Rows of the smallest leaf.
+    pub(super) fn block(&self) -> usize {
+        self.urn.block
+    }
+
+    /// The squared length of a row of zeros once it is standardised.
+    pub(super) fn squared_offset(&self) -> f64 {
+        self.squared_offset
+    }
+
     /// Coordinates of one output.
-    fn stride(&self) -> usize {
+    pub(super) fn stride(&self) -> usize {
         self.features + usize::from(self.design.intercept)
     }
 
@@ -202,12 +220,12 @@ impl Linear {
     }
 
     /// |w|^2 over all outputs.
-    fn squared_weights(&self, x: &[f64]) -> f64 {
+    pub(super) fn squared_weights(&self, x: &[f64]) -> f64 {
         x.chunks(self.stride()).map(|output| squared_norm(&output[..self.features])).sum()
     }
 
     /// x in terms of the rows as they are read.
-    fn point<'x>(&self, x: &'x [f64]) -> Point<'x> {
+    pub(super) fn point<'x>(&self, x: &'x [f64]) -> Point<'x> {
         let outputs = x.chunks(self.stride()).map(|output| {
             let (w, b) = self.parts(output);
             match (&self.scaling, self.way) {
@@ -224,7 +242,7 @@ impl Linear {
 
     /// Turns a sum over rows as they are read (the features of each output, then the sum of the slopes) into a sum over samples:
     /// scaled, with the intercept's and the penalty's part, for samples of this total weight.
-    fn finish(
+    pub(super) fn finish(
         &self,
         raw: &[f64],
         x: &[f64],
@@ -271,26 +289,97 @@ impl Linear {
         }
     }
 
-    /// The sum over rows in their stored order: of gradients at x, to `out`, each times the row's weight. With the penalty.
-    /// What a pass over a table in small batches adds up.
+    /// The sum over rows in their stored order: of gradients at x, to `out`, each times the row's weight, with the penalty.
     pub fn sum_stored(&self, rows: Range<usize>, x: &[f64], out: &mut [f64]) {
-        let point = [self.point(x)];
-        let ask = Ask { points: &point, form: Form::Sums, losses: false };
-        let mut reader = Reader::new(self);
-        let mut raw = vec![0.0; ask.width(self)];
+        let mut raw = vec![0.0; self.loss.outputs() * (self.features + 1)];
+        self.sum_into(&mut Reader::new(self), rows, x, &mut raw, out);
+    }
+
+    fn sum_into(
+        &self,
+        reader: &mut Reader<'_>,
+        rows: Range<usize>,
+        x: &[f64],
+        raw: &mut [f64],
+        out: &mut [f64],
+    ) {
         let weight = match self.table.weight_slice() {
             None => rows.len() as f64,
             Some(weights) => weights[rows.clone()].iter().sum(),
         };
-        reader.add_rows(&ask, rows, &mut raw);
-        self.finish(&raw, x, None, weight, 1.0, out);
+        let point = [self.point(x)];
+        reader.add_rows(&Ask { points: &point, form: Form::Sums, losses: false }, rows, raw);
+        self.finish(raw, x, None, weight, 1.0, out);
+    }
+
+    /// Goes over rows in their stored order, and after each `batch` of them moves x against the mean of their gradients, times
+    /// `step`. One pass of plain SGD for rows that come in random order; nothing is drawn.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Table, Values};
+    ///
+    /// let values = Values::F64(Arc::new(vec![1.0, 2.0]));
+    /// let features = Features::Dense(Dense { rows: 2, columns: 1, values });
+    /// let table = Table::new(features, Arc::new(vec![1.0, 1.0]), None, Vec::new())?;
+    /// let plain = Design { intercept: false, standardise: false, degree: 1, penalty: 0.0 };
+    /// let problem = Linear::new(Arc::new(table), Loss::LeastSquares, plain)?;
+    /// let mut x = [0.0];
+    /// problem.sweep(0..2, 1, 0.5, &mut x);
+    /// // 0 - 0.5 (0 - 1) 1 = 0.5, where the second row has no error.
+    /// assert_eq!(x, [0.5]);
+    /// # Ok::<(), pasta_opt::table::TableError>(())
+    /// ```
+    pub fn sweep(&self, rows: Range<usize>, batch: usize, step: f64, x: &mut [f64]) {
+        let batch = batch.max(1);
+        let plain = self.scaling.is_none() && self.design.penalty == 0.0 && self.table.weights.is_none();
+        if batch == 1 && plain && self.sweep_rows(rows.clone(), step, x) {
+            return;
+        }
+        let mut reader = Reader::new(self);
+        let mut raw = vec![0.0; self.loss.outputs() * (self.features + 1)];
+        let mut gradient = vec![0.0; x.len()];
+        let total = |rows: Range<usize>| match self.table.weight_slice() {
+            None => rows.len() as f64,
+            Some(weights) => weights[rows].iter().sum(),
+        };
+        for first in rows.clone().step_by(batch) {
+            let some = first..(first + batch).min(rows.end);
+            let weight = total(some.clone());
+            if weight > 0.0 {
+                raw.fill(0.0);
+                self.sum_into(&mut reader, some, x, &mut raw, &mut gradient);
+                rows::add(-step / weight, &gradient, x);
+            }
+        }
+    }
+
+    /// Batches of one row on coordinates that are those of the rows, in place. False if this loss has several scores, or rows
+    /// are computed.
+    fn sweep_rows(&self, rows: Range<usize>, step: f64, x: &mut [f64]) -> bool {
+        let labels = self.table.label_slice();
+        let (u, rest) = x.split_at_mut(self.features);
+        let offset = (rest.first().copied().unwrap_or(0.0), f64::from(u8::from(self.design.intercept)));
+        let store = Store::of(self);
+        let end = with_scalar!(self.loss, loss => {
+            let slope = |row: usize, z: f64| step * loss.slope(z, labels[row]);
+            match store {
+                Store::Dense64(table) => rows::sweep_dense(table, rows, slope, u, offset),
+                Store::Dense32(table) => rows::sweep_dense(table, rows, slope, u, offset),
+                Store::Sparse64(table) => rows::sweep_sparse(table, rows, slope, u, offset),
+                Store::Sparse32(table) => rows::sweep_sparse(table, rows, slope, u, offset),
+                Store::DenseRoom | Store::SparseRoom => return false,
+            }
+        }, return false);
+        rest.iter_mut().for_each(|b| *b = end);
+        true
     }
 }
 
 /// A point in terms of the rows as they are read: weights and offset for each output.
 #[derive(Debug)]
-struct Point<'x> {
-    outputs: Vec<(Cow<'x, [f64]>, f64)>,
+pub(super) struct Point<'x> {
+    pub(super) outputs: Vec<(Cow<'x, [f64]>, f64)>,
 }
 
 /// What is asked of every row.
@@ -319,10 +408,10 @@ impl Ask<'_> {
 
 /// Reads rows, and knows where their features are.
 #[derive(Debug)]
-struct Reader<'a> {
-    linear: &'a Linear,
-    labels: &'a [f64],
-    weights: Option<&'a [f64]>,
+pub(super) struct Reader<'a> {
+    pub(super) linear: &'a Linear,
+    pub(super) labels: &'a [f64],
+    pub(super) weights: Option<&'a [f64]>,
     store: Store<'a>,
     room: Room,
     /// Scores, then slopes, of a row at all points.
@@ -332,24 +421,10 @@ struct Reader<'a> {
 /// Where the features of rows are.
 #[derive(Debug, Clone, Copy)]
 enum Store<'a> {
-    Dense64 {
-        values: &'a [f64],
-        columns: usize,
-    },
-    Dense32 {
-        values: &'a [f32],
-        columns: usize,
-    },
-    Sparse64 {
-        starts: &'a [u64],
-        indices: &'a [u32],
-        values: &'a [f64],
-    },
-    Sparse32 {
-        starts: &'a [u64],
-        indices: &'a [u32],
-        values: &'a [f32],
-    },
+    Dense64(DenseRows<'a, f64>),
+    Dense32(DenseRows<'a, f32>),
+    Sparse64(SparseRows<'a, f64>),
+    Sparse32(SparseRows<'a, f32>),
     /// In the reader's room, all features.
     DenseRoom,
     /// In the reader's room, some features.
@@ -364,28 +439,23 @@ impl<'a> Store<'a> {
             (Features::Dense(dense), Way::Stored) => {
                 let columns = dense.columns;
                 match dense.values.slice() {
-                    Slice::F64(values) => Self::Dense64 { values, columns },
-                    Slice::F32(values) => Self::Dense32 { values, columns },
+                    Slice::F64(values) => Self::Dense64(DenseRows { values, columns }),
+                    Slice::F32(values) => Self::Dense32(DenseRows { values, columns }),
                 }
             }
             (Features::Sparse(sparse), Way::Stored) => {
                 let (starts, indices) = ((*sparse.starts).as_ref(), (*sparse.indices).as_ref());
                 match sparse.values.slice() {
-                    Slice::F64(values) => Self::Sparse64 { starts, indices, values },
-                    Slice::F32(values) => Self::Sparse32 { starts, indices, values },
+                    Slice::F64(values) => Self::Sparse64(SparseRows { starts, indices, values }),
+                    Slice::F32(values) => Self::Sparse32(SparseRows { starts, indices, values }),
                 }
             }
         }
     }
 }
 
-/// The entries of a sparse row.
-fn entries(starts: &[u64], row: usize) -> Range<usize> {
-    starts[row] as usize..starts[row + 1] as usize
-}
-
 impl<'a> Reader<'a> {
-    fn new(linear: &'a Linear) -> Self {
+    pub(super) fn new(linear: &'a Linear) -> Self {
         Self {
             linear,
             labels: linear.table.label_slice(),
@@ -397,7 +467,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Makes the features of a row ready where they are computed.
-    fn open(&mut self, row: usize) {
+    pub(super) fn open(&mut self, row: usize) {
         if matches!(self.store, Store::DenseRoom | Store::SparseRoom) {
             let linear = self.linear;
             self.room.fill(&linear.table.features, row, linear.scaling.as_ref(), linear.design.degree);
@@ -406,17 +476,17 @@ impl<'a> Reader<'a> {
 
     /// <a, u> for the features of an opened row.
     #[inline]
-    fn product(&self, row: usize, u: &[f64]) -> f64 {
+    pub(super) fn product(&self, row: usize, u: &[f64]) -> f64 {
         match self.store {
-            Store::Dense64 { values, columns } => rows::dot(&values[row * columns..(row + 1) * columns], u),
-            Store::Dense32 { values, columns } => rows::dot(&values[row * columns..(row + 1) * columns], u),
-            Store::Sparse64 { starts, indices, values } => {
-                let entries = entries(starts, row);
-                rows::sparse_dot(&indices[entries.clone()], &values[entries], u)
+            Store::Dense64(table) => rows::dot(table.row(row), u),
+            Store::Dense32(table) => rows::dot(table.row(row), u),
+            Store::Sparse64(table) => {
+                let (indices, values) = table.row(row);
+                rows::sparse_dot(indices, values, u)
             }
-            Store::Sparse32 { starts, indices, values } => {
-                let entries = entries(starts, row);
-                rows::sparse_dot(&indices[entries.clone()], &values[entries], u)
+            Store::Sparse32(table) => {
+                let (indices, values) = table.row(row);
+                rows::sparse_dot(indices, values, u)
             }
             Store::DenseRoom => rows::dot(&self.room.values, u),
             Store::SparseRoom => rows::sparse_dot(&self.room.indices, &self.room.values, u),
@@ -425,25 +495,31 @@ impl<'a> Reader<'a> {
 
     /// out += c a for the features of an opened row.
     #[inline]
-    fn add(&self, row: usize, c: f64, out: &mut [f64]) {
+    pub(super) fn add(&self, row: usize, c: f64, out: &mut [f64]) {
         match self.store {
-            Store::Dense64 { values, columns } => {
-                rows::add(c, &values[row * columns..(row + 1) * columns], out);
+            Store::Dense64(table) => rows::add(c, table.row(row), out),
+            Store::Dense32(table) => rows::add(c, table.row(row), out),
+            Store::Sparse64(table) => {
+                let (indices, values) = table.row(row);
+                rows::sparse_add(c, indices, values, out);
             }
-            Store::Dense32 { values, columns } => {
-                rows::add(c, &values[row * columns..(row + 1) * columns], out);
-            }
-            Store::Sparse64 { starts, indices, values } => {
-                let entries = entries(starts, row);
-                rows::sparse_add(c, &indices[entries.clone()], &values[entries], out);
-            }
-            Store::Sparse32 { starts, indices, values } => {
-                let entries = entries(starts, row);
-                rows::sparse_add(c, &indices[entries.clone()], &values[entries], out);
+            Store::Sparse32(table) => {
+                let (indices, values) = table.row(row);
+                rows::sparse_add(c, indices, values, out);
             }
             Store::DenseRoom => rows::add(c, &self.room.values, out),
             Store::SparseRoom => rows::sparse_add(c, &self.room.indices, &self.room.values, out),
         }
+    }
+
+    /// The values of an opened row that are computed.
+    pub(super) fn computed(&self) -> &[f64] {
+        &self.room.values
+    }
+
+    /// Calls `visit` with feature and value of all that is computed of an opened row.
+    pub(super) fn visit_computed(&self, mut visit: impl FnMut(usize, f64)) {
+        self.room.values.iter().enumerate().for_each(|(i, value)| visit(self.room.feature(i), *value));
     }
 
     /// The first score of a row.
@@ -455,17 +531,36 @@ impl<'a> Reader<'a> {
 
     /// Adds what is asked of these rows, each with its weight.
     fn add_rows(&mut self, ask: &Ask<'_>, rows: Range<usize>, out: &mut [f64]) {
-        let weights = self.weights;
-        self.add_each(ask, rows.map(|row| (row, weights.map_or(1.0, |weights| weights[row]))), out);
+        let (count, first) = (rows.len(), rows.start);
+        match self.weights {
+            None => self.add_each(ask, count, |i| first + i, |_| 1.0, out),
+            Some(weights) => {
+                let weights = &weights[rows];
+                self.add_each(ask, count, |i| first + i, |i| weights[i], out);
+            }
+        }
     }
 
-    /// Adds what is asked of rows, each times its factor.
-    fn add_each(&mut self, ask: &Ask<'_>, rows: impl Iterator<Item = (usize, f64)>, out: &mut [f64]) {
+    /// Adds what is asked of drawn rows, each as often as it occurs.
+    fn add_drawn(&mut self, ask: &Ask<'_>, drawn: &[(u32, u64)], out: &mut [f64]) {
+        self.add_each(ask, drawn.len(), |i| drawn[i].0 as usize, |i| drawn[i].1 as f64, out);
+    }
+
+    /// Adds what is asked of the rows `row(i)`, times `factor(i)`, for all i below `count`.
+    #[inline]
+    fn add_each(
+        &mut self,
+        ask: &Ask<'_>,
+        count: usize,
+        row: impl Fn(usize) -> usize,
+        factor: impl Fn(usize) -> f64,
+        out: &mut [f64],
+    ) {
         let loss = self.linear.loss;
         with_scalar!(loss, loss => match (ask.form, ask.points, ask.losses) {
-            (Form::Sums, [point], false) => self.add_gradients(loss, point, rows, out),
-            _ => rows.for_each(|(row, factor)| self.add_scalar_row(loss, ask, row, factor, out)),
-        }, rows.for_each(|(row, factor)| self.add_multinomial_row(ask, row, factor, out)));
+            (Form::Sums, [point], false) => self.add_gradients(loss, point, count, row, factor, out),
+            _ => (0..count).for_each(|i| self.add_scalar_row(loss, ask, row(i), factor(i), out)),
+        }, (0..count).for_each(|i| self.add_multinomial_row(ask, row(i), factor(i), out)));
     }
 
     /// The most frequent question: gradients at one point, no losses.
@@ -474,27 +569,30 @@ impl<'a> Reader<'a> {
         &mut self,
         loss: impl Scalar,
         point: &Point<'_>,
-        rows: impl Iterator<Item = (usize, f64)>,
+        count: usize,
+        row: impl Fn(usize) -> usize,
+        factor: impl Fn(usize) -> f64,
         out: &mut [f64],
     ) {
-        match self.store {
-            Store::Dense64 { values, columns } => {
-                add_dense(loss, values, columns, self.labels, point, rows, out);
-            }
-            Store::Dense32 { values, columns } => {
-                add_dense(loss, values, columns, self.labels, point, rows, out);
-            }
-            _ => {
-                let (u, offset) = &point.outputs[0];
-                let (sums, slopes) = out.split_at_mut(self.linear.features);
-                for (row, factor) in rows {
-                    self.open(row);
-                    let c = factor * loss.slope(self.product(row, u) + offset, self.labels[row]);
-                    self.add(row, c, sums);
-                    slopes[0] += c;
-                }
-            }
-        }
+        let (u, offset) = &point.outputs[0];
+        let at = (&u[..], *offset);
+        let labels = self.labels;
+        let slope = |i: usize, z: f64| factor(i) * loss.slope(z, labels[row(i)]);
+        let (sums, slopes) = out.split_at_mut(self.linear.features);
+        let before = slopes[0];
+        slopes[0] = match self.store {
+            Store::Dense64(table) => rows::add_dense(table, count, &row, slope, at, sums, before),
+            Store::Dense32(table) => rows::add_dense(table, count, &row, slope, at, sums, before),
+            Store::Sparse64(table) => rows::add_sparse(table, count, &row, slope, at, sums, before),
+            Store::Sparse32(table) => rows::add_sparse(table, count, &row, slope, at, sums, before),
+            Store::DenseRoom | Store::SparseRoom => (0..count).fold(before, |total, i| {
+                let row = row(i);
+                self.open(row);
+                let c = slope(i, self.product(row, u) + offset);
+                self.add(row, c, sums);
+                total + c
+            }),
+        };
     }
 
     /// Everything that can be asked of a row with one score.
@@ -555,27 +653,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Adds the gradients of dense rows at one point, four rows at a time.
-#[inline]
-fn add_dense<T: Element>(
-    loss: impl Scalar,
-    values: &[T],
-    columns: usize,
-    labels: &[f64],
-    point: &Point<'_>,
-    rows: impl Iterator<Item = (usize, f64)>,
-    out: &mut [f64],
-) {
-    let (u, offset) = &point.outputs[0];
-    let (sums, slopes) = out.split_at_mut(columns);
-    for (row, factor) in rows {
-        let a = &values[row * columns..(row + 1) * columns];
-        let c = factor * loss.slope(rows::dot(a, u) + offset, labels[row]);
-        rows::add(c, a, sums);
-        slopes[0] += c;
-    }
-}
-
 /// Which rows are added up, leaf by leaf.
 #[derive(Debug)]
 enum Rows<'a> {
@@ -614,8 +691,7 @@ impl Rows<'_> {
             Self::Drawn { batch, leaves } => {
                 for drawn in leaves.draws(batch, leaf).chunks(PATIENCE) {
                     request.interrupted()?;
-                    let rows = drawn.iter().map(|&(row, times)| (row as usize, times as f64));
-                    reader.add_each(ask, rows, out);
+                    reader.add_drawn(ask, drawn, out);
                 }
             }
         }
