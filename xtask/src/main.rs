@@ -1,5 +1,7 @@
-//! Developer commands: `cargo xtask test`, `cargo xtask check`, `cargo xtask bench`.
+//! Developer commands: `cargo xtask test`, `cargo xtask check`, `cargo xtask bench`, `cargo xtask bench-peers`.
 #![expect(clippy::print_stderr, reason = "stderr is where a program talks")]
+
+mod peers;
 
 use std::env;
 use std::process::{Command, ExitCode};
@@ -9,7 +11,10 @@ cargo xtask COMMAND
 
   test   all tests: unit, integration, documentation examples
   check  what has to hold besides: formatting, clippy, rustdoc, all without a warning
-  bench  benchmarks, printed as ratios of the same run; an argument selects by name";
+  bench  benchmarks, printed as ratios of the same run; an argument selects by name
+  bench-peers
+         speed on tables beside NumPy, scikit-learn, JAX and cyanure; makes a Python environment
+         under the target folder on its first run";
 
 fn main() -> ExitCode {
     let mut arguments = env::args().skip(1);
@@ -18,7 +23,8 @@ fn main() -> ExitCode {
     let succeeded = match command.as_str() {
         "test" => cargo(&["test", "--workspace"], &rest, &[]),
         "check" => check(),
-        "bench" => ["ratios", "hard"]
+        "bench-peers" => peers::run(),
+        "bench" => ["ratios", "hard", "tables"]
             .iter()
             .all(|bench| cargo(&["bench", "--package", "pasta-opt", "--bench", bench, "--"], &rest, &[])),
         _ => {

@@ -14,7 +14,7 @@ use cpu_time::ThreadTime;
 use multiversion::multiversion;
 use pasta_opt::draws::{Address, Role};
 use pasta_opt::oracle::{Answer, Batch, Oracle, Request};
-use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Sparse, Table, Values};
+use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Sparse, Table, Values, shared};
 use rayon::ThreadPoolBuilder;
 
 const ROWS: usize = 200_000;
@@ -66,12 +66,11 @@ fn print_ratios(tasks: &Tasks) {
 }
 
 struct Tasks {
-    values: Arc<Vec<f64>>,
+    values: Vec<f64>,
     labels: Arc<Vec<f64>>,
     dense: Linear,
     single: Linear,
     sparse: Linear,
-    sparse_values: Arc<Vec<f64>>,
     shuffled: Vec<u32>,
 }
 
@@ -83,7 +82,7 @@ fn linear(features: Features, labels: Arc<Vec<f64>>, loss: Loss) -> Linear {
 impl Tasks {
     fn new() -> Self {
         let mut xi = Address { seed: 1, role: Role::Setup, step: 0, sample: 0 }.stream();
-        let values: Arc<Vec<f64>> = Arc::new((0..ROWS * COLUMNS).map(|_| xi.normal()).collect());
+        let values: Vec<f64> = (0..ROWS * COLUMNS).map(|_| xi.normal()).collect();
         let single: Vec<f32> = values.iter().map(|v| *v as f32).collect();
         let labels: Arc<Vec<f64>> = Arc::new((0..ROWS).map(|_| xi.normal()).collect());
         let dense = |values| Features::Dense(Dense { rows: ROWS, columns: COLUMNS, values });
@@ -97,12 +96,12 @@ impl Tasks {
             indices.extend(row);
             starts.push(indices.len() as u64);
         }
-        let sparse_values: Arc<Vec<f64>> = Arc::new(indices.iter().map(|_| xi.uniform()).collect());
+        let sparse_values: Vec<f64> = indices.iter().map(|_| xi.uniform()).collect();
         let sparse = Features::Sparse(Sparse {
             columns: SPARSE_COLUMNS as usize,
-            starts: Arc::new(starts),
-            indices: Arc::new(indices),
-            values: Values::F64(sparse_values.clone()),
+            starts: shared(starts),
+            indices: shared(indices),
+            values: sparse_values.into(),
         });
         let signs: Arc<Vec<f64>> = Arc::new(labels.iter().map(|y| y.signum()).collect());
         let mut shuffled: Vec<u32> = (0..ROWS as u32).collect();
@@ -110,12 +109,11 @@ impl Tasks {
             shuffled.swap(i, xi.below(i as u64 + 1) as usize);
         }
         Self {
-            dense: linear(dense(Values::F64(values.clone())), labels.clone(), Loss::LeastSquares),
-            single: linear(dense(Values::F32(Arc::new(single))), labels.clone(), Loss::LeastSquares),
+            dense: linear(dense(values.clone().into()), labels.clone(), Loss::LeastSquares),
+            single: linear(dense(single.into()), labels.clone(), Loss::LeastSquares),
             sparse: linear(sparse, signs, Loss::Logistic),
             values,
             labels,
-            sparse_values,
             shuffled,
         }
     }
@@ -124,8 +122,8 @@ impl Tasks {
     fn seconds(&self, name: &str) -> f64 {
         let clock = ThreadTime::now();
         match name {
-            "read" => read(&self.values),
-            "read-sparse" => read(&self.sparse_values),
+            "read" => read(stored(&self.dense)),
+            "read-sparse" => read(stored(&self.sparse)),
             "gradient-f64" => full(&self.dense),
             "gradient-f32" => full(&self.single),
             "sparse" => full(&self.sparse),
@@ -173,6 +171,18 @@ fn read(values: &[f64]) {
         sums.iter_mut().zip(chunk).for_each(|(sum, value)| *sum += value);
     }
     black_box(sums);
+}
+
+/// The values of a table in double precision.
+fn stored(problem: &Linear) -> &[f64] {
+    let values = match &problem.table().features {
+        Features::Dense(dense) => &dense.values,
+        Features::Sparse(sparse) => &sparse.values,
+    };
+    match values {
+        Values::F64(values) => (**values).as_ref(),
+        Values::F32(_) => &[],
+    }
 }
 
 fn full(problem: &Linear) {

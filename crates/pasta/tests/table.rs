@@ -316,7 +316,8 @@ fn a_batch_as_large_as_the_table_is_the_table() {
 fn any_number_of_threads_gives_the_same_bits() {
     let pool = |threads| rayon_pool(threads);
     for (storage, weighted) in [(Storage::Dense64, false), (Storage::Sparse32, true)] {
-        let rows = 60_000;
+        // Five leaves of a pass.
+        let rows = 150_000;
         let answers: Vec<Vec<u64>> = [1, 2, 3]
             .into_iter()
             .map(|threads| {
@@ -324,7 +325,7 @@ fn any_number_of_threads_gives_the_same_bits() {
                     let problem = problem(Loss::Logistic, Design::default(), storage, rows, weighted);
                     let [x, y] = [somewhere(problem.dim(), 1), somewhere(problem.dim(), 2)];
                     let mut bits = Vec::new();
-                    for n in [1, 300, 50_000, 60_000] {
+                    for n in [1, 300, 50_000, 150_000] {
                         for form in [Form::Sums, Form::Differences] {
                             let mut out = vec![0.0; x.len() * if form == Form::Sums { 2 } else { 1 }];
                             let mut losses = [0.0; 2];

@@ -98,24 +98,24 @@ impl<'a, T> DenseRows<'a, T> {
 }
 
 /// For each of `count` visits i: c = slope(i, <a, u> + offset) with a the row `row(i)`, then out += c a. Returns `slopes` plus
-/// all c.
+/// all c. `row` can be asked for `reach` visits, of which those after the first `count` may come next.
 #[multiversion(targets("x86_64+avx2"))]
 pub(crate) fn add_dense<T: Element, R: Fn(usize) -> usize, S: Fn(usize, f64) -> f64>(
     table: DenseRows<'_, T>,
-    count: usize,
+    visits: (usize, usize),
     row: R,
     slope: S,
     at: (&[f64], f64),
     out: &mut [f64],
     slopes: f64,
 ) -> f64 {
-    dense_loop(table, count, row, slope, at, out, slopes)
+    dense_loop(table, visits, row, slope, at, out, slopes)
 }
 
 #[inline(always)]
 fn dense_loop<T: Element, R: Fn(usize) -> usize, S: Fn(usize, f64) -> f64>(
     table: DenseRows<'_, T>,
-    count: usize,
+    (count, reach): (usize, usize),
     row: R,
     slope: S,
     (u, offset): (&[f64], f64),
@@ -124,7 +124,7 @@ fn dense_loop<T: Element, R: Fn(usize) -> usize, S: Fn(usize, f64) -> f64>(
 ) -> f64 {
     let ahead = rows_ahead(size_of::<T>() * table.columns);
     for i in 0..count {
-        if ahead > 0 && i + ahead < count {
+        if ahead > 0 && i + ahead < reach {
             prefetch(table.row(row(i + ahead)));
         }
         let a = table.row(row(i));
@@ -224,7 +224,7 @@ impl<'a, T> SparseRows<'a, T> {
 #[inline]
 pub(crate) fn add_sparse<T: Element, R: Fn(usize) -> usize, S: Fn(usize, f64) -> f64>(
     table: SparseRows<'_, T>,
-    count: usize,
+    (count, reach): (usize, usize),
     row: R,
     slope: S,
     (u, offset): (&[f64], f64),
@@ -234,7 +234,7 @@ pub(crate) fn add_sparse<T: Element, R: Fn(usize) -> usize, S: Fn(usize, f64) ->
     // Rows are of different lengths, and short.
     const AHEAD: usize = 8;
     for i in 0..count {
-        if i + AHEAD < count {
+        if i + AHEAD < reach {
             let (indices, values) = table.row(row(i + AHEAD));
             prefetch(indices);
             prefetch(values);
@@ -305,12 +305,12 @@ mod tests {
             {
                 let mut out = vec![1.0; columns];
                 let got =
-                    add_dense(table, rows.len(), |i| rows[i], slope, (u, 0.5), &mut out, 0.0);
+                    add_dense(table, (rows.len(), rows.len()), |i| rows[i], slope, (u, 0.5), &mut out, 0.0);
                 prop_assert_eq!(got.to_bits(), slopes.to_bits());
                 prop_assert_eq!(&out, &expected);
                 out.fill(1.0);
                 let got = dense_loop(
-                    table, rows.len(), |i| rows[i], slope, (u, 0.5), &mut out, 0.0,
+                    table, (rows.len(), rows.len()), |i| rows[i], slope, (u, 0.5), &mut out, 0.0,
                 );
                 prop_assert_eq!(got.to_bits(), slopes.to_bits());
                 prop_assert_eq!(&out, &expected);
@@ -333,7 +333,7 @@ mod tests {
             let mut out = vec![0.0; columns];
             let table = DenseRows { values: &single, columns };
             let slope = |i: usize, z: f64| (i as f64 + 1.0) * z;
-            let got = add_dense(table, rows.len(), |i| rows[i], slope, (u, 0.5), &mut out, 0.0);
+            let got = add_dense(table, (rows.len(), rows.len()), |i| rows[i], slope, (u, 0.5), &mut out, 0.0);
             prop_assert_eq!(got.to_bits(), slopes.to_bits());
             prop_assert_eq!(&out, &expected);
         }
@@ -354,8 +354,8 @@ mod tests {
             let slope = |_: usize, z: f64| 1e-3 * z;
             let (mut expected, mut got) = (vec![0.0; columns], vec![0.0; columns]);
             let row = |i: usize| rows[i];
-            add_dense(dense, rows.len(), row, slope, (u, 0.5), &mut expected, 0.0);
-            add_sparse(table, rows.len(), row, slope, (u, 0.5), &mut got, 0.0);
+            add_dense(dense, (rows.len(), rows.len()), row, slope, (u, 0.5), &mut expected, 0.0);
+            add_sparse(table, (rows.len(), rows.len()), row, slope, (u, 0.5), &mut got, 0.0);
             for (a, b) in got.iter().zip(&expected) {
                 // 30 terms of at most 1e5 each, rounded in another order.
                 prop_assert!((a - b).abs() < 1e-8);

@@ -7,9 +7,28 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::TableError;
+use crate::kernels::huge::collapse;
 
 /// Numbers that are owned, shared or mapped from a file: whatever can show a slice. It must show the same slice every time.
 pub type Shared<T> = Arc<dyn AsRef<[T]> + Send + Sync>;
+
+/// Shares numbers that are in memory, on huge pages where the system has them: what a table read at the speed of memory wants.
+pub fn shared<T: Send + Sync + 'static>(numbers: Vec<T>) -> Shared<T> {
+    collapse(&numbers);
+    Arc::new(numbers)
+}
+
+impl From<Vec<f64>> for Values {
+    fn from(values: Vec<f64>) -> Self {
+        Self::F64(shared(values))
+    }
+}
+
+impl From<Vec<f32>> for Values {
+    fn from(values: Vec<f32>) -> Self {
+        Self::F32(shared(values))
+    }
+}
 
 /// The values of a table, in double or single precision. All arithmetic is in double precision.
 #[derive(Clone)]

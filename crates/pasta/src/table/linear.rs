@@ -531,36 +531,37 @@ impl<'a> Reader<'a> {
 
     /// Adds what is asked of these rows, each with its weight.
     fn add_rows(&mut self, ask: &Ask<'_>, rows: Range<usize>, out: &mut [f64]) {
-        let (count, first) = (rows.len(), rows.start);
+        let (visits, first) = ((rows.len(), self.labels.len() - rows.start), rows.start);
         match self.weights {
-            None => self.add_each(ask, count, |i| first + i, |_| 1.0, out),
+            None => self.add_each(ask, visits, |i| first + i, |_| 1.0, out),
             Some(weights) => {
                 let weights = &weights[rows];
-                self.add_each(ask, count, |i| first + i, |i| weights[i], out);
+                self.add_each(ask, visits, |i| first + i, |i| weights[i], out);
             }
         }
     }
 
     /// Adds what is asked of drawn rows, each as often as it occurs.
     fn add_drawn(&mut self, ask: &Ask<'_>, drawn: &[(u32, u64)], out: &mut [f64]) {
-        self.add_each(ask, drawn.len(), |i| drawn[i].0 as usize, |i| drawn[i].1 as f64, out);
+        self.add_each(ask, (drawn.len(), drawn.len()), |i| drawn[i].0 as usize, |i| drawn[i].1 as f64, out);
     }
 
-    /// Adds what is asked of the rows `row(i)`, times `factor(i)`, for all i below `count`.
+    /// Adds what is asked of the rows `row(i)`, times `factor(i)`, for all visits i: how many there are, and for how
+    /// many `row` can be asked.
     #[inline]
     fn add_each(
         &mut self,
         ask: &Ask<'_>,
-        count: usize,
+        visits: (usize, usize),
         row: impl Fn(usize) -> usize,
         factor: impl Fn(usize) -> f64,
         out: &mut [f64],
     ) {
         let loss = self.linear.loss;
         with_scalar!(loss, loss => match (ask.form, ask.points, ask.losses) {
-            (Form::Sums, [point], false) => self.add_gradients(loss, point, count, row, factor, out),
-            _ => (0..count).for_each(|i| self.add_scalar_row(loss, ask, row(i), factor(i), out)),
-        }, (0..count).for_each(|i| self.add_multinomial_row(ask, row(i), factor(i), out)));
+            (Form::Sums, [point], false) => self.add_gradients(loss, point, visits, row, factor, out),
+            _ => (0..visits.0).for_each(|i| self.add_scalar_row(loss, ask, row(i), factor(i), out)),
+        }, (0..visits.0).for_each(|i| self.add_multinomial_row(ask, row(i), factor(i), out)));
     }
 
     /// The most frequent question: gradients at one point, no losses.
@@ -569,7 +570,7 @@ impl<'a> Reader<'a> {
         &mut self,
         loss: impl Scalar,
         point: &Point<'_>,
-        count: usize,
+        visits: (usize, usize),
         row: impl Fn(usize) -> usize,
         factor: impl Fn(usize) -> f64,
         out: &mut [f64],
@@ -581,11 +582,11 @@ impl<'a> Reader<'a> {
         let (sums, slopes) = out.split_at_mut(self.linear.features);
         let before = slopes[0];
         slopes[0] = match self.store {
-            Store::Dense64(table) => rows::add_dense(table, count, &row, slope, at, sums, before),
-            Store::Dense32(table) => rows::add_dense(table, count, &row, slope, at, sums, before),
-            Store::Sparse64(table) => rows::add_sparse(table, count, &row, slope, at, sums, before),
-            Store::Sparse32(table) => rows::add_sparse(table, count, &row, slope, at, sums, before),
-            Store::DenseRoom | Store::SparseRoom => (0..count).fold(before, |total, i| {
+            Store::Dense64(table) => rows::add_dense(table, visits, &row, slope, at, sums, before),
+            Store::Dense32(table) => rows::add_dense(table, visits, &row, slope, at, sums, before),
+            Store::Sparse64(table) => rows::add_sparse(table, visits, &row, slope, at, sums, before),
+            Store::Sparse32(table) => rows::add_sparse(table, visits, &row, slope, at, sums, before),
+            Store::DenseRoom | Store::SparseRoom => (0..visits.0).fold(before, |total, i| {
                 let row = row(i);
                 self.open(row);
                 let c = slope(i, self.product(row, u) + offset);

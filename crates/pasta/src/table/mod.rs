@@ -10,10 +10,10 @@
 //!
 //! use pasta_opt::draws::Role;
 //! use pasta_opt::gate::Gate;
-//! use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Table, Values};
+//! use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Table};
 //!
 //! // y = 3 a - 1 at a = 0, 1, 2, 3.
-//! let features = Dense { rows: 4, columns: 1, values: Values::F64(Arc::new(vec![0.0, 1.0, 2.0, 3.0])) };
+//! let features = Dense { rows: 4, columns: 1, values: vec![0.0, 1.0, 2.0, 3.0].into() };
 //! let labels = Arc::new(vec![-1.0, 2.0, 5.0, 8.0]);
 //! let table = Table::new(Features::Dense(features), labels, None, vec!["a".into()])?;
 //! let problem = Linear::new(Arc::new(table), Loss::LeastSquares, Design { standardise: false, ..Design::default() })?;
@@ -33,7 +33,7 @@ mod loss;
 mod sampling;
 
 pub use constants::{Proved, ProvedConstant};
-pub use data::{Dense, Features, Shared, Sparse, Table, Values};
+pub use data::{Dense, Features, Shared, Sparse, Table, Values, shared};
 pub use design::{Design, Model, Scaling};
 pub use error::TableError;
 pub use linear::Linear;
