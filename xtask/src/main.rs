@@ -1,6 +1,7 @@
 //! Developer commands: `cargo xtask test`, `cargo xtask check`, `cargo xtask bench`, `cargo xtask bench-peers`.
 #![expect(clippy::print_stderr, reason = "stderr is where a program talks")]
 
+mod evidence;
 mod peers;
 
 use std::env;
@@ -14,7 +15,11 @@ cargo xtask COMMAND
   bench  benchmarks, printed as ratios of the same run; an argument selects by name
   bench-peers
          speed on tables beside NumPy, scikit-learn, JAX and cyanure; makes a Python environment
-         under the target folder on its first run";
+         under the target folder on its first run
+  bench-parse
+         speed and memory of reading LIBSVM text beside scikit-learn, likewise
+  raw-tables
+         public tables, raw columns, defaults: writes docs/raw-tables.md, likewise";
 
 fn main() -> ExitCode {
     let mut arguments = env::args().skip(1);
@@ -24,6 +29,8 @@ fn main() -> ExitCode {
         "test" => cargo(&["test", "--workspace"], &rest, &[]),
         "check" => check(),
         "bench-peers" => peers::run(),
+        "bench-parse" => evidence::bench_parse(),
+        "raw-tables" => evidence::raw_tables(),
         "bench" => ["ratios", "hard", "tables"]
             .iter()
             .all(|bench| cargo(&["bench", "--package", "pasta-opt", "--bench", bench, "--"], &rest, &[])),

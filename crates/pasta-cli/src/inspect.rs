@@ -7,7 +7,7 @@ use pasta_data::{Data, Source};
 use pasta_opt::draws::Role;
 use pasta_opt::gate::Gate;
 use pasta_opt::objective::{Facts, Measure};
-use pasta_opt::recipe::{self, Constant, Constants};
+use pasta_opt::recipe::{self, Constant, Constants, RecipeError};
 use pasta_opt::table::{Features, Linear, Proved};
 use pasta_report::console::{self, Exit, Failure, Report, flags, with_threads};
 use pasta_report::number::{at_most, real};
@@ -315,7 +315,12 @@ fn costs(proved: &Proved, gradient: f64, share: f64, rows: f64) -> Vec<Cost> {
                 Cost { recipe: row.name, measure, target, samples: Some(samples), passes, why_not: None }
             }
             Err(error) => {
-                let why_not = Some(error.to_string());
+                let why_not = Some(match error {
+                    RecipeError::Missing { constant, .. } => {
+                        format!("needs {}, which is not proved", constant.name())
+                    }
+                    other => other.to_string(),
+                });
                 Cost { recipe: row.name, measure, target, samples: None, passes: None, why_not }
             }
         }

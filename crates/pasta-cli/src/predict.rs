@@ -99,8 +99,11 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
         let name = path.file_name().and_then(|name| name.to_str());
         let name =
             name.ok_or_else(|| Failure::input(format!("{} is not the name of a file", path.display())))?;
-        let bytes =
-            if name.ends_with(".npy") { answer.array()? } else { (answer.text() + "\n").into_bytes() };
+        let bytes = if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npy")) {
+            answer.array()?
+        } else {
+            (answer.text() + "\n").into_bytes()
+        };
         pasta_report::write(folder, name, bytes)?;
         if arguments.json {
             let rows = answer.classes.len();
@@ -201,7 +204,11 @@ impl Report for Answer<'_> {
                 _ => {
                     for (k, number) in self.row(row).iter().enumerate() {
                         let comma = if k > 0 { "," } else { "" };
-                        let _ = write!(text, "{comma}{number}");
+                        let _ = if *number != 0.0 && number.abs() < 1e-5 {
+                            write!(text, "{comma}{number:e}")
+                        } else {
+                            write!(text, "{comma}{number}")
+                        };
                     }
                 }
             }

@@ -1,5 +1,6 @@
 //! Tables of data: fit, predict, inspect, and problem files whose samples are rows.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::format_collect, reason = "files of tests are made line by line")]
 
 mod place;
 

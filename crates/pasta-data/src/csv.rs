@@ -686,7 +686,7 @@ fn median(mut values: Vec<f64>) -> f64 {
         return 0.0;
     }
     let middle = values.len() / 2;
-    let even = values.len() % 2 == 0;
+    let even = values.len().is_multiple_of(2);
     let (below, at, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
     let at = *at;
     match below.iter().copied().max_by(f64::total_cmp) {

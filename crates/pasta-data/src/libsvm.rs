@@ -49,8 +49,7 @@ pub(crate) fn read<T: Number>(
     let base = base.unwrap_or_else(|| least.map_or(1, |least| least.min(1)));
     let columns = known.or(most.map(|most| (most - base) as usize + 1)).ok_or(Fault::NoFeatures)?;
     let features = store.finish(columns, base, options.storage)?;
-    let encoding =
-        encoding.cloned().unwrap_or_else(|| Encoding::Numbered { columns, first_index: Some(base) });
+    let encoding = encoding.cloned().unwrap_or(Encoding::Numbered { columns, first_index: Some(base) });
     labels.shrink_to_fit();
     Ok(Data {
         features,

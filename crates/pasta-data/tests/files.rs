@@ -1,5 +1,6 @@
 //! What files say, and what is said about files that are wrong.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::format_collect, reason = "files of tests are made line by line")]
 
 mod common;
 
@@ -32,7 +33,7 @@ fn the_first_column_is_0_if_that_appears_and_1_otherwise() {
         let data = of(text, options);
         match data.encoding {
             pasta_data::Encoding::Numbered { columns, first_index } => (columns, first_index),
-            other => panic!("{other:?}"),
+            cells @ pasta_data::Encoding::Cells { .. } => panic!("{cells:?}"),
         }
     };
     assert_eq!(shape("1 1:5 2:6\n", &options()), (2, Some(1)));

@@ -74,6 +74,9 @@ pub(crate) struct Arguments {
     /// Write a page with the curve of the run to this file; costs a pass for each point of the curve
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
+    /// Prove constants for the model file also where that takes as long as the fit (`pasta inspect` shows them)
+    #[arg(long)]
+    constants: bool,
     /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
@@ -111,6 +114,8 @@ fn setting(text: &str) -> Result<(String, f64), String> {
 /// Passes over the table, unless a budget is given; more over a small one, as long as they read no more values than this.
 const PASSES: u128 = 2000;
 const VALUES: u128 = 200_000_000;
+/// Values times columns up to which proving constants takes no time to speak of.
+const QUICK: f64 = 1e8;
 /// How much smaller than at the start the gradient shall be, unless a target is given.
 const RELATIVE: f64 = 1e-6;
 /// Coordinates of which dozens of vectors can be held.
@@ -156,9 +161,8 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     let passes = PASSES.max(VALUES / entries.max(1)).min(50 * PASSES);
     let budget = arguments.budget.unwrap_or(passes * rows);
     say(&header(arguments, &file, &loaded, budget));
-    let run = match descend(arguments, engine, linear, budget, &signals)? {
-        Some(run) => run,
-        None => return Ok(interrupted(&signals)),
+    let Some(run) = descend(arguments, engine, linear, budget, &signals)? else {
+        return Ok(interrupted(&signals));
     };
     let time = begun.elapsed();
     let outcome = judge(arguments, &file, &loaded, &run, validation)?;
@@ -471,8 +475,13 @@ fn judge(
         false if kinks => Verdict::Kinks,
         false => Verdict::NotCertified,
     };
-    let constants = linear.constants(&linear.start()).map_err(wrong)?;
-    let constants = constants.constants.iter().map(serde_json::to_value).collect::<Result<_, _>>();
+    let work = table.features.entries() as f64 * table.columns() as f64;
+    let constants = if arguments.constants || work <= QUICK {
+        linear.constants(&linear.start()).map_err(wrong)?.constants
+    } else {
+        Vec::new()
+    };
+    let constants = constants.iter().map(serde_json::to_value).collect::<Result<_, _>>();
     let (weights, intercept) = ModelFile::named(&model, &names);
     let file = ModelFile {
         format: crate::table::FORMAT,

@@ -1,7 +1,7 @@
 //! The table `recipe`: which method, with which constants, and why its promise may fail.
 
 use pasta_opt::method::{self, Engine, MethodError, Values};
-use pasta_opt::objective::{Facts, Measure};
+use pasta_opt::objective::{Facts, Measure, Objective};
 use pasta_opt::recipe::{self, Constant, Constants, Plan, RecipeError};
 
 use super::problem::{Problem, Truth};
@@ -192,7 +192,7 @@ fn proved_for(row: &recipe::Row, problem: &Problem) -> Result<Constants, String>
     let Some((mut proved, facts)) = problem.proved()? else {
         return Err("nothing is proved about this problem; give a table [recipe.constants]".into());
     };
-    let name = || problem.objective().map_or_else(|| problem.words.clone(), |f| f.identity());
+    let name = || problem.objective().map_or_else(|| problem.words.clone(), Objective::identity);
     if let Some(doubt) =
         not_covered(row, &facts, name).or_else(|| problem.truth.as_ref().and_then(other_growth))
     {

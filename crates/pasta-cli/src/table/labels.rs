@@ -55,12 +55,12 @@ impl Classes {
         // Few classes, many rows: each class is looked up once.
         let words: Vec<Option<usize>> = data.classes.iter().map(|name| place(name)).collect();
         let values: Vec<Option<f64>> = self.0.iter().map(|name| name.parse().ok()).collect();
-        let code = |(row, label): (usize, &f64)| match data.classes.get(*label as usize) {
-            Some(name) => words[*label as usize].map(|k| k as f64).ok_or_else(|| unknown(row, name)),
-            None => {
-                let k = values.iter().position(|value| *value == Some(*label));
-                k.map(|k| k as f64).ok_or_else(|| unknown(row, &label.to_string()))
+        let code = |(row, label): (usize, &f64)| {
+            if let Some(name) = data.classes.get(*label as usize) {
+                return words[*label as usize].map(|k| k as f64).ok_or_else(|| unknown(row, name));
             }
+            let k = values.iter().position(|value| *value == Some(*label));
+            k.map(|k| k as f64).ok_or_else(|| unknown(row, &label.to_string()))
         };
         labels.iter().enumerate().map(code).collect()
     }
