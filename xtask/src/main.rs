@@ -1,5 +1,8 @@
-//! Developer commands: `cargo xtask test`, `cargo xtask check`, `cargo xtask bench`.
+//! Developer commands: `cargo xtask test`, `cargo xtask check`, `cargo xtask bench`, `cargo xtask bench-peers`.
 #![expect(clippy::print_stderr, reason = "stderr is where a program talks")]
+
+mod evidence;
+mod peers;
 
 use std::env;
 use std::process::{Command, ExitCode};
@@ -9,7 +12,14 @@ cargo xtask COMMAND
 
   test   all tests: unit, integration, documentation examples
   check  what has to hold besides: formatting, clippy, rustdoc, all without a warning
-  bench  benchmarks, printed as ratios of the same run; an argument selects by name";
+  bench  benchmarks, printed as ratios of the same run; an argument selects by name
+  bench-peers
+         speed on tables beside NumPy, scikit-learn, JAX and cyanure; makes a Python environment
+         under the target folder on its first run
+  bench-parse
+         speed and memory of reading LIBSVM text beside scikit-learn, likewise
+  raw-tables
+         public tables, raw columns, defaults: writes docs/raw-tables.md, likewise";
 
 fn main() -> ExitCode {
     let mut arguments = env::args().skip(1);
@@ -18,7 +28,10 @@ fn main() -> ExitCode {
     let succeeded = match command.as_str() {
         "test" => cargo(&["test", "--workspace"], &rest, &[]),
         "check" => check(),
-        "bench" => ["ratios", "hard"]
+        "bench-peers" => peers::run(),
+        "bench-parse" => evidence::bench_parse(),
+        "raw-tables" => evidence::raw_tables(),
+        "bench" => ["ratios", "hard", "tables"]
             .iter()
             .all(|bench| cargo(&["bench", "--package", "pasta-opt", "--bench", bench, "--"], &rest, &[])),
         _ => {

@@ -3,12 +3,16 @@
 mod calibrate;
 mod certify;
 mod compare;
+mod fit;
 mod forecast;
+mod inspect;
 mod npy;
 mod plan;
+mod predict;
 mod problems;
 mod solve;
 mod spec;
+mod table;
 
 use std::process::ExitCode;
 
@@ -34,7 +38,10 @@ enum Command {
     Calibrate(calibrate::Arguments),
     Certify(certify::Arguments),
     Compare(compare::Arguments),
+    Fit(Box<fit::Arguments>),
+    Inspect(Box<inspect::Arguments>),
     Plan(plan::Arguments),
+    Predict(Box<predict::Arguments>),
     Problems(problems::Arguments),
     Solve(solve::Arguments),
     Resume(solve::ResumeArguments),
@@ -45,7 +52,10 @@ fn main() -> ExitCode {
         Command::Calibrate(arguments) => calibrate::run(&arguments),
         Command::Certify(arguments) => certify::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Fit(arguments) => fit::run(&arguments),
+        Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Predict(arguments) => predict::run(&arguments),
         Command::Problems(arguments) => problems::run(&arguments),
         Command::Solve(arguments) => solve::run(&arguments),
         Command::Resume(arguments) => solve::resume(&arguments),

@@ -1,5 +1,8 @@
 //! The vector loops. Fixed order of additions, no fused multiply-add: the same bits on every x86-64 and aarch64.
 
+pub(crate) mod huge;
+pub(crate) mod rows;
+
 /// Independent accumulators of a long sum: enough to keep the adders busy. Coordinate i belongs to lane i mod 8, so
 /// that zeros at the end change nothing.
 const LANES: usize = 8;

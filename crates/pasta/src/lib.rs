@@ -54,6 +54,7 @@
 //! gate         the only way to an oracle
 //! schedule     the settings of Algorithm 1, plain data
 //! recipe       one file per theorem: constants in, schedule and promise out
+//! table        rows of a table with a loss
 //! bounds       what no zero-respecting method can beat
 //! hard         the instances that show it
 //! estimator    how samples become g_t
@@ -95,5 +96,6 @@ pub mod recipe;
 pub mod schedule;
 pub mod state;
 pub mod stop;
+pub mod table;
 pub mod trace;
 pub mod walk;

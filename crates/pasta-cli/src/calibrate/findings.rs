@@ -71,9 +71,8 @@ struct Diagnosed<'f> {
 impl<'f> Findings<'f> {
     pub(super) fn new(setup: &Setup, budget: u64, calibration: &'f Calibration) -> Self {
         let mut proved = Constants::default();
-        if let Some(truth) = &setup.problem.truth {
-            proved = truth.proved();
-            let facts = truth.objective().facts();
+        if let Ok(Some((of_problem, facts))) = setup.problem.proved() {
+            proved = of_problem;
             // mu means two things; that of Polyak and Lojasiewicz is the larger class's.
             if let Some(mu) = facts.pl.or(facts.star) {
                 proved.set(Constant::Mu, mu);

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::Arguments;
 use crate::solve::{point_of, spec_file};
-use crate::spec::{self, Overrides, Setup, Truth};
+use crate::spec::{self, Overrides, Setup};
 use pasta_report::Table;
 use pasta_report::console::{self, Exit, Failure, Report, Signals, say, with_threads};
 use pasta_report::number::{real, whole};
@@ -56,8 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             "the point is so far from the start that the square of the distance overflows",
         ));
     }
-    let declared =
-        rule.map(|rule| rule.grade).or_else(|| problem.truth.as_ref().and_then(Truth::declared_noise));
+    let declared = rule.map(|rule| rule.grade).or_else(|| problem.usual_grade());
     let Some(grade) = flags.or(declared).or(overrides.undeclared) else {
         let message = match problem.truth {
             Some(_) => "growth and floor do not bound this noise, whose exponent is not 2",

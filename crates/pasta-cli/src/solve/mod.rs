@@ -54,6 +54,9 @@ A file has the tables [problem], [noise] and [recipe]:
     kurtosis = 100          # assumed; or variance = V, or growth = B with
                             # floor = b (declared); or [noise], without any
 
+A table of data is a problem too, without [noise]: [problem] has
+table = "train.csv", loss = "logistic", and what flags of `pasta fit` say.
+
 docs/formats.md has every key and every method. A table of constants may
 have a line estimated = ["growth", "floor"], as `pasta calibrate` prints
 it: with measured constants nothing is promised.
@@ -240,8 +243,7 @@ fn notes(spec: &Spec) -> Result<Vec<String>, Failure> {
     if let Some(promise) = spec.method.promise.as_ref().filter(|promise| !promise.doubts.is_empty()) {
         notes.push(format!("nothing is promised for this run: {}", promise.doubts.join("; ")));
     }
-    let kinks = spec.problem.objective().is_some_and(|f| f.facts().smoothness.is_none());
-    if spec.certification.is_some() && kinks {
+    if spec.certification.is_some() && spec.problem.has_kinks() {
         let note =
             "f has kinks, where |grad f| need not become small; `pasta certify --moreau` is for such f";
         notes.push(note.into());

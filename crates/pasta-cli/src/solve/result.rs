@@ -243,12 +243,13 @@ impl Report for Outcome<'_> {
 
 impl Promised {
     fn new(spec: &Spec, stop: Stop) -> Self {
-        let Some(Promise { plan, doubts, estimated, .. }) = &spec.method.promise else {
+        let Some(Promise { plan, doubts, estimated, proved, .. }) = &spec.method.promise else {
             let statement = "none: no theorem is about this method".into();
             return Self { holds: false, statement, guarantee: None, doubts: Vec::new(), predicted: None };
         };
         let Guarantee { measure, point, bound } = plan.guarantee;
-        let provided = if spec.problem.truth.is_none() { ", provided the constants are true" } else { "" };
+        let provided =
+            if spec.problem.truth.is_none() && !proved { ", provided the constants are true" } else { "" };
         let promise =
             format!("E {} <= {} for {}{provided}", measure.formula(), plain(bound), point.description());
         let only_estimates = doubts.len() == 1 && !estimated.is_empty();

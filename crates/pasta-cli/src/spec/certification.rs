@@ -4,7 +4,7 @@ use pasta_opt::certificate::{Claim, ClaimError, Grade, delta_of_attempt};
 use pasta_opt::walk::StopRule;
 
 use super::method::Method;
-use super::problem::{Problem, Truth};
+use super::problem::Problem;
 use super::section::Section;
 use super::{Overrides, Spec};
 use pasta_report::console::Failure;
@@ -115,8 +115,7 @@ fn read_grade(
     undeclared: Option<Grade>,
 ) -> Result<Grade, Failure> {
     let of_problem = || {
-        let declared = problem.truth.as_ref().and_then(Truth::declared_noise);
-        declared.or(undeclared).ok_or_else(|| {
+        problem.usual_grade().or(undeclared).ok_or_else(|| {
             let message = match &problem.truth {
                 Some(truth) => format!(
                     "growth and floor do not bound a noise with exponent {}, on which a certificate could rest",

@@ -1,7 +1,7 @@
 //! The table `recipe`: which method, with which constants, and why its promise may fail.
 
 use pasta_opt::method::{self, Engine, MethodError, Values};
-use pasta_opt::objective::Measure;
+use pasta_opt::objective::{Facts, Measure, Objective};
 use pasta_opt::recipe::{self, Constant, Constants, Plan, RecipeError};
 
 use super::problem::{Problem, Truth};
@@ -25,6 +25,8 @@ pub(crate) struct Promise {
     /// Reasons why the promise may not hold for this problem; that some constants are only `estimated` is one.
     pub(crate) doubts: Vec<String>,
     pub(crate) estimated: Vec<Constant>,
+    /// Whether the constants are proved, and not given.
+    pub(crate) proved: bool,
 }
 
 impl Method {
@@ -178,7 +180,11 @@ fn read_recipe(
     };
     doubts.extend(estimates(&estimated));
     let engine = Engine::Schedule(plan.schedule.clone());
-    Ok(Method { name: row.name, engine, promise: Some(Promise { constants, plan, doubts, estimated }) })
+    Ok(Method {
+        name: row.name,
+        engine,
+        promise: Some(Promise { constants, plan, doubts, estimated, proved: given.is_none() }),
+    })
 }
 
 /// A recipe with the constants that are proved about the problem.
@@ -198,13 +204,19 @@ pub(crate) fn proved_recipe(
 
 /// What is proved about the problem, or why the recipe cannot rest on that.
 fn proved_for(row: &recipe::Row, problem: &Problem) -> Result<Constants, String> {
-    let Some(truth) = &problem.truth else {
+    let Some((mut proved, facts)) = problem.proved()? else {
         return Err("nothing is proved about this problem; give a table [recipe.constants]".into());
     };
-    match not_covered(row, truth).or_else(|| other_growth(truth)) {
-        Some(doubt) => Err(doubt),
-        None => Ok(proved_constants(row, truth)),
+    let name = || problem.objective().map_or_else(|| problem.words.clone(), Objective::identity);
+    if let Some(doubt) =
+        not_covered(row, &facts, name).or_else(|| problem.truth.as_ref().and_then(other_growth))
+    {
+        return Err(doubt);
     }
+    if let Some(mu) = (row.mu)(&facts) {
+        proved.set(Constant::Mu, mu);
+    }
+    Ok(proved)
 }
 
 /// Points at the constant that is to blame, in its flag, its table or its section; where none is, at the
@@ -300,10 +312,9 @@ fn other_growth(truth: &Truth) -> Option<String> {
 }
 
 /// Why the theorem may say nothing about this problem.
-fn not_covered(row: &recipe::Row, truth: &Truth) -> Option<String> {
-    let objective = truth.objective();
-    (!(row.applies)(&objective.facts())).then(|| {
-        let (problem, name, what) = (objective.identity(), row.name, row.for_problems);
+fn not_covered(row: &recipe::Row, facts: &Facts, problem: impl FnOnce() -> String) -> Option<String> {
+    (!(row.applies)(facts)).then(|| {
+        let (problem, name, what) = (problem(), row.name, row.for_problems);
         format!("{name} is not proved to cover {problem}; it is for: {what}")
     })
 }
@@ -314,7 +325,10 @@ const ROUNDING: f64 = 1e-12;
 /// Why the promise may fail although the constants as given admit it.
 fn doubts(row: &recipe::Row, truth: &Truth, given: &Constants) -> Vec<String> {
     let proved = proved_constants(row, truth);
-    let mut doubts: Vec<_> = not_covered(row, truth).into_iter().chain(other_growth(truth)).collect();
+    let mut doubts: Vec<_> = not_covered(row, &truth.objective().facts(), || truth.objective().identity())
+        .into_iter()
+        .chain(other_growth(truth))
+        .collect();
     for (constant, value) in given.known().filter(|(c, _)| !CHOICES.contains(c)) {
         if let Some(truth) = proved.get(constant) {
             // mu is a bound from below, all the others are bounds from above.

@@ -4,6 +4,7 @@ mod certification;
 mod method;
 mod problem;
 mod section;
+mod table;
 
 use std::path::{Path, PathBuf};
 
@@ -14,9 +15,10 @@ pub(crate) use method::{Method, Promise, proved_recipe};
 use pasta_opt::certificate::Grade;
 use pasta_opt::gate::Gate;
 use pasta_opt::walk::{StopRule, Walk};
+pub(crate) use problem::Problem;
 use problem::read_problem;
-pub(crate) use problem::{Problem, Truth};
 use section::{Section, Source, line_at};
+use table::{FILES, TABLE, read_table};
 use toml_edit::{Document, Item};
 
 use pasta_report::console::Failure;
@@ -186,7 +188,16 @@ fn setup(root: &Section<'_>, overrides: &Overrides) -> Result<Setup, Failure> {
         }
         file => overrides.threads.map(usize::from).or(file.map(|n| n as usize)),
     };
-    let problem = read_problem(&root.section("problem")?, &root.section("noise")?)?;
+    let section = root.section("problem")?;
+    let problem = if section.item(TABLE).is_some() {
+        if root.item("noise").is_some() {
+            let message = "a table has no [noise]: its samples are its rows";
+            return Err(root.complain("noise", message));
+        }
+        read_table(&section)?
+    } else {
+        read_problem(&section, &root.section("noise")?)?
+    };
     let asks_for_certificate = root.item("certificate").is_some();
     Ok(Setup { seed, threads, problem, asks_for_certificate })
 }
@@ -222,15 +233,16 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
         overrides.target = Some(certified);
         method = read(Some(Aim { flag: "--certify", target: certified }))?;
     }
-    let effective = write_overrides(document, &overrides);
+    let effective = write_overrides(file, document, &overrides);
     Ok(Spec { seed, threads, budget, output, problem, method, certification, effective })
 }
 
 /// Writes the flags into the file's text, so that resuming needs no flags. The copy is kept in the output
 /// folder, wherever that may be moved to, and names none.
-fn write_overrides(document: Document<&str>, overrides: &Overrides) -> String {
+fn write_overrides(file: &str, document: Document<&str>, overrides: &Overrides) -> String {
     let mut document = document.into_mut();
     document.remove("output");
+    write_paths(file, &mut document);
     let mut set = |key: &str, value: Option<toml_edit::Value>| {
         if let Some(value) = value {
             document.insert(key, Item::Value(value));
@@ -248,4 +260,19 @@ fn write_overrides(document: Document<&str>, overrides: &Overrides) -> String {
         document.entry("certificate").or_insert(toml_edit::table())["target"] = toml_edit::value(target);
     }
     document.to_string()
+}
+
+/// Files that are named from where the problem file is are named from the root instead.
+fn write_paths(file: &str, document: &mut toml_edit::DocumentMut) {
+    let Some(problem) = document.get_mut("problem").and_then(Item::as_table_like_mut) else { return };
+    let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+    for key in FILES {
+        let path = problem
+            .get(key)
+            .and_then(Item::as_str)
+            .and_then(|name| std::path::absolute(folder.join(name)).ok());
+        if let Some(path) = path {
+            problem.insert(key, toml_edit::value(path.display().to_string()));
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use pasta_opt::certificate::Grade;
 use pasta_opt::gate::Gate;
-use pasta_opt::objective::Objective;
+use pasta_opt::objective::{Facts, Objective};
 use pasta_opt::oracle::{
     About, Answer, Charge, Noise, NoiseError, Noisy, Oracle, OracleError, Request, Source, Tail,
 };
@@ -15,6 +15,7 @@ use pasta_opt::problems::{self, Parameters};
 use pasta_opt::recipe::{Constant, Constants};
 
 use super::section::Section;
+use super::table::Tabled;
 use pasta_report::console::Failure;
 
 /// What a problem file describes, whatever kind it is.
@@ -23,6 +24,8 @@ pub(crate) struct Problem {
     pub(crate) start: Vec<f64>,
     /// Formulas, where they are known.
     pub(crate) truth: Option<Truth>,
+    /// For the rows of a file.
+    pub(super) table: Option<Tabled>,
     /// What it is, for people.
     pub(crate) words: String,
 }
@@ -34,6 +37,30 @@ pub(crate) struct Truth(Arc<Noisy>);
 impl Problem {
     pub(crate) fn gate(&self, seed: u64, budget: Option<u128>, stop: Arc<AtomicBool>) -> Gate {
         Gate::over(Arc::clone(&self.oracle), seed).with_budget(budget).with_stop(stop)
+    }
+
+    /// What is proved about it, seen from its start, and the classes that it is in; `None` where nothing is.
+    pub(crate) fn proved(&self) -> Result<Option<(Constants, Facts)>, String> {
+        match (&self.truth, &self.table) {
+            (Some(truth), _) => Ok(Some((truth.proved(), truth.objective().facts()))),
+            (None, Some(table)) => {
+                let proved = table.proved(&self.start)?;
+                Ok(Some((proved, Tabled::facts(&proved))))
+            }
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// What a certificate rests on if nothing else is said: what a file declares about its noise, or all rows of a table.
+    pub(crate) fn usual_grade(&self) -> Option<Grade> {
+        let of_table = self.table.as_ref().map(|_| Grade::Exact);
+        self.truth.as_ref().and_then(Truth::declared_noise).or(of_table)
+    }
+
+    /// Whether f is known to have kinks.
+    pub(crate) fn has_kinks(&self) -> bool {
+        let by_formula = self.objective().is_some_and(|f| f.facts().smoothness.is_none());
+        by_formula || self.table.as_ref().is_some_and(Tabled::has_kinks)
     }
 
     /// The objective, where it is known.
@@ -105,10 +132,10 @@ pub(super) fn read_problem(problem: &Section<'_>, noise: &Section<'_>) -> Result
         format!("{}, {tail} noise, growth {growth}, floor {floor}{exponent}", oracle.objective().identity());
     if problem.flag(FORMULAS)?.unwrap_or(true) {
         let truth = Some(Truth(Arc::clone(&oracle)));
-        Ok(Problem { oracle, start, truth, words })
+        Ok(Problem { oracle, start, truth, table: None, words })
     } else {
         let oracle = Arc::new(SamplesOnly::of(oracle));
-        Ok(Problem { oracle, start, truth: None, words: format!("{words}, samples only") })
+        Ok(Problem { oracle, start, truth: None, table: None, words: format!("{words}, samples only") })
     }
 }
 

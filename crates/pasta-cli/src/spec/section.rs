@@ -108,6 +108,11 @@ impl<'d> Section<'d> {
         self.read(key, "a list of numbers", |value| value.as_array()?.iter().map(number).collect())
     }
 
+    pub(super) fn texts(&self, key: &str) -> Result<Option<Vec<String>>, Failure> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        self.read(key, "a list of strings", |value| value.as_array()?.iter().map(text).collect())
+    }
+
     pub(super) fn parameter(&self, key: &str) -> Result<problems::Value, Failure> {
         match self.item(key) {
             Some(item) if item.is_array() => {

@@ -40,6 +40,13 @@ impl Batch {
         self.address(Address::WHOLE_BATCH).part(self.samples.start)
     }
 
+    /// One of the streams for draws that stand for several samples: the numbers begin with 1, and none is the stream of a
+    /// sample or of another batch that begins elsewhere.
+    #[inline]
+    pub(crate) fn part(&self, number: u64) -> Stream {
+        self.address(self.samples.start).part(number)
+    }
+
     #[inline]
     fn address(&self, sample: u64) -> Address {
         Address { seed: self.seed, role: self.role, step: self.step, sample }

@@ -275,7 +275,9 @@ impl<W: Walk> Certified<W> {
         let (about, guess) = if theorem {
             (Candidate::Output, None)
         } else {
-            (Candidate::Tail, Some(Guess { norm: LIKELY * self.rule.target, variance: None }))
+            // A run that settled has itself chosen its last point; of any other the mean is the better bet.
+            let about = if stop == Stop::Settled { Candidate::Last } else { Candidate::Tail };
+            (about, Some(Guess { norm: LIKELY * self.rule.target, variance: None }))
         };
         self.try_certificate(gate, about, guess, Some(stop))
     }

@@ -1,0 +1,535 @@
+//! `pasta fit`: a linear model from a table, certified by exact passes.
+
+mod outcome;
+mod page;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use pasta_data::{Label, Options, Source};
+use pasta_opt::draws::Role;
+use pasta_opt::gate::{Gate, Halt};
+use pasta_opt::method::{self, Engine, Values};
+use pasta_opt::oracle::{Answer, Request};
+use pasta_opt::stop::Stop;
+use pasta_opt::table::{Class, Features, Linear, Loss};
+use pasta_opt::walk::{Advance, Walk};
+use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
+use pasta_report::grouped;
+use pasta_report::number::given;
+use std::io::IsTerminal;
+
+use crate::table::{
+    Certificate, Classes, Loaded, ModelFile, Provenance, Reading, Rows, Score, Shaping, Verdict, load,
+    losses, refused, score,
+};
+use outcome::{Outcome, Validation};
+
+/// Fit a linear model to a table, and certify it by exact passes over the rows.
+///
+/// Minimises the mean loss of the rows plus the penalty until the exact gradient is a millionth of what it was at the start.
+/// Columns are standardised while fitting; the weights that are written belong to the columns as they are. No step size is asked
+/// for. A model is written only if it is certified, or if --budget or kinks in the loss are the reason why it is not; then the
+/// exit code says so.
+#[derive(Args)]
+#[command(after_long_help = after_help())]
+pub(crate) struct Arguments {
+    /// The table: LIBSVM, CSV, NPY or NPZ, text also compressed by gzip or zstd; - reads standard input
+    data: PathBuf,
+    /// What a prediction is charged with, given the label; --help lists all
+    #[arg(long, value_name = "LOSS")]
+    loss: String,
+    /// Write the model to this file
+    #[arg(long, short, value_name = "MODEL")]
+    output: Option<PathBuf>,
+    /// Stop when |grad f| is at most EPS [default: 1e-6 of that at the start]
+    #[arg(long, value_name = "EPS", allow_hyphen_values = true, value_parser = positive)]
+    target: Option<f64>,
+    /// Read at most so many rows, each as often as it is read [default: 2000 passes over the table, or more over a small one]
+    #[arg(long, value_name = "ROWS", allow_negative_numbers = true, value_parser = flags::sample_count)]
+    budget: Option<u128>,
+    /// Score the model on another file, or on this share of the rows, which is then not fitted
+    #[arg(long, value_name = "FILE|SHARE")]
+    validation: Option<String>,
+    /// The method: auto, or one of `pasta compare` with its settings
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    method: String,
+    /// Steps of a method that has no end of its own
+    #[arg(long, value_name = "N", value_parser = flags::count, allow_negative_numbers = true)]
+    steps: Option<u64>,
+    /// Rows of a step of such a method
+    #[arg(long, value_name = "N", value_parser = flags::count, allow_negative_numbers = true, default_value_t = 1)]
+    batch: u64,
+    /// Settings of such a method, with commas between: --set eta=0.1
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = setting)]
+    set: Vec<(String, f64)>,
+    /// Seed of all randomness
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::seed(), default_value_t = 1)]
+    seed: u64,
+    /// Threads; does not change a bit of the result
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::thread_count())]
+    threads: Option<u16>,
+    /// Write a page with the curve of the run to this file; costs a pass for each point of the curve
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
+    /// Prove constants for the model file also where that takes as long as the fit (`pasta inspect` shows them)
+    #[arg(long)]
+    constants: bool,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reading: Reading,
+    #[command(flatten)]
+    shaping: Shaping,
+}
+
+fn after_help() -> String {
+    format!(
+        "{}\n
+Examples:
+  pasta fit train.svm --loss logistic -o model.json
+  pasta fit houses.csv --loss huber --label price --one-hot --missing median --validation 0.2
+  zcat rows.csv.gz | pasta fit - --loss least-squares --label 1 --penalty 1e-3
+  pasta predict model.json new.csv
+
+docs/fit.md is a tutorial.",
+        losses()
+    )
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number.filter(|x| *x > 0.0 && x.is_finite()).ok_or_else(|| "expected a positive number".into())
+}
+
+fn setting(text: &str) -> Result<(String, f64), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    let value = value.trim().parse().map_err(|_| format!("{value:?} is not a number"))?;
+    Ok((key.trim().to_owned(), value))
+}
+
+/// Passes over the table, unless a budget is given; more over a small one, as long as they read no more values than this.
+const PASSES: u128 = 2000;
+const VALUES: u128 = 200_000_000;
+/// Values times columns up to which proving constants takes no time to speak of.
+const QUICK: f64 = 1e8;
+/// How much smaller than at the start the gradient shall be, unless a target is given.
+const RELATIVE: f64 = 1e-6;
+/// Coordinates of which dozens of vectors can be held.
+const MOST_COORDINATES: usize = 1 << 28;
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    with_threads(arguments.threads.map(usize::from), || fit(arguments))
+}
+
+fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
+    let begun = Instant::now();
+    arguments.shaping.loss(&arguments.loss, 2)?;
+    let engine = engine(arguments)?;
+    if let Some(page) = &arguments.page
+        && page.file_name().is_none()
+    {
+        return Err(Failure::input("--page: expected the name of a file"));
+    }
+    let signals = Signals::register()?;
+    let source = Source::named(&arguments.data);
+    let file = source.name();
+    let options = arguments.reading.options();
+    let data = load(&source, &options, None)?;
+    let width = data.encoding.width();
+    if width > MOST_COORDINATES {
+        let message = format!("{width} columns, but at most {MOST_COORDINATES} can be fitted");
+        return Err(Failure::input(message).in_file(&file));
+    }
+    let share = arguments.share()?;
+    let (loaded, held) = prepare(&file, data, arguments, share)?;
+    let validation = match (&arguments.validation, held) {
+        (None, _) => None,
+        (Some(_), Some(rows)) => Some((format!("a share of {}", given(share.unwrap_or(0.0))), rows)),
+        (Some(path), None) => Some((path.clone(), other_rows(path, &options, &loaded)?)),
+    };
+    if signals.received().is_some() {
+        return Ok(interrupted(&signals));
+    }
+    let read = begun.elapsed();
+    let linear = &loaded.linear;
+    let rows = linear.table().rows() as u128;
+    let entries = linear.table().features.entries() as u128 * linear.loss().outputs() as u128;
+    let passes = PASSES.max(VALUES / entries.max(1)).min(50 * PASSES);
+    let budget = arguments.budget.unwrap_or(passes * rows);
+    say(&header(arguments, &file, &loaded, budget));
+    let Some(run) = descend(arguments, engine, linear, budget, &signals)? else {
+        return Ok(interrupted(&signals));
+    };
+    let time = begun.elapsed();
+    let outcome = judge(arguments, &file, &loaded, &run, validation)?;
+    if let Some(page) = &arguments.page {
+        write_file(page, page::page(&outcome, &run).html()?)?;
+    }
+    let timed = format!("{:.2} s, of which {:.2} s to read", time.as_secs_f64(), read.as_secs_f64());
+    if let Some(failure) = outcome.failure() {
+        say(&timed);
+        return Err(failure);
+    }
+    if let Some(path) = &arguments.output {
+        let model = serde_json::to_string_pretty(&outcome.model).map_err(Failure::system)?;
+        write_file(path, model + "\n")?;
+    }
+    console::print(&outcome, arguments.json)?;
+    say(&timed);
+    Ok(match outcome.model.certificate.verdict {
+        Verdict::Certified => Exit::Done,
+        Verdict::NotCertified => {
+            say("not certified: the budget ended first; the model is what it bought");
+            Exit::OutOfBudget
+        }
+        Verdict::Kinks => {
+            say("not certified: the loss has kinks, where the gradient need not be small");
+            Exit::NotCertified
+        }
+    })
+}
+
+fn interrupted(signals: &Signals) -> Exit {
+    say("interrupted; nothing was written (`pasta solve` with a problem file can be resumed)");
+    signals.received().unwrap_or(Exit::Interrupted)
+}
+
+fn write_file(path: &Path, text: impl AsRef<[u8]>) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| Failure::input(format!("{} is not the name of a file", path.display())))?;
+    pasta_report::write(folder, name, text).map(drop)
+}
+
+impl Arguments {
+    /// The share of the rows that is put aside.
+    fn share(&self) -> Result<Option<f64>, Failure> {
+        let Some(share) = self.validation.as_ref().and_then(|text| text.parse::<f64>().ok()) else {
+            return Ok(None);
+        };
+        if share > 0.0 && share < 1.0 {
+            Ok(Some(share))
+        } else {
+            Err(Failure::input(format!(
+                "--validation: expected a file, or a share between 0 and 1, got {share}"
+            )))
+        }
+    }
+}
+
+/// The method.
+fn engine(arguments: &Arguments) -> Result<Engine, Failure> {
+    let name = &arguments.method;
+    let found = method::find(name).filter(|method| method.row().is_none());
+    let Some(method) = found else {
+        let names: Vec<_> = method::METHODS
+            .iter()
+            .filter(|method| method.row().is_none())
+            .map(|method| method.name)
+            .collect();
+        let message = format!("--method: unknown method {name:?}; expected one of {}", names.join(", "));
+        return Err(
+            Failure::input(message).hint("a recipe with constants runs by `pasta solve` and a problem file")
+        );
+    };
+    let mut values = Values::default();
+    for (key, value) in &arguments.set {
+        let Some(setting) = method.settings().iter().find(|setting| setting.name == key) else {
+            return Err(Failure::input(format!("--set: {name} has no setting {key:?}")));
+        };
+        values.set(setting.name, *value);
+    }
+    let steps = match arguments.steps {
+        Some(steps) if method.has_steps() => steps,
+        Some(_) => return Err(Failure::input(format!("--steps: {name} ends by itself"))),
+        None if method.has_steps() => return Err(Failure::input(format!("{name} needs --steps N"))),
+        None => 0,
+    };
+    method.engine(&values, steps, arguments.batch).map_err(Failure::input)
+}
+
+/// The problem, and the rows that are put aside.
+fn prepare(
+    file: &str,
+    data: pasta_data::Data,
+    arguments: &Arguments,
+    share: Option<f64>,
+) -> Result<(Loaded, Option<Rows>), Failure> {
+    let Some(share) = share else {
+        return Ok((Loaded::new(file, data, &arguments.loss, &arguments.shaping)?, None));
+    };
+    let in_file = |failure: Failure| failure.in_file(file);
+    let classes = Classes::learn(&data, &arguments.loss).map_err(in_file)?;
+    let loss = arguments.shaping.loss(&arguments.loss, classes.0.len().max(2))?;
+    let labels = classes.code(&data).map_err(in_file)?;
+    let pasta_data::Data { features, weights, encoding, label, dropped, .. } = data;
+    let (kept, held) = Rows { features, labels, weights }.split(share, arguments.seed);
+    if kept.labels.is_empty() || held.labels.is_empty() {
+        let (kept, held) = (kept.labels.len(), held.labels.len());
+        let message = format!("a share of {share} leaves {kept} rows to fit and {held} to score");
+        return Err(Failure::input(message).in_file(file));
+    }
+    let linear = kept.linear(file, &encoding, loss, arguments.shaping.design())?;
+    Ok((Loaded { linear, encoding, label, classes, dropped }, Some(held)))
+}
+
+/// The rows of another file, read in the way of the first.
+fn other_rows(path: &str, options: &Options, loaded: &Loaded) -> Result<Rows, Failure> {
+    let label = match &options.label {
+        Label::Usual if !loaded.label.is_empty() => Label::Column(loaded.label.clone()),
+        label => label.clone(),
+    };
+    let options = Options { label, ..options.clone() };
+    let data = load(&Source::named(path), &options, Some(&loaded.encoding))?;
+    let labels = loaded.classes.code(&data).map_err(|failure| failure.in_file(path))?;
+    data.features.check().map_err(|error| refused(path, &loaded.encoding.names(), &error))?;
+    Ok(Rows { features: data.features, labels, weights: None })
+}
+
+/// Every setting, in a line.
+fn header(arguments: &Arguments, file: &str, loaded: &Loaded, budget: u128) -> String {
+    let linear = &loaded.linear;
+    let table = linear.table();
+    let (rows, columns) = (grouped(table.rows() as u64), grouped(table.columns() as u64));
+    let (layout, width) = match &table.features {
+        Features::Dense(dense) => ("dense", dense.values.width()),
+        Features::Sparse(sparse) => ("sparse", sparse.values.width()),
+    };
+    let design = linear.design();
+    let label = match (&loaded.label[..], loaded.classes.0.len()) {
+        ("", 0) => String::new(),
+        ("", classes) => format!(", {classes} classes"),
+        (label, 0) => format!(", label {label}"),
+        (label, classes) => format!(", label {label} ({classes} classes)"),
+    };
+    let target = arguments.target.map_or_else(|| format!("{RELATIVE:e} of the start"), given);
+    let dropped = match loaded.dropped {
+        0 => String::new(),
+        dropped => format!(", {} rows dropped", grouped(dropped)),
+    };
+    format!(
+        "{file}: {rows} rows, {columns} columns ({layout} f{}){label}{dropped}; loss {}, {}, {}, degree {}, penalty {}; method {}, |grad f| <= {target}, \
+         at most {} rows read, seed {}, threads {}",
+        8 * width,
+        words(&linear.loss()),
+        if design.intercept { "intercept" } else { "no intercept" },
+        if design.standardise { "standardised" } else { "raw columns" },
+        design.degree,
+        given(design.penalty),
+        arguments.method,
+        grouped(budget),
+        arguments.seed,
+        rayon_threads(arguments),
+    )
+}
+
+fn rayon_threads(arguments: &Arguments) -> String {
+    arguments.threads.map_or_else(|| "all".to_owned(), |threads| threads.to_string())
+}
+
+/// A loss with its parameter.
+fn words(loss: &Loss) -> String {
+    let name = loss.row().name;
+    match *loss {
+        Loss::Huber { delta } => format!("{name} (delta {delta})"),
+        Loss::Quantile { level } => format!("{name} (level {level})"),
+        Loss::Cauchy { scale } | Loss::Welsch { scale } | Loss::Tukey { scale } => {
+            format!("{name} (scale {scale})")
+        }
+        _ => name.to_owned(),
+    }
+}
+
+/// What a run came to.
+struct Run {
+    gate: Gate,
+    point: Vec<f64>,
+    stop: Stop,
+    target: f64,
+    start: Exactly,
+    end: Exactly,
+    /// Samples and the exact state after rounds, where a page is asked for.
+    curve: Vec<(u128, Exactly)>,
+}
+
+/// f and its gradient, by a pass over the rows.
+#[derive(Debug, Clone, Copy)]
+struct Exactly {
+    objective: f64,
+    gradient: f64,
+}
+
+fn exactly(gate: &mut Gate, role: Role, x: &[f64]) -> Result<Exactly, Halt> {
+    let mut gradient = vec![0.0; x.len()];
+    let mut losses = [0.0];
+    let mut answer = Answer { losses: &mut losses, ..Answer::new(&mut gradient) };
+    gate.ask(Request { losses: true, ..Request::everything(role, &[x]) }, &mut answer)?;
+    let gradient = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
+    Ok(Exactly { objective: losses[0], gradient })
+}
+
+/// Runs the method to its end; `None` if it was interrupted.
+fn descend(
+    arguments: &Arguments,
+    engine: Engine,
+    linear: &std::sync::Arc<Linear>,
+    budget: u128,
+    signals: &Signals,
+) -> Result<Option<Run>, Failure> {
+    let rows = linear.table().rows() as u128;
+    if budget < 3 * rows {
+        let message = format!("a budget of {budget} rows is less than three passes over {rows} rows");
+        return Err(Failure::input(message));
+    }
+    let mut gate = Gate::over(linear.clone(), arguments.seed).with_budget(budget).with_stop(signals.flag());
+    let x0 = linear.start();
+    let start = match exactly(&mut gate, Role::Look, &x0) {
+        Ok(start) => start,
+        Err(Halt::Interrupted) => return Ok(None),
+        Err(halt) => return Err(not_finite(&halt)),
+    };
+    let target = arguments.target.unwrap_or(RELATIVE * start.gradient);
+    let engine = match engine {
+        Engine::Auto { .. } => Engine::Auto { target: Some(target) },
+        other => other,
+    };
+    let mut walk = engine.start(&gate, &x0).map_err(Failure::input)?;
+    // The last pass is the certificate's.
+    gate.hold(rows);
+    let mut curve = vec![(gate.ledger().samples(), start)];
+    let bar = std::io::stderr().is_terminal().then(|| {
+        let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
+        ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+    });
+    let stop = loop {
+        match walk.advance(&mut gate) {
+            Ok(Advance::Stop(stop)) => break stop,
+            Ok(_) => {}
+            Err(Halt::Interrupted) => return Ok(None),
+            Err(halt) => break halt.stop().ok_or_else(|| Failure::system(&halt))?,
+        }
+        if let Some(bar) = &bar {
+            let passes = gate.ledger().samples() as f64 / rows as f64;
+            bar.tick();
+            bar.set_message(format!("round {}, {passes:.1} passes", walk.view().step));
+        }
+        let room = gate.left() > rows;
+        if arguments.page.is_some() && room && curve.len() < 1000 {
+            match exactly(&mut gate, Role::Look, walk.view().point) {
+                Ok(state) => curve.push((gate.ledger().samples(), state)),
+                Err(Halt::Interrupted) => return Ok(None),
+                Err(_) => {}
+            }
+        }
+    };
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    gate.hold(0);
+    let point = walk.view().point.to_vec();
+    let end = match exactly(&mut gate, Role::Certificate, &point) {
+        Ok(end) => end,
+        Err(Halt::Interrupted) => return Ok(None),
+        Err(halt) => return Err(not_finite(&halt)),
+    };
+    curve.push((gate.ledger().samples(), end));
+    Ok(Some(Run { gate, point, stop, target, start, end, curve }))
+}
+
+/// A gradient that no number holds.
+fn not_finite(halt: &Halt) -> Failure {
+    let mut failure = Failure::input(format!("the gradient of the loss is not finite: {halt}"));
+    failure.exit = Exit::Diverged;
+    failure.hint("the labels or columns are too large for this loss; scale them down")
+}
+
+/// What the end means.
+fn judge(
+    arguments: &Arguments,
+    file: &str,
+    loaded: &Loaded,
+    run: &Run,
+    validation: Option<(String, Rows)>,
+) -> Result<Outcome, Failure> {
+    let linear = &loaded.linear;
+    let table = linear.table();
+    let names = loaded.encoding.names();
+    let model = linear.raw_weights(&run.point);
+    let has_classes = !loaded.classes.0.is_empty();
+    let wrong = |error| refused(file, &names, &error);
+    let training = score(&model, &table.features, (*table.labels).as_ref(), has_classes).map_err(wrong)?;
+    let validation = match validation {
+        None => None,
+        Some((name, rows)) => {
+            let score = score(&model, &rows.features, &rows.labels, has_classes).map_err(wrong)?;
+            Some(Validation { of: name, score })
+        }
+    };
+    let kinks = matches!(linear.loss().row().class, Class::LipschitzConvex | Class::WeaklyConvex);
+    let verdict = match run.end.gradient <= run.target {
+        true => Verdict::Certified,
+        false if kinks => Verdict::Kinks,
+        false => Verdict::NotCertified,
+    };
+    let work = table.features.entries() as f64 * table.columns() as f64;
+    let constants = if arguments.constants || work <= QUICK {
+        linear.constants(&linear.start()).map_err(wrong)?.constants
+    } else {
+        Vec::new()
+    };
+    let constants = constants.iter().map(serde_json::to_value).collect::<Result<_, _>>();
+    let (weights, intercept) = ModelFile::named(&model, &names);
+    let file = ModelFile {
+        format: crate::table::FORMAT,
+        program: concat!("pasta ", env!("CARGO_PKG_VERSION")).into(),
+        loss: linear.loss(),
+        design: linear.design(),
+        label: loaded.label.clone(),
+        classes: loaded.classes.clone(),
+        weights,
+        intercept,
+        scaling: linear.scaling().cloned(),
+        encoding: loaded.encoding.clone(),
+        data: Provenance {
+            file: file.to_owned(),
+            rows: table.rows() as u64,
+            columns: table.columns() as u64,
+            checksum: format!("{:08x}", table.checksum()),
+        },
+        constants: constants.map_err(Failure::system)?,
+        method: arguments.method.clone(),
+        seed: arguments.seed,
+        ledger: run.gate.ledger().clone(),
+        certificate: Certificate {
+            verdict,
+            exact: true,
+            gradient: run.end.gradient,
+            target: run.target,
+            start_gradient: run.start.gradient,
+            objective: run.end.objective,
+        },
+    };
+    Ok(Outcome {
+        no_minimiser: no_minimiser(linear, &training),
+        stop: run.stop,
+        budgeted: arguments.budget.is_some(),
+        auto: arguments.method == "auto",
+        passes: run.gate.ledger().samples() as f64 / table.rows() as f64,
+        training,
+        validation,
+        output: arguments.output.as_ref().map(|path| path.display().to_string()),
+        model: file,
+    })
+}
+
+/// Why the loss has no minimiser, where that is seen: classes that can be separated, and no penalty on large weights.
+fn no_minimiser(linear: &Linear, training: &Score) -> Option<&'static str> {
+    let grows = matches!(linear.loss(), Loss::Logistic | Loss::Multinomial { .. });
+    (grows && linear.design().penalty == 0.0 && training.separated).then_some(
+        "the classes can be separated, so the loss has no minimiser: it falls for ever as the weights grow",
+    )
+}

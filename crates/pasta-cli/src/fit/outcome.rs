@@ -1,0 +1,174 @@
+//! What a fit came to, for people and programs.
+
+use pasta_opt::stop::Stop;
+use pasta_report::console::{Exit, Failure, Report};
+use pasta_report::number::real;
+use pasta_report::{Table, grouped};
+use serde::Serialize;
+use serde::ser::SerializeMap;
+
+use crate::table::{ModelFile, Score, Verdict};
+
+/// What a fit came to.
+pub(super) struct Outcome {
+    pub(super) model: ModelFile,
+    pub(super) stop: Stop,
+    /// Whether a budget was given.
+    pub(super) budgeted: bool,
+    /// Whether the method is the one that needs no settings.
+    pub(super) auto: bool,
+    pub(super) passes: f64,
+    pub(super) training: Score,
+    pub(super) validation: Option<Validation>,
+    /// Why there is no minimiser.
+    pub(super) no_minimiser: Option<&'static str>,
+    pub(super) output: Option<String>,
+}
+
+/// How well the model does on rows that it was not fitted to.
+#[derive(Serialize)]
+pub(super) struct Validation {
+    pub(super) of: String,
+    #[serde(flatten)]
+    pub(super) score: Score,
+}
+
+impl Outcome {
+    /// Why there is no model, if there is none.
+    pub(super) fn failure(&self) -> Option<Failure> {
+        let certificate = &self.model.certificate;
+        let reached = format!(
+            "|grad f| came down from {} to {}",
+            real(certificate.start_gradient),
+            real(certificate.gradient)
+        );
+        let fail = |exit: Exit, message: String, hint: &str| {
+            let mut failure = Failure::input(message).in_file(&self.model.data.file).hint(hint);
+            failure.exit = exit;
+            Some(failure)
+        };
+        let passes = self.passes.round();
+        match (self.stop, certificate.verdict) {
+            (Stop::Diverged(divergence), _) => fail(
+                Exit::Diverged,
+                format!("diverged: {divergence}"),
+                "a smaller step size, or --method auto",
+            ),
+            _ if self.no_minimiser.is_some() => {
+                let why = self.no_minimiser.unwrap_or_default();
+                fail(
+                    Exit::Diverged,
+                    format!("{why} ({reached} in {passes} passes)"),
+                    "--penalty 1e-3, say, makes them finite",
+                )
+            }
+            (_, Verdict::Certified | Verdict::Kinks) => None,
+            (_, Verdict::NotCertified) if self.budgeted => None,
+            (stop, Verdict::NotCertified) if !self.auto => {
+                let message = format!(
+                    "not certified: {}; {reached}, not to {}",
+                    stop.meaning(),
+                    real(certificate.target)
+                );
+                fail(
+                    Exit::NotCertified,
+                    message,
+                    "more --steps, other settings, a larger --target, or --method auto",
+                )
+            }
+            (stop, Verdict::NotCertified) => {
+                let why = match stop {
+                    Stop::Settled => "no further step lowers the loss within rounding",
+                    _ => "the passes ended first",
+                };
+                let message = format!(
+                    "not certified: {why}; {reached} in {passes} passes, not to {}",
+                    real(certificate.target)
+                );
+                let hint = "--penalty 1e-6, say, helps where columns nearly depend on each other or the loss has no minimiser; \
+                            --target EPS asks for less; --budget ROWS allows more, and keeps what it buys";
+                fail(Exit::NotCertified, message, hint)
+            }
+        }
+    }
+
+    fn stopped(&self) -> String {
+        match (self.stop, self.model.certificate.verdict) {
+            (Stop::Settled, Verdict::Certified) => "the gradient is small enough".into(),
+            (Stop::PlannedEnd, Verdict::NotCertified) if self.auto => {
+                "the budget has no room for another round".into()
+            }
+            (stop, _) => stop.meaning(),
+        }
+    }
+
+    fn verdict(&self) -> String {
+        let certificate = &self.model.certificate;
+        let (gradient, target) = (real(certificate.gradient), real(certificate.target));
+        match certificate.verdict {
+            Verdict::Certified => {
+                format!("certified: |grad f| = {gradient} <= {target}, by a pass over all rows")
+            }
+            Verdict::NotCertified => format!("not certified: |grad f| = {gradient}, more than {target}"),
+            Verdict::Kinks => {
+                format!(
+                    "nothing is certified: the loss has kinks, where |grad f| = {gradient} need not be small"
+                )
+            }
+        }
+    }
+}
+
+impl Serialize for Outcome {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("data", &self.model.data)?;
+        map.serialize_entry("loss", &self.model.loss)?;
+        map.serialize_entry("design", &self.model.design)?;
+        map.serialize_entry("method", &self.model.method)?;
+        map.serialize_entry("seed", &self.model.seed)?;
+        map.serialize_entry("stop", self.stop.kind())?;
+        map.serialize_entry("certificate", &self.model.certificate)?;
+        map.serialize_entry("training", &self.training)?;
+        map.serialize_entry("validation", &self.validation)?;
+        map.serialize_entry("passes", &self.passes)?;
+        map.serialize_entry("ledger", &self.model.ledger)?;
+        map.serialize_entry("weights", &self.model.weights)?;
+        map.serialize_entry("intercept", &self.model.intercept)?;
+        map.serialize_entry("model", &self.output)?;
+        map.end()
+    }
+}
+
+impl Report for Outcome {
+    fn text(&self) -> String {
+        let certificate = &self.model.certificate;
+        let row = |name: &str, value: String| (name.to_owned(), value);
+        let mut rows = vec![
+            row("stopped", self.stopped()),
+            row("certificate", self.verdict()),
+            row("objective", format!("{}, the penalty included", real(certificate.objective))),
+            row(
+                "|grad f|",
+                format!(
+                    "{} (exact; {} at the start)",
+                    real(certificate.gradient),
+                    real(certificate.start_gradient)
+                ),
+            ),
+            row("training", self.training.words()),
+        ];
+        if let Some(Validation { of, score }) = &self.validation {
+            rows.push(row("validation", format!("{} of {of}", score.words())));
+        }
+        rows.push(row(
+            "rows read",
+            format!("{}, {:.1} passes", grouped(self.model.ledger.samples()), self.passes),
+        ));
+        rows.push(row(
+            "model",
+            self.output.clone().unwrap_or_else(|| "not written (-o FILE writes it)".into()),
+        ));
+        Table::labelled(rows).text()
+    }
+}

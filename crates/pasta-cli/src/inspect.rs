@@ -1,0 +1,392 @@
+//! `pasta inspect`: what a table holds, what is proved about a loss on it, and what a run would cost.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use pasta_data::{Data, Source};
+use pasta_opt::draws::Role;
+use pasta_opt::gate::Gate;
+use pasta_opt::objective::{Facts, Measure};
+use pasta_opt::recipe::{self, Constant, Constants, RecipeError};
+use pasta_opt::table::{Features, Linear, Proved};
+use pasta_report::console::{self, Exit, Failure, Report, flags, with_threads};
+use pasta_report::number::{at_most, real};
+use pasta_report::{Column, Table, fitted, grouped};
+use serde::Serialize;
+
+use crate::table::{Loaded, Reading, Shaping, load, losses, refused};
+
+/// Show what a table holds, what is proved about a loss on it, and what a run would cost.
+///
+/// Reads the table, summarises its labels and columns (of a wide table those whose scale is strangest), and computes the constants
+/// that are proved for a loss on it. With these, every recipe whose theorem covers the loss is planned.
+#[derive(Args)]
+#[command(after_long_help = after_help())]
+pub(crate) struct Arguments {
+    /// The table; - reads standard input
+    data: PathBuf,
+    /// The loss [default: least-squares for numbers, logistic for two classes, multinomial for words of more]
+    #[arg(long, value_name = "LOSS")]
+    loss: Option<String>,
+    /// What costs are computed for: |grad f| (or f - inf f, where a theorem is about that) at most this share of the start's
+    #[arg(long, value_name = "SHARE", value_parser = share, default_value_t = 0.01)]
+    share: f64,
+    /// Threads; does not change a bit of the result
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::thread_count())]
+    threads: Option<u16>,
+    /// Print one JSON object, with all columns, instead of tables
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reading: Reading,
+    #[command(flatten)]
+    shaping: Shaping,
+}
+
+fn after_help() -> String {
+    format!("{}\n\nExample:\n  pasta inspect train.csv --label price --loss huber", losses())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| *share > 0.0 && *share < 1.0);
+    share.ok_or_else(|| "expected a number between 0 and 1".into())
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    with_threads(arguments.threads.map(usize::from), || inspect(arguments))
+}
+
+fn inspect(arguments: &Arguments) -> Result<Exit, Failure> {
+    let source = Source::named(&arguments.data);
+    let file = source.name();
+    let data = load(&source, &arguments.reading.options(), None)?;
+    let labels = LabelSummary::of(&data);
+    let loss = arguments.loss.clone().unwrap_or_else(|| labels.usual_loss().to_owned());
+    let dropped = data.dropped;
+    let loaded = Loaded::new(&file, data, &loss, &arguments.shaping)?;
+    let linear = loaded.linear;
+    let table = linear.table();
+    let names = loaded.encoding.names();
+    let start = linear.start();
+    let proved = linear.constants(&start).map_err(|error| refused(&file, &names, &error))?;
+    let mut gradient = vec![0.0; start.len()];
+    let mut gate = Gate::over(linear.clone(), 1);
+    gate.exact(Role::Calibration, &start, &mut gradient).map_err(Failure::system)?;
+    let gradient = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
+    let (storage, bytes) = match &table.features {
+        Features::Dense(dense) => ("dense", dense.values.len() * dense.values.width()),
+        Features::Sparse(sparse) => {
+            ("sparse", sparse.entries() * (sparse.values.width() + 4) + 8 * table.rows())
+        }
+    };
+    let (columns, full) = columns(&linear, &names);
+    let costs = costs(&proved, gradient, arguments.share, table.rows() as f64);
+    let report = Findings {
+        file,
+        rows: table.rows(),
+        columns_in_all: table.columns(),
+        density: full as f64 / (table.rows() as f64 * table.columns() as f64),
+        storage,
+        bytes,
+        dropped,
+        labels,
+        loss,
+        share: arguments.share,
+        start_gradient: gradient,
+        constants: proved,
+        costs,
+        columns,
+    };
+    console::print(&report, arguments.json)
+}
+
+/// What there is to say.
+#[derive(Serialize)]
+struct Findings {
+    file: String,
+    rows: usize,
+    columns_in_all: usize,
+    density: f64,
+    storage: &'static str,
+    bytes: usize,
+    dropped: u64,
+    labels: LabelSummary,
+    loss: String,
+    share: f64,
+    start_gradient: f64,
+    constants: Proved,
+    costs: Vec<Cost>,
+    /// The strangest first.
+    columns: Vec<ColumnSummary>,
+}
+
+/// What labels are.
+#[derive(Serialize)]
+struct LabelSummary {
+    column: String,
+    /// How many rows each class has, for words and for few different numbers.
+    classes: Vec<(String, u64)>,
+    words: bool,
+    least: Option<f64>,
+    most: Option<f64>,
+    mean: Option<f64>,
+    deviation: Option<f64>,
+}
+
+/// More different numbers are no classes.
+const CLASSES: usize = 20;
+
+impl LabelSummary {
+    fn of(data: &Data) -> Self {
+        let labels = data.labels.as_deref().unwrap_or_default();
+        let words = !data.classes.is_empty();
+        let mut counts: Vec<(f64, u64)> = Vec::new();
+        for label in labels {
+            match counts.binary_search_by(|(other, _)| other.total_cmp(label)) {
+                Ok(k) => counts[k].1 += 1,
+                Err(k) if words || counts.len() <= CLASSES => counts.insert(k, (*label, 1)),
+                Err(_) => {}
+            }
+        }
+        let few = words || counts.len() <= CLASSES;
+        let name =
+            |label: f64| data.classes.get(label as usize).cloned().unwrap_or_else(|| label.to_string());
+        let n = labels.len() as f64;
+        let mean = labels.iter().map(|label| label / n).sum::<f64>();
+        let deviation = labels.iter().map(|label| (label - mean).powi(2) / n).sum::<f64>().sqrt();
+        let number = |value: f64| (!words && !labels.is_empty()).then_some(value);
+        Self {
+            column: data.label.clone(),
+            classes: if few {
+                counts.iter().map(|(label, n)| (name(*label), *n)).collect()
+            } else {
+                Vec::new()
+            },
+            words,
+            least: number(labels.iter().copied().fold(f64::INFINITY, f64::min)),
+            most: number(labels.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
+            mean: number(mean),
+            deviation: number(deviation),
+        }
+    }
+
+    fn usual_loss(&self) -> &'static str {
+        match (self.words, self.classes.len()) {
+            (_, 2) => "logistic",
+            (true, _) => "multinomial",
+            _ => "least-squares",
+        }
+    }
+
+    fn text(&self) -> String {
+        let of = if self.column.is_empty() { String::new() } else { format!("{}: ", self.column) };
+        if self.classes.is_empty() {
+            let show = |value: Option<f64>| value.map_or_else(|| "?".into(), real);
+            let (least, most) = (show(self.least), show(self.most));
+            return format!(
+                "{of}{least} to {most}, mean {}, deviation {}",
+                show(self.mean),
+                show(self.deviation)
+            );
+        }
+        let shown: Vec<_> =
+            self.classes.iter().take(10).map(|(name, n)| format!("{name} ({})", grouped(*n))).collect();
+        let more = if self.classes.len() > 10 { ", .." } else { "" };
+        format!("{of}{} classes: {}{more}", self.classes.len(), shown.join(", "))
+    }
+}
+
+/// What a column is.
+#[derive(Serialize)]
+struct ColumnSummary {
+    name: String,
+    least: f64,
+    most: f64,
+    mean: f64,
+    deviation: f64,
+    /// The share of values that are zero.
+    zeros: f64,
+}
+
+/// How many columns a terminal shows, and how many a program gets of a very wide table.
+const SHOWN: usize = 12;
+const LISTED: usize = 10_000;
+
+/// All columns, those first whose deviation is farthest from the usual, and the number of values that are not zero.
+fn columns(linear: &Linear, names: &[String]) -> (Vec<ColumnSummary>, u64) {
+    let table = linear.table();
+    let (rows, width) = (table.rows(), table.columns());
+    let n = rows as f64;
+    // Least, most, mean, sum of squares around it, and how many are not zero, of the values that are stored.
+    let mut sums = vec![(f64::INFINITY, f64::NEG_INFINITY, 0.0, 0.0, 0_u64, 0_u64); width];
+    for row in 0..rows {
+        table.features.visit_row(row, |j, value| {
+            let (least, most, mean, squares, stored, full) = &mut sums[j];
+            (*least, *most) = (least.min(value), most.max(value));
+            *stored += 1;
+            *full += u64::from(value != 0.0);
+            let away = value - *mean;
+            *mean += away / *stored as f64;
+            *squares += away * (value - *mean);
+        });
+    }
+    let all: u64 = sums.iter().map(|sum| sum.5).sum();
+    let mut columns: Vec<ColumnSummary> = sums
+        .iter()
+        .zip(names)
+        .map(|(&(least, most, mean, squares, stored, full), name)| {
+            // The zeros that are not stored count too.
+            let kept = stored as f64 / n;
+            let (least, most) =
+                if stored < rows as u64 { (least.min(0.0), most.max(0.0)) } else { (least, most) };
+            let variance = squares / n + mean * mean * kept * (1.0 - kept);
+            let zeros = 1.0 - full as f64 / n;
+            ColumnSummary {
+                name: name.clone(),
+                least,
+                most,
+                mean: mean * kept,
+                deviation: variance.sqrt(),
+                zeros,
+            }
+        })
+        .collect();
+    let mut scales: Vec<f64> =
+        columns.iter().map(|c| c.deviation).filter(|deviation| *deviation > 0.0).collect();
+    scales.sort_by(f64::total_cmp);
+    let usual = scales.get(scales.len() / 2).copied().unwrap_or(1.0);
+    let strange = |c: &ColumnSummary| {
+        if c.deviation > 0.0 { (c.deviation / usual).ln().abs() } else { f64::INFINITY }
+    };
+    columns.sort_by(|a, b| strange(b).total_cmp(&strange(a)));
+    columns.truncate(LISTED);
+    (columns, all)
+}
+
+/// What a recipe would cost.
+#[derive(Serialize)]
+struct Cost {
+    recipe: &'static str,
+    /// What is promised to be at most the square of the target, or the target.
+    measure: &'static str,
+    target: f64,
+    /// Samples, in expectation or at most; `None` where it cannot be planned.
+    samples: Option<f64>,
+    passes: Option<f64>,
+    why_not: Option<String>,
+}
+
+/// The cost of every recipe whose theorem covers the loss.
+fn costs(proved: &Proved, gradient: f64, share: f64, rows: f64) -> Vec<Cost> {
+    let constants: Constants = proved.into();
+    let facts = Facts {
+        smoothness: constants.get(Constant::Smoothness),
+        lipschitz: constants.get(Constant::Lipschitz),
+        weak_convexity: constants.get(Constant::Rho),
+        pl: constants.get(Constant::Mu),
+        star: constants.get(Constant::Mu),
+    };
+    let cost = |row: &'static recipe::Row| {
+        let mut own = row.relevant(&constants);
+        if let Some(mu) = (row.mu)(&facts) {
+            own.set(Constant::Mu, mu);
+        }
+        if row.uses(Constant::Lambda) {
+            own.set(Constant::Lambda, 2.0 * facts.weak_convexity.unwrap_or(0.0).max(1e-3));
+        }
+        // A theorem about the gap has its target in units of f, the others in units of the gradient.
+        let plan = |target: f64| {
+            let mut own = own;
+            own.set(Constant::Target, target);
+            row.plan(&own)
+        };
+        let by_gradient = plan(share * gradient);
+        let is_gap = by_gradient.as_ref().is_ok_and(|plan| plan.guarantee.measure == Measure::Gap);
+        let gap = constants.get(Constant::Gap).filter(|_| is_gap);
+        let (target, plan) = match gap {
+            Some(gap) => (share * gap, plan(share * gap)),
+            None => (share * gradient, by_gradient),
+        };
+        let measure = if is_gap { "f - inf f" } else { "|grad f|" };
+        match plan {
+            Ok(plan) => {
+                let samples = plan.cost.samples;
+                let passes = Some(samples / rows);
+                Cost { recipe: row.name, measure, target, samples: Some(samples), passes, why_not: None }
+            }
+            Err(error) => {
+                let why_not = Some(match error {
+                    RecipeError::Missing { constant, .. } => {
+                        format!("needs {}, which is not proved", constant.name())
+                    }
+                    other => other.to_string(),
+                });
+                Cost { recipe: row.name, measure, target, samples: None, passes: None, why_not }
+            }
+        }
+    };
+    recipe::TABLE.iter().filter(|row| (row.applies)(&facts)).map(cost).collect()
+}
+
+impl Report for Findings {
+    fn text(&self) -> String {
+        let mebibytes = self.bytes as f64 / f64::from(1 << 20);
+        let mut rows = vec![
+            ("rows", grouped(self.rows as u64)),
+            ("columns", grouped(self.columns_in_all as u64)),
+            ("density", format!("{:.4} ({}, {mebibytes:.1} MiB)", self.density, self.storage)),
+            ("labels", self.labels.text()),
+            ("loss", format!("{}, |grad f| = {} at the start", self.loss, real(self.start_gradient))),
+        ];
+        if self.dropped > 0 {
+            rows.push(("left out", format!("{} rows, in which something is missing", grouped(self.dropped))));
+        }
+        let mut text = vec![Table::labelled(rows).text()];
+        let strangest = self.columns.iter().take(SHOWN).map(|c| {
+            let numbers = [c.least, c.most, c.mean, c.deviation].map(real);
+            [vec![c.name.clone()], numbers.to_vec(), vec![format!("{:.2}", c.zeros)]].concat()
+        });
+        let more = if self.columns_in_all > SHOWN {
+            "Columns, those with the strangest scale first"
+        } else {
+            "Columns"
+        };
+        let columns = Table {
+            caption: more.into(),
+            columns: Column::all(b"lrrrrr", ["column", "least", "most", "mean", "deviation", "zeros"]),
+            rows: strangest.collect(),
+        };
+        text.push(columns.text());
+        if self.constants.constants.is_empty() {
+            text.push(fitted("Nothing is proved about this loss on a table."));
+        } else {
+            let rows = self.constants.constants.iter().map(|proved| {
+                let (name, symbol) = (proved.constant.name(), proved.constant.symbol());
+                vec![format!("{name} ({symbol})"), real(proved.value), proved.how.clone()]
+            });
+            let table = Table {
+                caption: "Proved constants".into(),
+                columns: Column::all(b"lrl", ["constant", "value", "why"]),
+                rows: rows.collect(),
+            };
+            text.push(table.text());
+        }
+        let rows = self.costs.iter().map(|cost| {
+            let target = format!("{} <= {}", cost.measure, real(cost.target));
+            let samples = cost.samples.map_or_else(|| cost.why_not.clone().unwrap_or_default(), at_most);
+            let passes = cost.passes.map_or_else(String::new, |passes| format!("{passes:.3e}"));
+            vec![cost.recipe.to_owned(), target, samples, passes]
+        });
+        let rows: Vec<_> = rows.collect();
+        if !rows.is_empty() {
+            let table = Table {
+                caption: format!("What recipes with a promise cost, for {} of the start", self.share),
+                columns: Column::all(b"llrr", ["recipe", "target", "samples", "passes"]),
+                rows,
+            };
+            text.push(table.text());
+        }
+        text.push(fitted("`pasta fit` needs none of these constants; it usually takes 30 to 300 passes."));
+        text.join("\n\n")
+    }
+}

@@ -1,0 +1,243 @@
+//! `pasta predict`: what a model says about the rows of a table.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use clap::Args;
+use pasta_data::{Label, Source};
+use pasta_opt::table::Labels;
+use pasta_report::console::{self, Exit, Failure, Report, flags, say, with_threads};
+use serde::Serialize;
+
+use crate::npy;
+use crate::table::{ModelFile, Reading, Score, class, load, refused, score};
+
+/// Predict with a model of `pasta fit`: a line for each row of a table.
+///
+/// Columns are matched by name where they have names, in any order; one that is missing or unknown is refused. A column of labels
+/// is not needed; if it is there, the model is scored on it. Numbers are predicted as they are, classes by name.
+#[derive(Args)]
+#[command(after_long_help = AFTER_HELP)]
+pub(crate) struct Arguments {
+    /// The model, a file that `pasta fit -o` wrote
+    model: PathBuf,
+    /// The table; - reads standard input
+    data: PathBuf,
+    /// Write the predictions to this file instead of standard output; one that ends in .npy holds numbers of classes or values
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print the probability of each class, for logistic and multinomial models
+    #[arg(long, conflicts_with = "scores")]
+    probabilities: bool,
+    /// Print the scores <row, w> + b themselves
+    #[arg(long)]
+    scores: bool,
+    /// Threads; does not change a bit of the result
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::thread_count())]
+    threads: Option<u16>,
+    /// Print one JSON object instead of lines
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  pasta predict model.json new.csv > predictions.txt
+  cat new.csv | pasta predict model.json - --probabilities
+  pasta predict model.json test.svm --json";
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    with_threads(arguments.threads.map(usize::from), || predict(arguments))
+}
+
+fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
+    let file = ModelFile::read(&arguments.model)?;
+    let name = arguments.model.display().to_string();
+    let model = file.model().map_err(|failure| failure.in_file(&name))?;
+    let kind = file.loss.row().labels;
+    let has_classes = matches!(kind, Labels::Signs | Labels::Classes);
+    let loss = file.loss.row().name;
+    let knows_chances = matches!(loss, "logistic" | "multinomial");
+    if arguments.probabilities && !knows_chances {
+        return Err(Failure::input(format!("--probabilities: the {loss} loss has none")));
+    }
+    let source = Source::named(&arguments.data);
+    let mut options = arguments.reading.options();
+    if options.label == Label::Usual {
+        options.label = Label::IfThere(file.label.clone());
+    }
+    let data = load(&source, &options, Some(&file.encoding))?;
+    let wrong = |error| refused(&source.name(), &file.encoding.names(), &error);
+    data.features.check().map_err(wrong)?;
+    let mut scores = model.scores(&data.features).map_err(wrong)?;
+    // Labels that the model has never seen cannot be scored, but are no reason not to predict.
+    let scored = match data.labels.as_ref().map(|_| file.classes.code(&data)) {
+        Some(Ok(labels)) => Some(score(&model, &data.features, &labels, has_classes).map_err(wrong)?),
+        Some(Err(failure)) => {
+            say(&format!("note: no score: {}", failure.message()));
+            None
+        }
+        None => None,
+    };
+    let outputs = model.outputs();
+    let wanted = match (arguments.scores, arguments.probabilities) {
+        (true, _) => Wanted::Scores,
+        (_, true) => Wanted::Probabilities,
+        _ if has_classes => Wanted::Classes,
+        _ => Wanted::Means,
+    };
+    let classes: Vec<usize> = scores.chunks_exact(outputs).map(class).collect();
+    if wanted != Wanted::Scores {
+        scores.chunks_exact_mut(outputs).for_each(|row| model.loss.mean(row));
+    }
+    let answer = Answer { wanted, classes, numbers: scores, outputs, names: &file.classes.0, score: scored };
+    if let Some(path) = &arguments.output {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(std::path::Path::new("."));
+        let name = path.file_name().and_then(|name| name.to_str());
+        let name =
+            name.ok_or_else(|| Failure::input(format!("{} is not the name of a file", path.display())))?;
+        let bytes = if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npy")) {
+            answer.array()?
+        } else {
+            (answer.text() + "\n").into_bytes()
+        };
+        pasta_report::write(folder, name, bytes)?;
+        if arguments.json {
+            let rows = answer.classes.len();
+            console::print(&Written { rows, output: path.display().to_string(), score: scored }, true)?;
+        }
+    } else {
+        console::print(&answer, arguments.json)?;
+    }
+    if let Some(score) = scored {
+        say(&score.words());
+    }
+    Ok(Exit::Done)
+}
+
+/// What is printed of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Wanted {
+    Means,
+    Classes,
+    Probabilities,
+    Scores,
+}
+
+/// What the model says.
+struct Answer<'m> {
+    wanted: Wanted,
+    classes: Vec<usize>,
+    numbers: Vec<f64>,
+    outputs: usize,
+    names: &'m [String],
+    score: Option<Score>,
+}
+
+impl Answer<'_> {
+    /// The numbers of a row: two probabilities where the model has one score.
+    fn row(&self, row: usize) -> Vec<f64> {
+        let numbers = &self.numbers[row * self.outputs..(row + 1) * self.outputs];
+        match (self.wanted, numbers) {
+            (Wanted::Probabilities, [chance]) => vec![1.0 - chance, *chance],
+            _ => numbers.to_vec(),
+        }
+    }
+
+    fn class(&self, row: usize) -> String {
+        let class = self.classes[row];
+        self.names.get(class).cloned().unwrap_or_else(|| class.to_string())
+    }
+
+    fn array(&self) -> Result<Vec<u8>, Failure> {
+        match self.wanted {
+            Wanted::Classes => Ok(npy::to_bytes(&self.classes.iter().map(|k| *k as f64).collect::<Vec<_>>())),
+            _ if self.outputs == 1 && self.wanted != Wanted::Probabilities => {
+                Ok(npy::to_bytes(&self.numbers))
+            }
+            _ => Err(Failure::input("a file .npy holds one number for each row; write text instead")),
+        }
+    }
+}
+
+impl Serialize for Answer<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap;
+        let mut map = serializer.serialize_map(None)?;
+        let rows = self.classes.len();
+        map.serialize_entry("rows", &rows)?;
+        map.serialize_entry("kind", &self.wanted)?;
+        map.serialize_entry("classes", &self.names)?;
+        match self.wanted {
+            Wanted::Classes => {
+                map.serialize_entry(
+                    "predictions",
+                    &(0..rows).map(|row| self.class(row)).collect::<Vec<_>>(),
+                )?;
+            }
+            _ if self.outputs == 1 && self.wanted != Wanted::Probabilities => {
+                map.serialize_entry("predictions", &self.numbers)?;
+            }
+            _ => {
+                map.serialize_entry("predictions", &(0..rows).map(|row| self.row(row)).collect::<Vec<_>>())?;
+            }
+        }
+        map.serialize_entry("score", &self.score)?;
+        map.end()
+    }
+}
+
+impl Report for Answer<'_> {
+    fn text(&self) -> String {
+        let mut text = String::new();
+        if self.wanted == Wanted::Probabilities {
+            text.push_str(&self.names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(","));
+            text.push('\n');
+        }
+        for row in 0..self.classes.len() {
+            match self.wanted {
+                Wanted::Classes => text.push_str(&self.class(row)),
+                _ => {
+                    for (k, number) in self.row(row).iter().enumerate() {
+                        let comma = if k > 0 { "," } else { "" };
+                        let _ = if *number != 0.0 && number.abs() < 1e-5 {
+                            write!(text, "{comma}{number:e}")
+                        } else {
+                            write!(text, "{comma}{number}")
+                        };
+                    }
+                }
+            }
+            text.push('\n');
+        }
+        // The last line end is added by whoever prints.
+        text.pop();
+        text
+    }
+}
+
+/// A cell of a CSV file.
+fn quoted(name: &str) -> String {
+    if name.contains([',', '"', '\n']) {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    } else {
+        name.to_owned()
+    }
+}
+
+#[derive(Serialize)]
+struct Written {
+    rows: usize,
+    output: String,
+    score: Option<Score>,
+}
+
+impl Report for Written {
+    fn text(&self) -> String {
+        format!("{} rows in {}", self.rows, self.output)
+    }
+}

@@ -1,0 +1,155 @@
+//! `[problem] table = ..`: the rows of a file with a loss.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use clap::ValueEnum;
+use pasta_data::Source;
+use pasta_opt::objective::Facts;
+use pasta_opt::recipe::{Constant, Constants};
+use pasta_opt::table::{Class, Linear};
+use pasta_report::console::Failure;
+
+use super::problem::Problem;
+use super::section::Section;
+use crate::table::{Loaded, Reading, Shaping, delimiter, load};
+
+/// The key that makes a problem one of this kind.
+pub(super) const TABLE: &str = "table";
+/// The keys that name files.
+pub(super) const FILES: [&str; 2] = [TABLE, "labels"];
+
+const KEYS: [&str; 22] = [
+    TABLE,
+    "loss",
+    "label",
+    "labels",
+    "weight",
+    "ignore",
+    "missing",
+    "one-hot",
+    "header",
+    "delimiter",
+    "first-index",
+    "format",
+    "storage",
+    "precision",
+    "delta",
+    "level",
+    "scale",
+    "penalty",
+    "intercept",
+    "standardise",
+    "degree",
+    "start",
+];
+
+/// The rows of a file with a loss, and what is proved about them once someone asks.
+#[derive(Debug)]
+pub(crate) struct Tabled {
+    linear: Arc<Linear>,
+    proved: OnceLock<Result<Constants, String>>,
+}
+
+impl Tabled {
+    /// What is proved about the loss on this table, seen from the start.
+    pub(super) fn proved(&self, start: &[f64]) -> Result<Constants, String> {
+        let prove =
+            || self.linear.constants(start).map(|proved| (&proved).into()).map_err(|error| error.to_string());
+        self.proved.get_or_init(prove).clone()
+    }
+
+    /// The classes that the loss is in by what is proved.
+    pub(super) fn facts(proved: &Constants) -> Facts {
+        Facts {
+            smoothness: proved.get(Constant::Smoothness),
+            lipschitz: proved.get(Constant::Lipschitz),
+            weak_convexity: proved.get(Constant::Rho),
+            pl: proved.get(Constant::Mu),
+            star: proved.get(Constant::Mu),
+        }
+    }
+
+    pub(super) fn has_kinks(&self) -> bool {
+        matches!(self.linear.loss().row().class, Class::LipschitzConvex | Class::WeaklyConvex)
+    }
+}
+
+/// Reads a table `problem` with a key `table`, whose path is taken from where the problem file is.
+pub(super) fn read_table(problem: &Section<'_>) -> Result<Problem, Failure> {
+    problem.only(&KEYS)?;
+    let file = problem.required_text(TABLE, "the path of a file")?;
+    let loss = problem.required_text("loss", "the name of a loss (see `pasta fit --help`)")?;
+    let beside = |name: &str| Path::new(problem.source.file).parent().unwrap_or(Path::new("")).join(name);
+    let reading = Reading {
+        label: text_or_number(problem, "label")?,
+        labels: problem.text("labels")?.map(beside),
+        weight: text_or_number(problem, "weight")?,
+        ignore: problem.texts("ignore")?.unwrap_or_default(),
+        missing: choice(problem, "missing")?,
+        one_hot: problem.flag("one-hot")?.unwrap_or(false),
+        header: problem.flag("header")?,
+        delimiter: match problem.text("delimiter")? {
+            Some(text) => Some(delimiter(text).map_err(|message| problem.complain("delimiter", &message))?),
+            None => None,
+        },
+        first_index: match problem.count("first-index")? {
+            Some(index @ (0 | 1)) => Some(index as u32),
+            Some(other) => {
+                return Err(problem.complain("first-index", &format!("expected 0 or 1, got {other}")));
+            }
+            None => None,
+        },
+        format: choice(problem, "format")?,
+        storage: choice(problem, "storage")?,
+        precision: choice(problem, "precision")?,
+    };
+    let degree = problem.count("degree")?.unwrap_or(1);
+    if !(1..=3).contains(&degree) {
+        return Err(problem.complain("degree", &format!("expected 1, 2 or 3, got {degree}")));
+    }
+    let shaping = Shaping {
+        delta: problem.number("delta")?,
+        level: problem.number("level")?,
+        scale: problem.number("scale")?,
+        penalty: problem.number("penalty")?.unwrap_or(0.0),
+        no_intercept: !problem.flag("intercept")?.unwrap_or(true),
+        raw: !problem.flag("standardise")?.unwrap_or(true),
+        degree: degree as u32,
+    };
+    shaping.loss(loss, 2).map_err(|failure| problem.complain("loss", failure.message()))?;
+    let path = beside(file);
+    let name = path.display().to_string();
+    let data = load(&Source::File(path), &reading.options(), None)?;
+    let loaded = Loaded::new(&name, data, loss, &shaping)?;
+    let linear = loaded.linear;
+    let start = if problem.item("start").is_some() { problem.start(linear.dim())? } else { linear.start() };
+    let (rows, columns) = (linear.table().rows(), linear.table().columns());
+    // Its name alone: the copy in an output folder names it from the root.
+    let file = Path::new(file).file_name().map_or(file.into(), |name| name.to_string_lossy());
+    let words = format!("{loss} loss on {file} ({rows} rows, {columns} columns{})", shaping.words());
+    let table = Some(Tabled { linear: Arc::clone(&linear), proved: OnceLock::new() });
+    Ok(Problem { oracle: linear, start, truth: None, table, words })
+}
+
+/// A column: a name, or a number.
+fn text_or_number(section: &Section<'_>, key: &str) -> Result<Option<String>, Failure> {
+    match section.item(key) {
+        Some(item) if item.is_integer() => Ok(section.count(key)?.map(|number| number.to_string())),
+        _ => Ok(section.text(key)?.map(str::to_owned)),
+    }
+}
+
+/// One of the words that a flag of `pasta fit` takes too.
+fn choice<C: ValueEnum>(section: &Section<'_>, key: &str) -> Result<Option<C>, Failure> {
+    let Some(text) = section.text(key)? else { return Ok(None) };
+    let chosen = C::from_str(text, false).map(Some);
+    chosen.map_err(|_| {
+        let words: Vec<_> = C::value_variants()
+            .iter()
+            .filter_map(C::to_possible_value)
+            .map(|word| word.get_name().to_owned())
+            .collect();
+        section.complain(key, &format!("expected one of {}, got {text:?}", words.join(", ")))
+    })
+}

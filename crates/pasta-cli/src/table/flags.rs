@@ -1,0 +1,216 @@
+//! Flags for reading a table and for what is fitted to it. The same names are keys of `[problem]`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use pasta_data::{Format, Label, Missing, Options, Precision, Source, Storage};
+use pasta_opt::table::{Design, LOSSES, Loss};
+use pasta_report::console::Failure;
+use pasta_report::console::flags::number;
+
+const HOW: &str = "How the file is read";
+const WHAT: &str = "What is fitted";
+
+/// How a file is read.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = HOW)]
+pub(crate) struct Reading {
+    /// The column of labels, by name or by number, from 1 [default: the one called label, target, class or y; a LIBSVM file
+    /// begins with them]
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) label: Option<String>,
+    /// A file of its own with the labels, for NPY and NPZ
+    #[arg(long, value_name = "FILE", conflicts_with = "label")]
+    pub(crate) labels: Option<PathBuf>,
+    /// A column of weights, by name or number
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) weight: Option<String>,
+    /// Columns to leave out, by name or number, with commas between
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub(crate) ignore: Vec<String>,
+    /// What stands for missing values of a CSV file; without this, one is an error
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) missing: Option<Filling>,
+    /// Make columns of zeros and ones of the words in a CSV file
+    #[arg(long)]
+    pub(crate) one_hot: bool,
+    /// Whether the first line of a CSV file holds names [default: if no cell of it is a number]
+    #[arg(long, value_name = "yes|no", value_parser = yes_or_no)]
+    pub(crate) header: Option<bool>,
+    /// What stands between the columns of a CSV file; `tab` and `space` by name [default: what the first line has most of]
+    #[arg(long, value_name = "CHAR", value_parser = delimiter, allow_hyphen_values = true)]
+    pub(crate) delimiter: Option<u8>,
+    /// The index of the first column of a LIBSVM file [default: 0 if that appears, 1 otherwise]
+    #[arg(long, value_name = "0|1", value_parser = clap::value_parser!(u32).range(0..=1))]
+    pub(crate) first_index: Option<u32>,
+    /// The kind of file [default: by its first bytes, its name and its first line]
+    #[arg(long, value_name = "KIND")]
+    pub(crate) format: Option<Kind>,
+    /// Keep every value, or only those that are not zero [default: by the density of the first megabyte]
+    #[arg(long, value_name = "LAYOUT")]
+    pub(crate) storage: Option<Layout>,
+    /// Keep values as f64 or f32 [default: f64, or as an NPY file has them]
+    #[arg(long, value_name = "f64|f32")]
+    pub(crate) precision: Option<Width>,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy)]
+pub(crate) enum Filling {
+    Mean,
+    Median,
+    Zero,
+    /// The rows are left out
+    DropRow,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    Libsvm,
+    Csv,
+    Npy,
+    Npz,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy)]
+pub(crate) enum Layout {
+    Dense,
+    Sparse,
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy)]
+pub(crate) enum Width {
+    F64,
+    F32,
+}
+
+fn yes_or_no(text: &str) -> Result<bool, String> {
+    match text {
+        "yes" | "true" => Ok(true),
+        "no" | "false" => Ok(false),
+        _ => Err("expected yes or no".into()),
+    }
+}
+
+pub(crate) fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        b"space" => Ok(b' '),
+        [byte] if byte.is_ascii() && !byte.is_ascii_alphanumeric() && !b"\"\n\r.+-".contains(byte) => {
+            Ok(*byte)
+        }
+        _ => Err("expected one character, or tab, or space".into()),
+    }
+}
+
+impl Reading {
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            format: self.format.map(|kind| match kind {
+                Kind::Libsvm => Format::Libsvm,
+                Kind::Csv => Format::Csv,
+                Kind::Npy => Format::Npy,
+                Kind::Npz => Format::Npz,
+            }),
+            label: self.label.clone().map_or(Label::Usual, Label::Column),
+            labels: self.labels.clone().map(Source::File),
+            weight: self.weight.clone(),
+            ignore: self.ignore.clone(),
+            header: self.header,
+            delimiter: self.delimiter,
+            missing: self.missing.map_or(Missing::Refuse, |filling| match filling {
+                Filling::Mean => Missing::Mean,
+                Filling::Median => Missing::Median,
+                Filling::Zero => Missing::Zero,
+                Filling::DropRow => Missing::DropRow,
+            }),
+            one_hot: self.one_hot,
+            first_index: self.first_index,
+            storage: self.storage.map_or(Storage::ByDensity, |layout| match layout {
+                Layout::Dense => Storage::Dense,
+                Layout::Sparse => Storage::Sparse,
+            }),
+            precision: self.precision.map(|width| match width {
+                Width::F64 => Precision::F64,
+                Width::F32 => Precision::F32,
+            }),
+        }
+    }
+}
+
+/// What is fitted.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = WHAT)]
+pub(crate) struct Shaping {
+    /// Where huber becomes linear [default: 1.345]
+    #[arg(long, value_name = "NUMBER", allow_hyphen_values = true, value_parser = number)]
+    pub(crate) delta: Option<f64>,
+    /// Which quantile [default: 0.5]
+    #[arg(long, value_name = "NUMBER", allow_hyphen_values = true, value_parser = number)]
+    pub(crate) level: Option<f64>,
+    /// The scale of cauchy, welsch and tukey [default: that of 95 % efficiency for errors of deviation 1]
+    #[arg(long, value_name = "NUMBER", allow_hyphen_values = true, value_parser = number)]
+    pub(crate) scale: Option<f64>,
+    /// l of the term l/2 |w|^2, on the weights of standardised columns unless --raw; the intercept is free
+    #[arg(long, value_name = "l", allow_hyphen_values = true, value_parser = number, default_value_t = 0.0)]
+    pub(crate) penalty: f64,
+    /// Fit without an intercept
+    #[arg(long)]
+    pub(crate) no_intercept: bool,
+    /// Do not bring columns to mean 0 and deviation 1 while fitting
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// Use all products of up to so many columns as features
+    #[arg(long, value_name = "1|2|3", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=3))]
+    pub(crate) degree: u32,
+}
+
+impl Shaping {
+    pub(crate) fn design(&self) -> Design {
+        Design {
+            intercept: !self.no_intercept,
+            standardise: !self.raw,
+            degree: self.degree,
+            penalty: self.penalty,
+        }
+    }
+
+    /// What differs from the usual design.
+    pub(crate) fn words(&self) -> String {
+        let mut words = String::new();
+        let mut say = |differs: bool, what: String| {
+            if differs {
+                words = format!("{words}, {what}");
+            }
+        };
+        say(self.penalty != 0.0, format!("penalty {}", self.penalty));
+        say(self.degree > 1, format!("degree {}", self.degree));
+        say(self.no_intercept, "no intercept".into());
+        say(self.raw, "not standardised".into());
+        words
+    }
+
+    /// The loss of this name, with its parameter.
+    pub(crate) fn loss(&self, name: &str, classes: usize) -> Result<Loss, Failure> {
+        let given = [("delta", self.delta), ("level", self.level), ("scale", self.scale)];
+        let row = LOSSES.iter().find(|row| row.name == name).ok_or_else(|| unknown(name))?;
+        let own = row.parameter.map(|parameter| parameter.name);
+        if let Some((other, _)) = given.iter().find(|(key, value)| value.is_some() && Some(*key) != own) {
+            return Err(Failure::input(format!("the {name} loss has no {other}")));
+        }
+        let parameter = given.iter().find(|(key, _)| Some(*key) == own).and_then(|(_, value)| *value);
+        let loss = Loss::named(name, parameter, classes).ok_or_else(|| unknown(name))?;
+        loss.check().map_err(Failure::input)?;
+        Ok(loss)
+    }
+}
+
+fn unknown(name: &str) -> Failure {
+    let names: Vec<_> = LOSSES.iter().map(|row| row.name).collect();
+    Failure::input(format!("unknown loss {name:?}; expected one of {}", names.join(", ")))
+}
+
+/// All losses with their formulas, for the help.
+pub(crate) fn losses() -> String {
+    let lines = LOSSES.iter().map(|row| format!("  {:<16} {}", row.name, row.formula));
+    format!("Losses (z = <row, w> + b is the score, y the label):\n{}", lines.collect::<Vec<_>>().join("\n"))
+}

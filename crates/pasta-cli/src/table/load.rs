@@ -1,0 +1,175 @@
+//! From a file to a problem.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use pasta_data::{Data, Encoding, Options, ReadError, Source};
+use pasta_opt::draws::{Address, Role};
+use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Sparse, Table, TableError, Values};
+use pasta_report::console::Failure;
+
+use super::{Classes, Shaping};
+
+/// Reads a table, with a bar on a terminal.
+pub(crate) fn load(source: &Source, options: &Options, encoding: Option<&Encoding>) -> Result<Data, Failure> {
+    let bar = std::io::stderr().is_terminal().then(|| {
+        let style = ProgressStyle::with_template("reading {bar:20} {bytes} of {total_bytes}");
+        ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    });
+    let watch = |read: u64, size: Option<u64>| {
+        if let Some(bar) = &bar {
+            bar.set_length(size.unwrap_or(read));
+            bar.set_position(read);
+        }
+    };
+    let data = pasta_data::read(source, options, encoding, &watch);
+    if let Some(bar) = &bar {
+        bar.finish_and_clear();
+    }
+    data.map_err(unreadable)
+}
+
+/// A fault of a file as a failure with its place.
+fn unreadable(error: ReadError) -> Failure {
+    let column = error.column.map_or(String::new(), |column| format!("column {column}: "));
+    let failure = Failure::input(format!("{column}{}", error.fault)).in_file(&error.file);
+    let failure = error.line.map_or_else(
+        || Failure::input(format!("{column}{}", error.fault)).in_file(&error.file),
+        |line| failure.at_line(line as usize),
+    );
+    match error.fault.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// What is wrong with a table, in the words of its file.
+pub(crate) fn refused(file: &str, names: &[String], error: &TableError) -> Failure {
+    let message = match error {
+        TableError::NotFinite { row, column, value } => {
+            let column = names.get(*column).cloned().unwrap_or_else(|| (column + 1).to_string());
+            format!("row {}, column {column}: expected a finite number, found {value}", row + 1)
+        }
+        TableError::TooLarge { column } => {
+            let name = names.get(*column).cloned().unwrap_or_else(|| (column + 1).to_string());
+            format!("column {name}: its values are too large to be squared and added up; scale it down")
+        }
+        TableError::Label { row, value, needs } => {
+            format!("row {}: the label {value} does not fit, {needs}", row + 1)
+        }
+        TableError::Weight { row, value } => {
+            format!("row {}: expected a weight of at least 0, found {value}", row + 1)
+        }
+        other => other.to_string(),
+    };
+    Failure::input(message).in_file(file)
+}
+
+/// A table with a loss.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) linear: Arc<Linear>,
+    pub(crate) encoding: Encoding,
+    pub(crate) label: String,
+    pub(crate) classes: Classes,
+    /// Rows that were left out because something was missing.
+    pub(crate) dropped: u64,
+}
+
+/// Rows with labels that are numbers or numbers of classes.
+#[derive(Debug, Clone)]
+pub(crate) struct Rows {
+    pub(crate) features: Features,
+    pub(crate) labels: Vec<f64>,
+    pub(crate) weights: Option<Vec<f64>>,
+}
+
+impl Loaded {
+    /// A table with the loss of this name.
+    pub(crate) fn new(file: &str, data: Data, loss: &str, shaping: &Shaping) -> Result<Self, Failure> {
+        // The name and its parameter are checked first: they do not depend on the labels.
+        shaping.loss(loss, 2)?;
+        let in_file = |failure: Failure| failure.in_file(file);
+        let classes = Classes::learn(&data, loss).map_err(in_file)?;
+        let loss = shaping.loss(loss, classes.0.len().max(2))?;
+        let labels = classes.code(&data).map_err(in_file)?;
+        let Data { features, weights, encoding, label, dropped, .. } = data;
+        let rows = Rows { features, labels, weights };
+        let linear = rows.linear(file, &encoding, loss, shaping.design())?;
+        Ok(Self { linear, encoding, label, classes, dropped })
+    }
+}
+
+impl Rows {
+    pub(crate) fn linear(
+        self,
+        file: &str,
+        encoding: &Encoding,
+        loss: Loss,
+        design: Design,
+    ) -> Result<Arc<Linear>, Failure> {
+        let names = encoding.names();
+        let wrong = |error: TableError| refused(file, &names, &error);
+        let weights = self.weights.map(|weights| Arc::new(weights) as _);
+        let table =
+            Table::new(self.features, Arc::new(self.labels), weights, names.clone()).map_err(wrong)?;
+        Ok(Arc::new(Linear::new(Arc::new(table), loss, design).map_err(wrong)?))
+    }
+
+    /// Puts a share of the rows aside, each by a coin that its own address tosses.
+    pub(crate) fn split(self, share: f64, seed: u64) -> (Self, Self) {
+        // A step that no batch of a run has.
+        let address = |row: usize| Address { seed, role: Role::Setup, step: u64::MAX, sample: row as u64 };
+        let aside = |row: &usize| address(*row).stream().uniform() < share;
+        let (held, kept): (Vec<usize>, Vec<usize>) = (0..self.features.rows()).partition(aside);
+        (self.pick(&kept), self.pick(&held))
+    }
+
+    fn pick(&self, rows: &[usize]) -> Self {
+        let of = |vector: &[f64]| rows.iter().map(|&row| vector[row]).collect::<Vec<f64>>();
+        Self {
+            features: picked(&self.features, rows),
+            labels: of(&self.labels),
+            weights: self.weights.as_deref().map(of),
+        }
+    }
+}
+
+fn picked(features: &Features, rows: &[usize]) -> Features {
+    match features {
+        Features::Dense(Dense { columns, values, .. }) => {
+            let ranges = rows.iter().map(|row| row * columns..(row + 1) * columns);
+            Features::Dense(Dense { rows: rows.len(), columns: *columns, values: gathered(values, ranges) })
+        }
+        Features::Sparse(Sparse { columns, starts, indices, values }) => {
+            let (starts, indices) = ((**starts).as_ref(), (**indices).as_ref());
+            let ranges = || rows.iter().map(|&row| starts[row] as usize..starts[row + 1] as usize);
+            let mut ends = vec![0];
+            let mut end = 0;
+            ranges().for_each(|range| {
+                end += range.len() as u64;
+                ends.push(end);
+            });
+            let indices: Vec<u32> = ranges().flat_map(|range| indices[range].iter().copied()).collect();
+            let values = gathered(values, ranges());
+            Features::Sparse(Sparse {
+                columns: *columns,
+                starts: Arc::new(ends),
+                indices: Arc::new(indices),
+                values,
+            })
+        }
+    }
+}
+
+fn gathered(values: &Values, ranges: impl Iterator<Item = std::ops::Range<usize>>) -> Values {
+    match values {
+        Values::F64(values) => Values::F64(Arc::new(
+            ranges.flat_map(|range| (**values).as_ref()[range].iter().copied()).collect::<Vec<f64>>(),
+        )),
+        Values::F32(values) => Values::F32(Arc::new(
+            ranges.flat_map(|range| (**values).as_ref()[range].iter().copied()).collect::<Vec<f32>>(),
+        )),
+    }
+}

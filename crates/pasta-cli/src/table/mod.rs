@@ -1,0 +1,13 @@
+//! Tables of data: how they are read, which loss they get, and the model that comes of it.
+
+mod flags;
+mod labels;
+mod load;
+mod model;
+mod score;
+
+pub(crate) use flags::{Reading, Shaping, delimiter, losses};
+pub(crate) use labels::Classes;
+pub(crate) use load::{Loaded, Rows, load, refused};
+pub(crate) use model::{Certificate, FORMAT, ModelFile, Provenance, Verdict};
+pub(crate) use score::{Score, class, score};

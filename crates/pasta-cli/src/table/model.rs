@@ -1,0 +1,159 @@
+//! Model files: JSON with a format number, weights by the names of columns.
+
+use std::path::Path;
+
+use pasta_data::Encoding;
+use pasta_opt::ledger::Ledger;
+use pasta_opt::table::{Design, Loss, Model, Scaling};
+use pasta_report::console::Failure;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::Classes;
+
+/// The format of a model file.
+pub(crate) const FORMAT: u64 = 1;
+
+/// What a model file holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ModelFile {
+    pub(crate) format: u64,
+    pub(crate) program: String,
+    pub(crate) loss: Loss,
+    pub(crate) design: Design,
+    /// The name of the column of labels; empty where it has none.
+    pub(crate) label: String,
+    /// What label k stands for; empty where labels are numbers.
+    pub(crate) classes: Classes,
+    /// A number for each feature, or a list with one for each class.
+    pub(crate) weights: Map<String, Value>,
+    /// A number, or a list with one for each class.
+    pub(crate) intercept: Value,
+    /// How columns were brought to mean 0 and deviation 1 while fitting. Undone in the weights, unless there are products.
+    pub(crate) scaling: Option<Scaling>,
+    pub(crate) encoding: Encoding,
+    pub(crate) data: Provenance,
+    pub(crate) constants: Vec<Value>,
+    pub(crate) method: String,
+    pub(crate) seed: u64,
+    pub(crate) ledger: Ledger,
+    pub(crate) certificate: Certificate,
+}
+
+/// What the model was learnt from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Provenance {
+    pub(crate) file: String,
+    pub(crate) rows: u64,
+    pub(crate) columns: u64,
+    /// CRC-32 of all values, labels and weights, in hexadecimal.
+    pub(crate) checksum: String,
+}
+
+/// What is known about the point: all of it by exact passes over the table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Certificate {
+    pub(crate) verdict: Verdict,
+    pub(crate) exact: bool,
+    /// |grad f| at the point, and what it should at most be.
+    pub(crate) gradient: f64,
+    pub(crate) target: f64,
+    /// |grad f| at the start.
+    pub(crate) start_gradient: f64,
+    /// f at the point, the penalty included.
+    pub(crate) objective: f64,
+}
+
+/// What the certificate says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Verdict {
+    /// |grad f| is at most the target.
+    Certified,
+    /// It is not.
+    NotCertified,
+    /// f has kinks, where a gradient need not be small: nothing is said.
+    Kinks,
+}
+
+impl ModelFile {
+    /// Weights by name, from those of a model.
+    pub(crate) fn named(model: &Model, names: &[String]) -> (Map<String, Value>, Value) {
+        let names = model.feature_names(names);
+        let outputs = model.outputs();
+        let width = names.len();
+        let of = |k: usize| match outputs {
+            1 => Value::from(model.weights[k]),
+            _ => (0..outputs).map(|output| model.weights[output * width + k]).collect(),
+        };
+        let weights = names.into_iter().enumerate().map(|(k, name)| (name, of(k))).collect();
+        let intercept = match &model.intercepts[..] {
+            [one] => Value::from(*one),
+            many => many.iter().copied().collect(),
+        };
+        (weights, intercept)
+    }
+
+    /// The model that the file describes.
+    pub(crate) fn model(&self) -> Result<Model, Failure> {
+        let wrong = |what: &str| Failure::input(format!("the model does not fit together: {what}"));
+        let outputs = self.loss.outputs();
+        let numbers = |value: &Value| -> Option<Vec<f64>> {
+            match value {
+                Value::Array(list) => list.iter().map(Value::as_f64).collect(),
+                one => one.as_f64().map(|one| vec![one]),
+            }
+        };
+        let names = self.encoding.names();
+        let mut model = Model {
+            loss: self.loss,
+            columns: names.len(),
+            degree: self.design.degree,
+            scaling: self.scaling.clone().filter(|_| self.design.degree > 1),
+            weights: Vec::new(),
+            intercepts: numbers(&self.intercept).ok_or_else(|| wrong("its intercept is no number"))?,
+        };
+        if self.design.features(names.len()).map_err(Failure::input)? != self.weights.len() {
+            return Err(wrong("it has not as many weights as features"));
+        }
+        let features = model.feature_names(&names);
+        model.weights = vec![0.0; outputs * features.len()];
+        for (k, name) in features.iter().enumerate() {
+            let weights = self.weights.get(name).and_then(numbers).filter(|weights| weights.len() == outputs);
+            let weights = weights
+                .ok_or_else(|| wrong(&format!("{name:?} has no weight, or not one for each class")))?;
+            weights
+                .iter()
+                .enumerate()
+                .for_each(|(output, weight)| model.weights[output * features.len() + k] = *weight);
+        }
+        model.check().map_err(Failure::input)?;
+        let classes = self.classes.0.len();
+        if classes != 0 && classes != outputs.max(2) {
+            return Err(wrong("it has not a name for each class"));
+        }
+        Ok(model)
+    }
+
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        let name = path.display().to_string();
+        let failed = |message: String| Failure::input(message).in_file(&name);
+        let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+        let value: Value =
+            serde_json::from_str(&text).map_err(|error| failed(format!("not a model: {error}")))?;
+        match value.get("format").and_then(Value::as_u64) {
+            Some(FORMAT) => {}
+            Some(newer) if newer > FORMAT => {
+                return Err(failed(format!(
+                    "a model of format {newer}, but this program knows format {FORMAT}"
+                ))
+                .hint("use the program that wrote it, or a newer one"));
+            }
+            _ => return Err(failed("not a model of this program".into())),
+        }
+        serde_json::from_value(value).map_err(|error| failed(format!("not a model: {error}")))
+    }
+}

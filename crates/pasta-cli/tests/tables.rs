@@ -1,0 +1,375 @@
+//! Tables of data: fit, predict, inspect, and problem files whose samples are rows.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::format_collect, reason = "files of tests are made line by line")]
+
+mod place;
+
+use place::{PASTA, Place, unwrapped};
+use predicates::str::contains;
+use serde_json::{Value, json};
+
+/// y = 3 a - 2 b + 1 and a little more; b is a thousand times larger than a.
+fn plane() -> String {
+    let rows = (0..60).map(|k| {
+        let (a, b) = (f64::from(k % 7), 1000.0 * f64::from(k % 5));
+        let more = 0.01 * f64::from(k % 3 - 1);
+        format!("{a},{b},{},{}\n", ["red", "blue"][k as usize % 2], 3.0 * a - 2.0 * b + 1.0 + more)
+    });
+    "a,b,colour,y\n".to_owned() + &rows.collect::<String>()
+}
+
+/// Two classes that overlap, as pairs.
+fn pairs() -> String {
+    let row = |k: u32| {
+        let (a, b) = (f64::from(k * 7919 % 101) / 50.0 - 1.0, f64::from(k * 104_729 % 97) / 48.0 - 1.0);
+        let label = if a + b + f64::from(k * 31 % 13) / 6.0 - 1.0 > 0.0 { 1 } else { -1 };
+        format!("{label} 1:{a} 2:{b}\n")
+    };
+    (1..400).map(row).collect()
+}
+
+fn place() -> Place {
+    let place = Place::new();
+    place.write("plane.csv", &plane());
+    place.write("pairs.svm", &pairs());
+    place
+}
+
+#[test]
+fn least_squares_finds_the_plane_and_says_so_in_the_model() {
+    let place = place();
+    let words = "fit plane.csv --loss least-squares --ignore colour -o model.json";
+    let result = place.json(words, 0);
+    assert_eq!(result["certificate"]["verdict"], "certified");
+    assert_eq!(result["certificate"]["exact"], true);
+    let model: Value = serde_json::from_str(&place.read("model.json")).unwrap();
+    let weight = |name: &str| model["weights"][name].as_f64().unwrap();
+    // The rows differ from the plane by 0.01 at most, and |grad f| by a millionth of the start's.
+    assert!((weight("a") - 3.0).abs() < 1e-2 && (weight("b") + 2.0).abs() < 1e-4, "{model:#}");
+    assert_eq!((&model["format"], &model["label"], &model["classes"]), (&json!(1), &json!("y"), &json!([])));
+    assert_eq!((&model["data"]["rows"], &model["seed"]), (&json!(60), &json!(1)));
+    assert!(model["scaling"]["scale"][1].as_f64().unwrap() > 1000.0);
+    assert!(model["ledger"]["samples"].as_u64().unwrap() > 0);
+    // Any number of threads gives the same bits.
+    for threads in ["1", "3"] {
+        place.pasta(&format!("{words}.{threads} --threads {threads}")).assert().success();
+    }
+    assert_eq!(place.read("model.json.1"), place.read("model.json.3"));
+    assert_eq!(place.read("model.json.1"), place.read("model.json"));
+}
+
+#[test]
+fn a_header_line_has_every_setting_and_stdout_only_the_answer() {
+    let place = place();
+    let output =
+        place.pasta("fit pairs.svm --loss logistic --penalty 0.01 --seed 7 --threads 2").output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let header = said.lines().next().unwrap();
+    assert_eq!(
+        header,
+        "pairs.svm: 399 rows, 2 columns (dense f64), 2 classes; loss logistic, intercept, standardised, degree 1, penalty \
+         0.01; method auto, |grad f| <= 1e-6 of the start, at most 39,900,000 rows read, seed 7, threads 2"
+    );
+    let answer = unwrapped(&output.stdout);
+    assert!(answer.contains("certified: |grad f| =") && answer.contains("accuracy 0."), "{answer}");
+    assert!(answer.contains("not written (-o FILE writes it)"), "{answer}");
+}
+
+#[test]
+fn predictions_match_columns_by_name_and_score_what_has_labels() {
+    let place = place();
+    place.pasta("fit plane.csv --loss least-squares --one-hot -o m.json").assert().success();
+    place.write("new.csv", "colour,b,a\nblue,1000,2\nred,0,1\n");
+    let lines = String::from_utf8(
+        place.pasta("predict m.json new.csv").assert().success().get_output().stdout.clone(),
+    )
+    .unwrap();
+    let values: Vec<f64> = lines.lines().map(|line| line.parse().unwrap()).collect();
+    assert!((values[0] - (6.0 - 2000.0 + 1.0)).abs() < 0.1 && (values[1] - 4.0).abs() < 0.1, "{values:?}");
+    let same = place.json("predict m.json new.csv", 0);
+    assert_eq!(
+        same["predictions"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect::<Vec<_>>(),
+        values
+    );
+    assert_eq!(same["score"], Value::Null);
+    let scored = place.json("predict m.json plane.csv", 0);
+    assert!(scored["score"]["r2"].as_f64().unwrap() > 0.999_99);
+    let refused = |text: &str, what: &'static str| {
+        place.write("bad.csv", text);
+        place.pasta("predict m.json bad.csv").assert().code(2).stderr(contains(what));
+    };
+    refused("colour,a\nred,1\n", "there is no column \"b\"");
+    refused("colour,a,b,c\nred,1,2,3\n", "column \"c\" is unknown");
+    refused("colour,a,b\ngreen,1,2\n", "\"green\" is not one of its 2 categories");
+    place.pasta("predict m.json pairs.svm").assert().code(2).stderr(contains("matched by name"));
+    place.pasta("predict m.json new.csv -o out.txt").assert().success().stdout("");
+    assert_eq!(place.read("out.txt"), lines);
+    place.pasta("predict m.json new.csv -o out.npy").assert().success();
+    assert!(place.path("out.npy").exists());
+    place
+        .pasta("predict m.json new.csv --probabilities")
+        .assert()
+        .code(2)
+        .stderr(contains("least-squares loss has none"));
+}
+
+#[test]
+fn classes_keep_their_names_and_pipes_work() {
+    let place = place();
+    let text: String = (0..90)
+        .map(|k| {
+            let class = k % 3;
+            let noise = f64::from(k * 37 % 11) / 4.0;
+            format!(
+                "{},{},{}\n",
+                f64::from(class) + noise,
+                f64::from(k % 5) - 0.5 * f64::from(class),
+                ["cat", "dog", "eel"][class as usize]
+            )
+        })
+        .collect();
+    let fit = place
+        .pasta("fit - --loss multinomial --label 3 --penalty 1e-3 -o m.json --json")
+        .write_stdin(text.clone())
+        .assert()
+        .success();
+    let fitted: Value = serde_json::from_slice(&fit.get_output().stdout).unwrap();
+    let model: Value = serde_json::from_str(&place.read("m.json")).unwrap();
+    assert_eq!(model["classes"], json!(["cat", "dog", "eel"]));
+    assert_eq!(model["weights"]["1"].as_array().unwrap().len(), 3);
+    let without: String =
+        text.lines().map(|line| line.rsplit_once(',').unwrap().0.to_owned() + "\n").collect();
+    let said = place.pasta("predict m.json -").write_stdin(without.clone()).assert().success();
+    let lines = String::from_utf8_lossy(&said.get_output().stdout).into_owned();
+    let right = lines.lines().zip(text.lines()).filter(|(said, row)| row.ends_with(said)).count();
+    assert_eq!(right as f64 / 90.0, fitted["training"]["accuracy"].as_f64().unwrap());
+    let chances = place.pasta("predict m.json - --probabilities").write_stdin(without).assert().success();
+    let chances = String::from_utf8_lossy(&chances.get_output().stdout).into_owned();
+    assert!(chances.starts_with("cat,dog,eel\n"));
+    let row: Vec<f64> = chances.lines().nth(1).unwrap().split(',').map(|p| p.parse().unwrap()).collect();
+    // Probabilities add up to 1 but for rounding.
+    assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn a_validation_file_or_share_is_scored_and_not_fitted() {
+    let place = place();
+    let shared = place.json("fit plane.csv --loss least-squares --ignore colour --validation 0.25", 0);
+    let (kept, held) =
+        (shared["data"]["rows"].as_u64().unwrap(), shared["validation"]["rows"].as_u64().unwrap());
+    assert_eq!(kept + held, 60);
+    assert!((5..30).contains(&held) && shared["validation"]["r2"].as_f64().unwrap() > 0.999);
+    place.write("other.csv", "y,b,a\n1.0,0,0\n4,0,1\n");
+    let other = place.json("fit plane.csv --loss least-squares --ignore colour --validation other.csv", 2);
+    // --ignore names a column that the other file has not: it is told, not guessed.
+    assert!(other["error"]["message"].as_str().unwrap().contains("no column \"colour\""), "{other}");
+    place.write("other.csv", "y,b,a,colour\n1.0,0,0,x\n4,0,1,y\n");
+    let other = place.json("fit plane.csv --loss least-squares --ignore colour --validation other.csv", 0);
+    assert_eq!(other["validation"]["rows"], 2);
+    place
+        .pasta("fit plane.csv --loss huber --ignore colour --validation 1.5")
+        .assert()
+        .code(2)
+        .stderr(contains("between 0 and 1"));
+}
+
+#[test]
+fn separable_classes_get_a_verdict_and_no_model() {
+    let place = Place::new();
+    place.write("two.svm", "1 1:1\n1 1:2\n-1 1:-1\n-1 1:-3\n");
+    let assert = place.pasta("fit two.svm --loss logistic -o m.json").assert().code(3);
+    assert
+        .stderr(contains("the classes can be separated, so the loss has no minimiser"))
+        .stderr(contains("hint: --penalty"));
+    assert!(!place.path("m.json").exists());
+    place.pasta("fit two.svm --loss logistic --penalty 1e-3 -o m.json").assert().success();
+    assert!(place.path("m.json").exists());
+}
+
+#[test]
+fn what_cannot_be_fitted_is_refused_with_a_reason() {
+    let place = place();
+    let says = |words: &str, code: i32, what: &'static str| {
+        place.pasta(words).assert().code(code).stderr(contains(what));
+    };
+    says("fit plane.csv --loss cubic", 2, "unknown loss \"cubic\"; expected one of least-squares,");
+    says(
+        "fit plane.csv --loss huber",
+        2,
+        "plane.csv:2: column 3: column \"colour\": expected a number, found \"red\"",
+    );
+    says("fit none.csv --loss huber", 2, "No such file");
+    says("fit plane.csv --loss huber --label z", 2, "there is no column \"z\"; the file has a, b, colour, y");
+    says("fit plane.csv --loss logistic --ignore colour", 2, "tells two classes apart, but there are");
+    says("fit plane.csv --loss least-squares --label colour", 2, "holds words such as \"blue\"");
+    says(
+        "fit pairs.svm --loss poisson",
+        2,
+        "the label -1 does not fit, the poisson loss needs labels of at least 0",
+    );
+    says(
+        "fit pairs.svm --loss logistic --penalty=-1",
+        2,
+        "penalty must be a finite number, at least 0, but is -1",
+    );
+    says("fit pairs.svm --loss logistic --delta 2", 2, "the logistic loss has no delta");
+    says("fit pairs.svm --loss logistic --budget 10", 2, "less than three passes over 399 rows");
+    says("fit pairs.svm --loss logistic --method sgd", 2, "sgd needs --steps N");
+    says("fit pairs.svm --loss logistic --method newton", 2, "unknown method \"newton\"; expected one of");
+    place.write("one.svm", "1 1:1\n1 1:2\n");
+    says("fit one.svm --loss logistic", 2, "every row has the label \"1\": there is nothing to tell apart");
+    place.write("huge.svm", "1e308 1:1\n-1e308 1:2\n3 1:3\n");
+    says("fit huge.svm --loss least-squares", 3, "not finite");
+}
+
+#[test]
+fn a_run_that_does_not_get_there_is_not_a_model_unless_a_budget_was_asked_for() {
+    let place = place();
+    let coarse = "fit pairs.svm --loss logistic --method sgd --steps 50 --set eta=0.01 -o m.json";
+    place.pasta(coarse).assert().code(4).stderr(contains("not certified: all planned steps were taken"));
+    assert!(!place.path("m.json").exists());
+    let bought = place.json("fit pairs.svm --loss logistic --budget 2000 --target 1e-12 -o m.json", 5);
+    assert_eq!(bought["certificate"]["verdict"], "not-certified");
+    assert!(bought["ledger"]["samples"].as_u64().unwrap() <= 2000);
+    assert!(place.path("m.json").exists());
+    // Kinks: the model is kept, and nothing is claimed.
+    let kinks = place.json("fit plane.csv --loss absolute --ignore colour --budget 60000", 4);
+    assert_eq!(kinks["certificate"]["verdict"], "kinks");
+}
+
+#[test]
+fn models_of_another_kind_or_a_newer_format_are_refused() {
+    let place = place();
+    place.pasta("fit pairs.svm --loss logistic --penalty 0.1 -o m.json").assert().success();
+    let model: Value = serde_json::from_str(&place.read("m.json")).unwrap();
+    let refused = |change: &dyn Fn(&mut Value), what: &'static str| {
+        let mut changed = model.clone();
+        change(&mut changed);
+        place.write("bad.json", &changed.to_string());
+        place.pasta("predict bad.json pairs.svm").assert().code(2).stderr(contains(what));
+    };
+    refused(&|m| m["format"] = json!(2), "a model of format 2, but this program knows format 1");
+    refused(&|m| m["format"] = json!("x"), "not a model of this program");
+    refused(&|m| m["more"] = json!(1), "unknown field `more`");
+    refused(&|m| m["weights"] = json!({"1": 0.5}), "it has not as many weights as features");
+    refused(&|m| m["weights"] = json!({"1": 0.5, "3": 1}), "\"2\" has no weight");
+    refused(&|m| m["intercept"] = json!([1, 2]), "the table needs 1 intercepts, but has 2");
+    refused(&|m| m["classes"] = json!(["a"]), "it has not a name for each class");
+    place.write("bad.json", "{\"format\": 1,");
+    place.pasta("predict bad.json pairs.svm").assert().code(2).stderr(contains("not a model: EOF"));
+    place.write("wide.svm", "1 1:1 3:1\n");
+    place.pasta("predict m.json wide.svm").assert().code(2).stderr(contains("index 3 is beyond 2"));
+}
+
+#[test]
+fn inspect_tells_rows_labels_scales_and_the_usual_loss() {
+    let place = place();
+    let found = place.json("inspect plane.csv --ignore colour", 0);
+    assert_eq!(
+        (&found["rows"], &found["columns_in_all"], &found["loss"]),
+        (&json!(60), &json!(2), &json!("least-squares"))
+    );
+    let b = found["columns"].as_array().unwrap().iter().find(|c| c["name"] == "b").unwrap().clone();
+    assert_eq!((b["least"].as_f64(), b["most"].as_f64()), (Some(0.0), Some(4000.0)));
+    // Means are taken step by step: the last digits may differ.
+    assert!((b["mean"].as_f64().unwrap() - 2000.0).abs() < 1e-9);
+    assert!((b["deviation"].as_f64().unwrap() - 2_000_000_f64.sqrt()).abs() < 1e-6);
+    let dense = place.json("inspect pairs.svm", 0);
+    let sparse = place.json("inspect pairs.svm --storage sparse", 0);
+    assert_eq!(dense["loss"], "logistic");
+    assert_eq!(
+        (&dense["labels"]["classes"], &dense["density"]),
+        (&sparse["labels"]["classes"], &sparse["density"])
+    );
+    let printed = unwrapped(&place.pasta("inspect pairs.svm").assert().success().get_output().stdout);
+    assert!(
+        printed.contains("2 classes: -1 (") && printed.contains("column least most mean deviation zeros"),
+        "{printed}"
+    );
+}
+
+const AUTO: &str = "seed = 1\n[problem]\ntable = \"data/pairs.svm\"\nloss = \"logistic\"\npenalty = 0.01\n[recipe]\nname = \"auto\"\n";
+
+#[test]
+fn every_command_works_on_a_table() {
+    let place = Place::holding(AUTO);
+    std::fs::create_dir(place.path("data")).unwrap();
+    place.write("data/pairs.svm", &pairs());
+    let run = place.json("solve p.toml --target 1e-5 --output run", 0);
+    assert_eq!(run["certificate"]["verdict"], "certified");
+    assert_eq!(run["certificate"]["grade"], "exact");
+    assert_eq!(run["certificate"]["rows"], 399);
+    // The folder can be used from anywhere: its file names the table from the root.
+    let moved = tempfile::tempdir().unwrap();
+    std::fs::rename(place.path("run"), moved.path().join("run")).unwrap();
+    let folder = moved.path().join("run");
+    let resumed = std::process::Command::new(PASTA).args(["resume", "--json"]).arg(&folder).output().unwrap();
+    let resumed: Value = serde_json::from_slice(&resumed.stdout).unwrap();
+    assert_eq!(resumed, run);
+    let certified = std::process::Command::new(PASTA)
+        .args(["certify", "--json", "--target", "1e-4"])
+        .arg(&folder)
+        .output()
+        .unwrap();
+    let certified: Value = serde_json::from_slice(&certified.stdout).unwrap();
+    assert_eq!(certified["certificate"]["verdict"], "certified");
+    place.json("certify p.toml --at 0,0,0 --target 1e-4", 4);
+    let calibration = place.json("calibrate p.toml", 0);
+    assert!(calibration["gradient"].as_f64().unwrap() > 0.0);
+    place.write("c.toml", &format!("{AUTO}[certificate]\ntarget = 1e-3\n"));
+    assert!(place.json("plan --pilot c.toml", 0)["forecast"]["middle"].as_f64().unwrap() > 0.0);
+    // What is proved about the table serves a recipe.
+    let recipe = "name = \"smooth\"\ntarget = 0.1\nconstants = \"problem\"";
+    place.write("smooth.toml", &AUTO.replace("name = \"auto\"", recipe));
+    let smooth = place.json("solve smooth.toml", 0);
+    assert_eq!(smooth["promise"]["holds"], true, "{smooth}");
+    let statement = smooth["promise"]["statement"].as_str().unwrap();
+    assert!(!statement.contains("provided"), "{statement}");
+    // A baseline too; and an interrupted budget is resumed bit for bit.
+    let sgd = AUTO.replace("name = \"auto\"", "name = \"sgd\"\neta = 0.1\nsteps = 500\nbatch = 4");
+    place.write("sgd.toml", &sgd);
+    let whole = place.json("solve sgd.toml", 0);
+    place.json("solve sgd.toml --budget 900 --output half", 5);
+    assert_eq!(place.json("resume half --budget 1e6", 0)["point"], whole["point"]);
+    // The fit and the solved problem are the same objective.
+    let fitted = place.json("fit data/pairs.svm --loss logistic --penalty 0.01 --target 1e-5", 0);
+    assert!(fitted["certificate"]["gradient"].as_f64().unwrap() <= 1e-5);
+}
+
+#[test]
+fn a_changed_table_is_not_resumed() {
+    let place = Place::holding(AUTO);
+    std::fs::create_dir(place.path("data")).unwrap();
+    place.write("data/pairs.svm", &pairs());
+    place.json("solve p.toml --budget 2000 --output run", 0);
+    place.write("data/pairs.svm", &(pairs() + "1 1:0.5\n"));
+    place.pasta("resume run --budget 9000").assert().code(2).stderr(contains("checksum"));
+}
+
+#[test]
+fn a_problem_file_with_a_table_is_checked_key_by_key() {
+    let place = Place::new();
+    place.write("pairs.svm", &pairs());
+    let says = |old: &str, new: &str, what: &'static str| {
+        let text = AUTO.replace("data/", "");
+        assert!(text.contains(old));
+        place.write("p.toml", &text.replace(old, new));
+        place.pasta("solve p.toml --target 1e-3").assert().code(2).stderr(contains(what));
+    };
+    says("loss = \"logistic\"", "", "loss is missing; expected the name of a loss");
+    says("\"logistic\"", "\"cubic\"", "p.toml:4: [problem] loss: unknown loss \"cubic\"");
+    says("penalty = 0.01", "penalti = 1", "unknown key; expected one of table, loss");
+    says("penalty = 0.01", "degree = 4", "degree: expected 1, 2 or 3, got 4");
+    says("penalty = 0.01", "storage = \"thin\"", "storage: expected one of dense, sparse, got \"thin\"");
+    says("penalty = 0.01", "start = [1]", "expected as many numbers as the dimension, which is 3; got 1");
+    says("[recipe]", "[noise]\nfloor = 1\n[recipe]", "a table has no [noise]");
+    says("pairs.svm", "none.svm", "No such file");
+}
+
+#[test]
+fn a_page_shows_the_curve() {
+    let place = place();
+    place.pasta("fit pairs.svm --loss logistic --penalty 0.01 --page run.html").assert().success();
+    let page = place.read("run.html");
+    assert!(page.contains("passes over the table") && page.contains("logistic loss on pairs.svm"));
+}

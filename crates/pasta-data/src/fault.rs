@@ -1,0 +1,270 @@
+//! What can be wrong with a file, and where.
+
+use std::fmt;
+
+/// What is wrong with a file, and where.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadError {
+    /// The file, as it was named.
+    pub file: String,
+    /// The line, from 1.
+    pub line: Option<u64>,
+    /// The byte of the line, from 1; in a CSV file the number of the column.
+    pub column: Option<u64>,
+    /// What is wrong.
+    pub fault: Fault,
+}
+
+/// What is wrong.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The system failed.
+    #[error("{0}")]
+    System(String),
+    /// A compressed file ends too early, or is damaged.
+    #[error("the {0} data is cut short or damaged: {1}")]
+    Compressed(&'static str, String),
+    /// There is nothing to learn from.
+    #[error("it has no rows")]
+    Empty,
+    /// There are rows without any feature.
+    #[error("its rows have no features")]
+    NoFeatures,
+    /// Something else than a number.
+    #[error("expected {expected}, found {found:?}")]
+    Expected {
+        /// What belongs there.
+        expected: &'static str,
+        /// What is there.
+        found: String,
+    },
+    /// Bytes that are no text.
+    #[error("expected text, found the byte 0x{0:02x}, which is not UTF-8")]
+    NotText(u8),
+    /// NaN or infinity.
+    #[error("expected a finite number, found {0}")]
+    NotFinite(String),
+    /// A finite number that cannot be kept.
+    #[error("{found} is too large for {kept}")]
+    TooLarge {
+        /// The number.
+        found: String,
+        /// What it was to be kept as.
+        kept: &'static str,
+    },
+    /// Indices of a row that go back.
+    #[error("index {index} comes after {before}; the indices of a row must increase")]
+    Order {
+        /// The index before.
+        before: u64,
+        /// This one.
+        index: u64,
+    },
+    /// The same index twice in a row.
+    #[error("index {0} appears twice in this row")]
+    Duplicate(u64),
+    /// An index that is too large to be one, or larger than the table.
+    #[error("index {index} is beyond {most}, the largest there can be")]
+    Beyond {
+        /// The index.
+        index: u64,
+        /// The largest.
+        most: u64,
+    },
+    /// Index 0 where the first column is 1.
+    #[error("index 0 in a file whose first column is 1")]
+    ZeroIndex,
+    /// A group of a ranking.
+    #[error("query groups (qid) have no meaning for a loss that looks at one row at a time")]
+    Query,
+    /// A row that is shorter or longer than the first.
+    #[error("{found} columns, but the first line has {expected}")]
+    Ragged {
+        /// The columns of the first line.
+        expected: usize,
+        /// The columns of this.
+        found: usize,
+    },
+    /// No value.
+    #[error("column {column:?} has no value here ({found:?})")]
+    Missing {
+        /// The column.
+        column: String,
+        /// What stands there.
+        found: String,
+    },
+    /// Text where numbers are wanted.
+    #[error("column {column:?}: expected a number, found {found:?}")]
+    Text {
+        /// The column.
+        column: String,
+        /// What stands there.
+        found: String,
+    },
+    /// A category that the model has not seen.
+    #[error("column {column:?}: {found:?} is not one of its {known} categories")]
+    Category {
+        /// The column.
+        column: String,
+        /// What stands there.
+        found: String,
+        /// How many there are.
+        known: usize,
+    },
+    /// More categories than can be told apart.
+    #[error("column {column:?} has more than {most} categories")]
+    Categories {
+        /// The column.
+        column: String,
+        /// The most there can be.
+        most: u32,
+    },
+    /// A dense table that is too large.
+    #[error("a dense table of {rows} x {columns} values does not fit into memory")]
+    Memory {
+        /// Its rows.
+        rows: usize,
+        /// Its columns.
+        columns: usize,
+    },
+    /// A quotation mark where none belongs.
+    #[error("{0}")]
+    Quote(&'static str),
+    /// A line longer than a gigabyte.
+    #[error("a line is longer than {0} bytes")]
+    Long(usize),
+    /// It is not said which column is the label.
+    #[error("which column is the label? The file has {0}")]
+    WhichLabel(String),
+    /// A column that is not there.
+    #[error("there is no column {name:?}; the file has {columns}")]
+    NoColumn {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        columns: String,
+    },
+    /// A name that two columns have.
+    #[error("two columns are called {0:?}")]
+    TwoColumns(String),
+    /// A column that the model does not know.
+    #[error("column {name:?} is unknown; expected {expected}")]
+    UnknownColumn {
+        /// The column.
+        name: String,
+        /// Those that are known.
+        expected: String,
+    },
+    /// Another number of columns than is needed.
+    #[error("{found} columns of features, but {expected} are needed")]
+    Columns {
+        /// What is needed.
+        expected: usize,
+        /// What is there.
+        found: usize,
+    },
+    /// A numpy file of another kind.
+    #[error("{0}")]
+    Numpy(String),
+    /// A choice that this kind of file does not have.
+    #[error("{0}")]
+    Choice(String),
+}
+
+impl Fault {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Query => "remove the qid: pairs",
+            Self::Missing { .. } => {
+                "--missing mean, median or zero fills it, --missing drop-row leaves the row out"
+            }
+            Self::Text { .. } => {
+                "--one-hot makes a column of zeros and ones for each word; --ignore leaves the column out"
+            }
+            Self::WhichLabel(_) => "--label NAME, or a number, from 1",
+            Self::Memory { .. } => "--storage sparse keeps only what is not zero",
+            Self::Categories { .. } => "leave it out with --ignore",
+            Self::TooLarge { .. } => "--precision f64 holds larger numbers",
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn at(self, column: usize) -> Misfit {
+        Misfit { column: Some(column as u64 + 1), fault: self }
+    }
+}
+
+/// A fault within a line.
+#[derive(Debug)]
+pub(crate) struct Misfit {
+    pub(crate) column: Option<u64>,
+    pub(crate) fault: Fault,
+}
+
+impl From<Fault> for Misfit {
+    fn from(fault: Fault) -> Self {
+        Self { column: None, fault }
+    }
+}
+
+/// A fault within a file.
+#[derive(Debug)]
+pub(crate) struct Located {
+    pub(crate) line: Option<u64>,
+    pub(crate) column: Option<u64>,
+    pub(crate) fault: Fault,
+}
+
+impl Misfit {
+    pub(crate) fn in_line(self, line: u64) -> Located {
+        Located { line: Some(line), column: self.column, fault: self.fault }
+    }
+}
+
+impl From<Fault> for Located {
+    fn from(fault: Fault) -> Self {
+        Self { line: None, column: None, fault }
+    }
+}
+
+impl Located {
+    pub(crate) fn in_file(self, file: &str) -> ReadError {
+        let Self { line, column, fault } = self;
+        ReadError { file: file.to_owned(), line, column, fault }
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.file)?;
+        for place in [self.line, self.column].into_iter().flatten() {
+            write!(f, "{place}:")?;
+        }
+        write!(f, " {}", self.fault)
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// What bytes are, for a message: text, cut where it is long.
+pub(crate) fn shown(bytes: &[u8]) -> Result<String, Fault> {
+    const LONGEST: usize = 40;
+    let cut = &bytes[..bytes.len().min(LONGEST)];
+    match std::str::from_utf8(cut) {
+        Ok(text) => Ok(text.to_owned()),
+        // A letter that was cut in two.
+        Err(error) if cut.len() < bytes.len() && error.valid_up_to() + 4 > cut.len() => {
+            Ok(String::from_utf8_lossy(&cut[..error.valid_up_to()]).into_owned())
+        }
+        Err(error) => Err(Fault::NotText(cut[error.valid_up_to()])),
+    }
+}
+
+/// "a, b, c, .. (17 in all)".
+pub(crate) fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 12;
+    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN { format!("{shown}, .. ({} in all)", names.len()) } else { shown }
+}

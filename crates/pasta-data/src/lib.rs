@@ -1,0 +1,196 @@
+//! Reads tables: LIBSVM and SVMlight text, CSV, NPY and NPZ, the texts also compressed by gzip or zstd.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use pasta_data::{Options, Source, read};
+//!
+//! let text = "price,rooms,colour\n3.5,2,red\n4.1,3,blue\n";
+//! let options = Options { label: Label::Column("price".into()), one_hot: true, ..Options::default() };
+//! # use pasta_data::Label;
+//! let data = read(&Source::Bytes("houses".into(), Arc::from(text.as_bytes())), &options, None, &|_, _| {})?;
+//! assert_eq!(data.encoding.names(), ["rooms", "colour=blue", "colour=red"]);
+//! assert_eq!(data.labels, Some(vec![3.5, 4.1]));
+//! # Ok::<(), pasta_data::ReadError>(())
+//! ```
+//!
+//! Text is parsed on all threads, in chunks of whole lines, and the rows are the same for any number of threads. What is wrong
+//! with a file is said with line and column.
+
+mod csv;
+mod encoding;
+mod fault;
+mod libsvm;
+mod number;
+mod numpy;
+mod source;
+mod store;
+
+use pasta_opt::table::Features;
+
+pub use encoding::{Code, Encoding};
+use fault::Located;
+pub use fault::{Fault, ReadError};
+use source::{Chunks, Opened};
+pub use source::{Source, Watch};
+pub use store::Storage;
+
+/// What a file holds.
+#[derive(Debug, Clone)]
+pub struct Data {
+    /// The columns of numbers.
+    pub features: Features,
+    /// A number for each row; `None` where the file has no column of labels and none is needed.
+    pub labels: Option<Vec<f64>>,
+    /// A weight for each row.
+    pub weights: Option<Vec<f64>>,
+    /// How the columns became numbers.
+    pub encoding: Encoding,
+    /// The name of the column of labels; its number, from 1, in a file without names. Empty where it has neither.
+    pub label: String,
+    /// For labels that are words: label k stands for the k-th, in the order of the alphabet.
+    pub classes: Vec<String>,
+    /// Rows that were left out because something was missing.
+    pub dropped: u64,
+}
+
+/// The kinds of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// `label index:value ..`
+    Libsvm,
+    /// Columns with a delimiter between them.
+    Csv,
+    /// An array of numpy.
+    Npy,
+    /// Several arrays of numpy: `X`, and `y` or other names.
+    Npz,
+}
+
+/// Which column is the label.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Label {
+    /// That of a LIBSVM file, the array `y`, or the one column that is called label, target, class or y.
+    #[default]
+    Usual,
+    /// The column of this name, or of this number, from 1.
+    Column(String),
+    /// The same if it is there: a file to predict needs no labels.
+    IfThere(String),
+}
+
+/// What becomes of values that are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Missing {
+    /// Nothing: the file is refused.
+    #[default]
+    Refuse,
+    /// The mean of the column stands for them.
+    Mean,
+    /// The median of the column.
+    Median,
+    /// Zero.
+    Zero,
+    /// Their rows are left out.
+    DropRow,
+}
+
+/// How values are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precision {
+    /// Doubles.
+    F64,
+    /// Floats of 32 bits.
+    F32,
+}
+
+/// What to know about a file that it does not say itself.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Its kind; by its first bytes, its name and its first line if not given.
+    pub format: Option<Format>,
+    /// Which column is the label.
+    pub label: Label,
+    /// NPY and NPZ: another file with the labels, an array of one dimension.
+    pub labels: Option<Source>,
+    /// A column of weights, by name or number.
+    pub weight: Option<String>,
+    /// Columns to leave out, by name or number.
+    pub ignore: Vec<String>,
+    /// CSV: whether the first line holds names; if not given, it does where no cell of it is a number.
+    pub header: Option<bool>,
+    /// CSV: what stands between columns; if not given, what the first line has most of.
+    pub delimiter: Option<u8>,
+    /// CSV: what becomes of missing values.
+    pub missing: Missing,
+    /// CSV: make columns of zeros and ones of words.
+    pub one_hot: bool,
+    /// LIBSVM: the index of the first column, 0 or 1; if not given, 0 where that appears and 1 elsewhere.
+    pub first_index: Option<u32>,
+    /// Dense or sparse.
+    pub storage: Storage,
+    /// How values are kept; doubles if not given, or as an NPY file has them.
+    pub precision: Option<Precision>,
+}
+
+/// Reads a table. With an `encoding` its columns become numbers in the way of another table.
+pub fn read(
+    source: &Source,
+    options: &Options,
+    encoding: Option<&Encoding>,
+    watch: Watch<'_>,
+) -> Result<Data, ReadError> {
+    let read = || -> Result<Data, Located> {
+        let opened = source.open()?;
+        if opened.head.is_empty() {
+            return Err(Fault::Empty.into());
+        }
+        match binary(&opened).or(options.format) {
+            Some(Format::Npy) => numpy::read_npy(source, opened, options, encoding),
+            Some(Format::Npz) => numpy::read_npz(source, options, encoding),
+            format => text(source, opened, format, options, encoding, watch),
+        }
+    };
+    read().map_err(|located| located.in_file(&source.name()))
+}
+
+/// The kind of a binary file, by its first bytes.
+fn binary(opened: &Opened) -> Option<Format> {
+    match &opened.head[..] {
+        [0x93, b'N', b'U', b'M', b'P', b'Y'] => Some(Format::Npy),
+        [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(Format::Npz),
+        _ => None,
+    }
+}
+
+fn text(
+    source: &Source,
+    opened: Opened,
+    format: Option<Format>,
+    options: &Options,
+    encoding: Option<&Encoding>,
+    watch: Watch<'_>,
+) -> Result<Data, Located> {
+    if opened.head.starts_with(b"PAR1") {
+        return Err(Fault::Choice(
+            "this is a Parquet file, which is not read; write it as CSV or NPY".into(),
+        )
+        .into());
+    }
+    let mut chunks = Chunks::of(opened.unpacked());
+    let stem = source.stem();
+    let ends = |endings: &[&str]| endings.iter().any(|ending| stem.ends_with(ending));
+    let format = match format {
+        Some(format) => format,
+        None if ends(&[".csv", ".tsv"]) => Format::Csv,
+        None if ends(&[".svm", ".libsvm", ".svmlight"]) => Format::Libsvm,
+        None if libsvm::looks_so(chunks.peek()?) => Format::Libsvm,
+        None => Format::Csv,
+    };
+    let single = options.precision == Some(Precision::F32);
+    match (format, single) {
+        (Format::Libsvm, false) => libsvm::read::<f64>(chunks, options, encoding, watch),
+        (Format::Libsvm, true) => libsvm::read::<f32>(chunks, options, encoding, watch),
+        (_, false) => csv::read::<f64>(chunks, options, encoding, watch),
+        (_, true) => csv::read::<f32>(chunks, options, encoding, watch),
+    }
+}

@@ -1,0 +1,224 @@
+//! LIBSVM and SVMlight text: `label index:value index:value ..` on each line, `#` before a comment.
+
+use crate::encoding::Encoding;
+use crate::fault::{Fault, Located, Misfit, shown};
+use crate::number::{Number, leading, whole};
+use crate::source::{Chunks, Parsed, Watch};
+use crate::store::{Rows, Store};
+use crate::{Data, Options};
+
+pub(crate) fn read<T: Number>(
+    chunks: Chunks,
+    options: &Options,
+    encoding: Option<&Encoding>,
+    watch: Watch<'_>,
+) -> Result<Data, Located> {
+    let known = match encoding.map(Encoding::numbers) {
+        Some(None) => {
+            let message = "the columns are matched by name, and a LIBSVM file has no names";
+            return Err(Fault::Choice(message.into()).into());
+        }
+        known => known.flatten(),
+    };
+    let first = match encoding {
+        Some(Encoding::Numbered { first_index, .. }) => *first_index,
+        _ => None,
+    };
+    let base = first.or(options.first_index);
+    let limits = Limits {
+        least: u64::from(base.unwrap_or(0)),
+        most: known.map_or(MOST, |columns| columns as u64 + u64::from(base.unwrap_or(1)) - 1),
+    };
+    let mut labels = Vec::new();
+    let mut store = Store::<T>::Empty;
+    let (mut least, mut most) = (None::<u32>, None::<u32>);
+    chunks.parse(
+        watch,
+        |chunk| parse::<T>(chunk, limits),
+        |rows| {
+            crate::store::grow(&mut labels, rows.labels.len());
+            labels.extend_from_slice(&rows.labels);
+            least = least.into_iter().chain(rows.least).min();
+            most = most.into_iter().chain(rows.most).max();
+            Ok(store.take(rows, options.storage, known, base)?)
+        },
+    )?;
+    if labels.is_empty() {
+        return Err(Fault::Empty.into());
+    }
+    let base = base.unwrap_or_else(|| least.map_or(1, |least| least.min(1)));
+    let columns = known.or(most.map(|most| (most - base) as usize + 1)).ok_or(Fault::NoFeatures)?;
+    let features = store.finish(columns, base, options.storage)?;
+    let encoding = encoding.cloned().unwrap_or(Encoding::Numbered { columns, first_index: Some(base) });
+    labels.shrink_to_fit();
+    Ok(Data {
+        features,
+        labels: Some(labels),
+        weights: None,
+        encoding,
+        label: String::new(),
+        classes: Vec::new(),
+        dropped: 0,
+    })
+}
+
+/// The largest index of any file: columns are counted with 32 bits.
+const MOST: u64 = u32::MAX as u64 - 1;
+
+/// Which indices there may be.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    least: u64,
+    most: u64,
+}
+
+fn parse<T: Number>(chunk: &[u8], limits: Limits) -> Parsed<Rows<T>> {
+    let mut rows = Rows::default();
+    let mut lines = 0;
+    let mut rest = chunk;
+    while !rest.is_empty() {
+        let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        lines += 1;
+        if let Err(misfit) = line(&rest[..end], limits, &mut rows) {
+            return Parsed { lines, result: Err((lines, misfit)) };
+        }
+        rest = &rest[(end + 1).min(rest.len())..];
+    }
+    Parsed { lines, result: Ok(rows) }
+}
+
+/// Reads a line; one without a label is a comment, or blank.
+#[inline]
+fn line<T: Number>(line: &[u8], limits: Limits, rows: &mut Rows<T>) -> Result<(), Misfit> {
+    let mut at = blanks(line, 0);
+    if at == line.len() || line[at] == b'#' {
+        return Ok(());
+    }
+    let (label, length) = number::<f64>(line, at, "a label, which is a number")?;
+    at += length;
+    let begin = rows.indices.len();
+    let mut before = None;
+    loop {
+        at = blanks(line, at);
+        if at == line.len() || line[at] == b'#' {
+            break;
+        }
+        let (index, digits) = index(line, at)?;
+        if before.is_some_and(|before| index <= before) || !(limits.least..=limits.most).contains(&index) {
+            return Err(misplaced(index, before, limits).at(at));
+        }
+        before = Some(index);
+        at += digits + 1;
+        let (value, length) = number::<T>(line, at, "a value, which is a number")?;
+        at += length;
+        // Zeros need no room.
+        if value != T::default() {
+            rows.indices.push(index as u32);
+            rows.values.push(value);
+        }
+        let index = index as u32;
+        rows.least = Some(rows.least.map_or(index, |least| least.min(index)));
+    }
+    rows.most = rows.most.max(before.map(|index| index as u32));
+    rows.labels.push(label);
+    rows.counts.push((rows.indices.len() - begin) as u32);
+    Ok(())
+}
+
+#[inline]
+fn blanks(line: &[u8], mut at: usize) -> usize {
+    while matches!(line.get(at), Some(b' ' | b'\t' | b'\r')) {
+        at += 1;
+    }
+    at
+}
+
+/// A number that ends where a word ends, and its length.
+#[inline]
+fn number<T: Number>(line: &[u8], at: usize, expected: &'static str) -> Result<(T, usize), Misfit> {
+    if let Some((value, length)) = leading(&line[at..])
+        && matches!(line.get(at + length), None | Some(b' ' | b'\t' | b'\r' | b'#'))
+    {
+        let kept = T::of(value);
+        if kept.wide().is_finite() {
+            return Ok((kept, length));
+        }
+    }
+    Err(no_number::<T>(line, at, expected))
+}
+
+#[cold]
+fn no_number<T: Number>(line: &[u8], at: usize, expected: &'static str) -> Misfit {
+    let word = word(line, at);
+    let found = match shown(word) {
+        Ok(found) => found,
+        Err(fault) => return fault.at(at),
+    };
+    let fault = match whole(word) {
+        Some(_) if word.iter().any(u8::is_ascii_digit) => Fault::TooLarge { found, kept: T::NAME },
+        Some(_) => Fault::NotFinite(found),
+        None => Fault::Expected { expected, found },
+    };
+    fault.at(at)
+}
+
+/// The word that begins there.
+fn word(line: &[u8], at: usize) -> &[u8] {
+    let rest = &line[at.min(line.len())..];
+    let end = rest.iter().position(|byte| matches!(byte, b' ' | b'\t' | b'\r')).unwrap_or(rest.len());
+    &rest[..end]
+}
+
+/// An index before a colon, and its digits.
+#[inline]
+fn index(line: &[u8], at: usize) -> Result<(u64, usize), Misfit> {
+    let (mut index, mut digits) = (0_u64, 0);
+    while let Some(byte) = line.get(at + digits).filter(|byte| byte.is_ascii_digit()) {
+        index = index.saturating_mul(10).saturating_add(u64::from(byte - b'0'));
+        digits += 1;
+    }
+    if digits > 0 && line.get(at + digits) == Some(&b':') {
+        return Ok((index, digits));
+    }
+    Err(no_index(line, at))
+}
+
+#[cold]
+fn no_index(line: &[u8], at: usize) -> Misfit {
+    let word = word(line, at);
+    if word.starts_with(b"qid:") {
+        return Fault::Query.at(at);
+    }
+    match shown(word) {
+        Ok(found) => Fault::Expected { expected: "index:value", found }.at(at),
+        Err(fault) => fault.at(at),
+    }
+}
+
+#[cold]
+fn misplaced(index: u64, before: Option<u64>, limits: Limits) -> Fault {
+    match before {
+        _ if index < limits.least => Fault::ZeroIndex,
+        _ if index > limits.most => Fault::Beyond { index, most: limits.most },
+        Some(before) if before == index => Fault::Duplicate(index),
+        Some(before) => Fault::Order { before, index },
+        None => Fault::Beyond { index, most: limits.most },
+    }
+}
+
+/// Whether text looks like this: behind the first word of the first line with more than one come pairs.
+pub(crate) fn looks_so(text: &[u8]) -> bool {
+    let lines = text.split(|byte| *byte == b'\n').take(100);
+    let first = lines
+        .map(|line| line.split(|byte| *byte == b'#').next().unwrap_or(line))
+        .find(|line| !line.iter().all(u8::is_ascii_whitespace));
+    let Some(first) = first else { return false };
+    let mut words = first.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let label = words.next().and_then(whole);
+    let pair = |word: &[u8]| {
+        let colon = word.iter().position(|byte| *byte == b':');
+        colon.is_some_and(|at| at > 0 && (word[..at].iter().all(u8::is_ascii_digit) || &word[..at] == b"qid"))
+    };
+    let mut pairs = words.map(pair).peekable();
+    label.is_some() && pairs.peek().is_some() && pairs.all(|is| is)
+}

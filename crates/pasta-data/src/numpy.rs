@@ -1,0 +1,497 @@
+//! NPY and NPZ: arrays of numpy, mapped where that is possible.
+
+use std::fs::File;
+use std::io::{Cursor, Read, Seek};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use memmap2::Mmap;
+use zip::ZipArchive;
+
+use crate::encoding::Encoding;
+use crate::fault::{Fault, Located};
+use crate::number::Number;
+use crate::source::{Opened, Source};
+use crate::store::Storage;
+use crate::{Data, Label, Options, Precision};
+use pasta_opt::table::{Dense, Features, Sparse, Values};
+
+/// What a file says of its array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Shape {
+    kind: Kind,
+    swapped: bool,
+    fortran: bool,
+    lengths: Vec<usize>,
+    /// Where the numbers begin.
+    begin: usize,
+}
+
+/// The numbers of an array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    F64,
+    F32,
+    Signed(usize),
+    Unsigned(usize),
+}
+
+impl Kind {
+    fn size(self) -> usize {
+        match self {
+            Self::F64 => 8,
+            Self::F32 => 4,
+            Self::Signed(size) | Self::Unsigned(size) => size,
+        }
+    }
+}
+
+impl Shape {
+    fn count(&self) -> Option<usize> {
+        self.lengths.iter().try_fold(1_usize, |count, length| count.checked_mul(*length))
+    }
+
+    /// Rows and columns; one dimension is one column.
+    fn matrix(&self) -> Result<(usize, usize), Fault> {
+        match self.lengths[..] {
+            [rows] => Ok((rows, 1)),
+            [rows, columns] => Ok((rows, columns)),
+            _ => {
+                let shape = &self.lengths;
+                Err(Fault::Numpy(format!(
+                    "expected an array of one or two dimensions, found the shape {shape:?}"
+                )))
+            }
+        }
+    }
+
+    /// The header, from the beginning of a file.
+    fn read(from: &mut dyn Read) -> Result<Self, Fault> {
+        let cut = |error: std::io::Error| Fault::Numpy(format!("the header is cut short: {error}"));
+        let mut magic = [0; 8];
+        from.read_exact(&mut magic).map_err(cut)?;
+        if &magic[..6] != b"\x93NUMPY" {
+            return Err(Fault::Numpy("expected an array of numpy, found something else".into()));
+        }
+        let wide = magic[6] > 1;
+        let mut length = [0; 4];
+        from.read_exact(&mut length[..if wide { 4 } else { 2 }]).map_err(cut)?;
+        let length = u32::from_le_bytes(length) as usize;
+        if length > 1 << 20 {
+            return Err(Fault::Numpy(format!("a header of {length} bytes is too long")));
+        }
+        let mut header = vec![0; length];
+        from.read_exact(&mut header).map_err(cut)?;
+        let begin = 8 + if wide { 4 } else { 2 } + length;
+        let text = String::from_utf8_lossy(&header).into_owned();
+        Self::parse(&text, begin).ok_or_else(|| {
+            let kinds = "floats of 32 or 64 bits, integers and booleans";
+            Fault::Numpy(format!("arrays of {kinds} are read, but the header says {:?}", text.trim()))
+        })
+    }
+
+    fn parse(text: &str, begin: usize) -> Option<Self> {
+        let after = |key: &str| Some(text.split_once(&format!("'{key}':"))?.1.trim_start());
+        let descr = after("descr")?.strip_prefix('\'')?.split_once('\'')?.0;
+        let (order, kind) = descr.split_at_checked(1)?;
+        let (letter, size) = kind.split_at_checked(1)?;
+        let kind = match (letter, size.parse::<usize>().ok()?) {
+            ("f", 8) => Kind::F64,
+            ("f", 4) => Kind::F32,
+            ("i", size @ (1 | 2 | 4 | 8)) => Kind::Signed(size),
+            ("u" | "b", size @ (1 | 2 | 4 | 8)) => Kind::Unsigned(size),
+            _ => return None,
+        };
+        let swapped = match order {
+            "<" | "|" | "=" => false,
+            ">" => true,
+            _ => return None,
+        };
+        let fortran = after("fortran_order")?.starts_with("True");
+        let shape = after("shape")?.strip_prefix('(')?.split_once(')')?.0;
+        let numbers = shape.split(',').map(str::trim).filter(|number| !number.is_empty());
+        let lengths = numbers.map(|number| number.parse().ok()).collect::<Option<Vec<usize>>>()?;
+        Some(Self { kind, swapped, fortran, lengths, begin })
+    }
+
+    fn element(&self, bytes: &[u8]) -> f64 {
+        let mut padded = [0; 8];
+        let size = bytes.len();
+        padded[..size].copy_from_slice(bytes);
+        if self.swapped {
+            padded[..size].reverse();
+        }
+        let whole = u64::from_le_bytes(padded);
+        match self.kind {
+            Kind::F64 => f64::from_bits(whole),
+            Kind::F32 => f64::from(f32::from_bits(whole as u32)),
+            Kind::Unsigned(_) => whole as f64,
+            // The sign is moved to the top and back.
+            Kind::Signed(size) => {
+                let shift = 64 - 8 * size as u32;
+                (((whole << shift) as i64) >> shift) as f64
+            }
+        }
+    }
+
+    /// Reads the numbers in the order of rows, and hands each over with its row and column.
+    fn each(&self, from: &mut dyn Read, mut take: impl FnMut(usize, usize, f64)) -> Result<(), Fault> {
+        let (rows, columns) = self.matrix()?;
+        let size = self.kind.size();
+        let count = self.count().ok_or_else(|| Fault::Numpy("the shape is too large".into()))?;
+        let mut buffer = vec![0; size << 16];
+        let mut k = 0;
+        while k < count {
+            let wanted = (count - k).min(1 << 16) * size;
+            from.read_exact(&mut buffer[..wanted]).map_err(|error| {
+                Fault::Numpy(format!("the array should have {count} numbers, but is cut short: {error}"))
+            })?;
+            for bytes in buffer[..wanted].chunks_exact(size) {
+                let (row, column) =
+                    if self.fortran { (k % rows, k / rows) } else { (k / columns, k % columns) };
+                take(row, column, self.element(bytes));
+                k += 1;
+            }
+        }
+        let mut one = [0];
+        match from.read(&mut one) {
+            Ok(0) => Ok(()),
+            _ => Err(Fault::Numpy(format!("the array should have {count} numbers, but the file goes on"))),
+        }
+    }
+
+    /// Room for so many numbers, if there can be.
+    fn room<T: Number>(rows: usize, columns: usize) -> Result<Vec<T>, Fault> {
+        let too_large = || Fault::Memory { rows, columns };
+        let count = rows.checked_mul(columns).ok_or_else(too_large)?;
+        Vec::<T>::new().try_reserve_exact(count).map_err(|_| too_large())?;
+        // Zeroed by the system, page by page, as numbers arrive: a header may promise more than comes.
+        Ok(vec![T::default(); count])
+    }
+
+    /// An array of one dimension, or of one column.
+    fn vector(&self, from: &mut dyn Read, what: &str) -> Result<Vec<f64>, Fault> {
+        let (rows, columns) = self.matrix()?;
+        if columns != 1 && rows != 1 {
+            return Err(Fault::Numpy(format!(
+                "{what} has {rows} x {columns} numbers, expected one for each row"
+            )));
+        }
+        let mut vector = Self::room(rows.max(columns).min(rows * columns), 1)?;
+        self.each(from, |row, column, value| vector[row.max(column)] = value)?;
+        Ok(vector)
+    }
+
+    /// The features, and the labels that stand in the column `label`.
+    fn table(
+        &self,
+        from: &mut dyn Read,
+        label: Option<usize>,
+        precision: Option<Precision>,
+    ) -> Result<Parts, Fault> {
+        let narrow = match precision {
+            Some(precision) => precision == Precision::F32,
+            None => self.kind == Kind::F32,
+        };
+        if narrow { self.table_of::<f32>(from, label) } else { self.table_of::<f64>(from, label) }
+    }
+
+    fn table_of<T: Number>(&self, from: &mut dyn Read, label: Option<usize>) -> Result<Parts, Fault> {
+        let (rows, columns) = self.matrix()?;
+        let kept = columns - usize::from(label.is_some());
+        if rows == 0 {
+            return Err(Fault::Empty);
+        }
+        if kept == 0 {
+            return Err(Fault::NoFeatures);
+        }
+        let mut values = Self::room::<T>(rows, kept)?;
+        let mut labels = Self::room::<f64>(if label.is_some() { rows } else { 0 }, 1)?;
+        self.each(from, |row, column, value| match label {
+            Some(label) if column == label => labels[row] = value,
+            _ => {
+                let before = usize::from(label.is_some_and(|label| label < column));
+                values[row * kept + column - before] = T::of(value);
+            }
+        })?;
+        let dense = Dense { rows, columns: kept, values: T::values(values) };
+        Ok((Features::Dense(dense), label.is_some().then_some(labels)))
+    }
+}
+
+/// Features, and labels if they are among them.
+type Parts = (Features, Option<Vec<f64>>);
+
+/// A part of a file that is mapped into memory.
+struct Mapped<T> {
+    map: Mmap,
+    begin: usize,
+    end: usize,
+    kind: PhantomData<fn() -> T>,
+}
+
+impl<T: Pod> Mapped<T> {
+    /// The numbers from `begin` to the end of the file, if they are aligned and as many as they should be.
+    fn open(file: &File, begin: usize, count: usize) -> Option<Self> {
+        // SAFETY: The map is only read. Every pattern of bytes is a number of this kind, so whatever the file holds is valid. What is left is
+        // that another program may write to the file or cut it short while it is mapped: then numbers change under the run, or
+        // reading fails with a signal. Nobody can rule that out on a shared file system; the documentation says not to.
+        #[expect(unsafe_code, reason = "there is no safe way to map a file")]
+        let map = unsafe { Mmap::map(file) }.ok()?;
+        let end = begin.checked_add(count.checked_mul(size_of::<T>())?)?;
+        let fits = map.len() == end && bytemuck::try_cast_slice::<u8, T>(&map[begin..end]).is_ok();
+        fits.then_some(Self { map, begin, end, kind: PhantomData })
+    }
+}
+
+impl<T: Pod> AsRef<[T]> for Mapped<T> {
+    fn as_ref(&self) -> &[T] {
+        bytemuck::cast_slice(&self.map[self.begin..self.end])
+    }
+}
+
+/// Maps the array, if it is a plain file of numbers that need no change.
+fn mapped(source: &Source, shape: &Shape, precision: Option<Precision>) -> Option<Features> {
+    let Source::File(path) = source else { return None };
+    let (rows, columns) = shape.matrix().ok()?;
+    let plain = !shape.swapped && (!shape.fortran || columns == 1) && rows > 0 && columns > 0;
+    if !plain || cfg!(target_endian = "big") {
+        return None;
+    }
+    let file = File::open(path).ok()?;
+    let count = shape.count()?;
+    let values = match (shape.kind, precision) {
+        (Kind::F64, None | Some(Precision::F64)) => {
+            Values::F64(Arc::new(Mapped::open(&file, shape.begin, count)?))
+        }
+        (Kind::F32, None | Some(Precision::F32)) => {
+            Values::F32(Arc::new(Mapped::open(&file, shape.begin, count)?))
+        }
+        _ => return None,
+    };
+    Some(Features::Dense(Dense { rows, columns, values }))
+}
+
+pub(crate) fn read_npy(
+    source: &Source,
+    opened: Opened,
+    options: &Options,
+    encoding: Option<&Encoding>,
+) -> Result<Data, Located> {
+    plain(options)?;
+    let mut from = opened.plain();
+    let shape = Shape::read(&mut from)?;
+    let (_, columns) = shape.matrix()?;
+    let own = options.labels.as_ref().map(read_labels).transpose()?;
+    let number =
+        |name: &str| name.parse::<usize>().ok().and_then(|k| k.checked_sub(1)).filter(|k| *k < columns);
+    let label = match (&options.label, &own) {
+        (Label::Usual | Label::IfThere(_), Some(_)) => None,
+        (Label::Column(_), Some(_)) => {
+            return Err(Fault::Choice("the labels are given twice: by a column and by a file".into()).into());
+        }
+        (Label::Column(name), None) => Some(number(name).ok_or_else(|| Fault::NoColumn {
+            name: name.clone(),
+            columns: format!("{columns} columns, numbered from 1"),
+        })?),
+        (Label::IfThere(name), None) => {
+            number(name).filter(|_| encoding.is_some_and(|encoding| columns > encoding.width()))
+        }
+        (Label::Usual, None) => {
+            let fault =
+                format!("{columns} columns without names (or give the labels as a file of their own)");
+            return Err(Fault::WhichLabel(fault).into());
+        }
+    };
+    let (features, labels) = match mapped(source, &shape, options.precision).filter(|_| label.is_none()) {
+        Some(features) => (features, None),
+        None => shape.table(&mut from, label, options.precision)?,
+    };
+    let name = label.map_or(String::new(), |label| (label + 1).to_string());
+    finish(features, own.or(labels), None, name, encoding)
+}
+
+/// Refuses what only text has.
+fn plain(options: &Options) -> Result<(), Fault> {
+    if options.weight.is_some() || !options.ignore.is_empty() {
+        return Err(Fault::Choice("columns of arrays cannot be weights or be ignored".into()));
+    }
+    if options.storage == Storage::Sparse {
+        return Err(Fault::Choice(
+            "an array of numpy is dense; scipy.sparse.save_npz writes a sparse one".into(),
+        ));
+    }
+    Ok(())
+}
+
+/// The labels of another file.
+fn read_labels(source: &Source) -> Result<Vec<f64>, Fault> {
+    let named = |fault: Fault| Fault::Numpy(format!("{}: {fault}", source.name()));
+    let mut from = source.open().map_err(named)?.plain();
+    let shape = Shape::read(&mut from).map_err(named)?;
+    shape.vector(&mut from, "the array of labels").map_err(named)
+}
+
+fn finish(
+    features: Features,
+    labels: Option<Vec<f64>>,
+    weights: Option<Vec<f64>>,
+    label: String,
+    encoding: Option<&Encoding>,
+) -> Result<Data, Located> {
+    let (rows, columns) = match &features {
+        Features::Dense(dense) => (dense.rows, dense.columns),
+        Features::Sparse(sparse) => ((*sparse.starts).as_ref().len() - 1, sparse.columns),
+    };
+    for (vector, what) in [(&labels, "labels"), (&weights, "weights")] {
+        if let Some(vector) = vector.as_ref().filter(|vector| vector.len() != rows) {
+            let found = vector.len();
+            return Err(Fault::Numpy(format!("{found} {what} for {rows} rows")).into());
+        }
+    }
+    let encoding = match encoding {
+        None => Encoding::Numbered { columns, first_index: None },
+        Some(encoding) => match encoding.numbers() {
+            None => {
+                let message = "the columns are matched by name, and an array has no names";
+                return Err(Fault::Choice(message.into()).into());
+            }
+            Some(expected) if expected != columns => {
+                return Err(Fault::Columns { expected, found: columns }.into());
+            }
+            Some(_) => encoding.clone(),
+        },
+    };
+    Ok(Data { features, labels, weights, encoding, label, classes: Vec::new(), dropped: 0 })
+}
+
+pub(crate) fn read_npz(
+    source: &Source,
+    options: &Options,
+    encoding: Option<&Encoding>,
+) -> Result<Data, Located> {
+    match source {
+        Source::File(path) => {
+            let file = File::open(path).map_err(|error| Fault::System(error.to_string()))?;
+            archive(file, options, encoding)
+        }
+        _ => archive(Cursor::new(source.open()?.plain_bytes()?), options, encoding),
+    }
+}
+
+const FEATURES: &[&str] = &["X", "x", "features", "data"];
+const LABELS: &[&str] = &["y", "Y", "target", "labels", "label"];
+const WEIGHTS: &[&str] = &["sample_weight", "weights", "w"];
+
+fn archive<R: Read + Seek>(from: R, options: &Options, encoding: Option<&Encoding>) -> Result<Data, Located> {
+    if options.weight.is_some() || !options.ignore.is_empty() {
+        return Err(Fault::Choice("columns of arrays cannot be weights or be ignored".into()).into());
+    }
+    let broken = |error: zip::result::ZipError| Fault::Numpy(format!("the archive cannot be read: {error}"));
+    let mut archive = ZipArchive::new(from).map_err(broken)?;
+    let names: Vec<String> = archive.file_names().map(str::to_owned).collect();
+    let named = |wanted: &[&str]| {
+        let found = wanted.iter().find(|name| names.iter().any(|file| *file == format!("{name}.npy")));
+        found.map(|name| format!("{name}.npy"))
+    };
+    let mut vector = |wanted: &[&str], what: &str| -> Result<Option<Vec<f64>>, Fault> {
+        let Some(name) = named(wanted) else { return Ok(None) };
+        let mut file = archive.by_name(&name).map_err(broken)?;
+        let shape = Shape::read(&mut file)?;
+        shape.vector(&mut file, what).map(Some)
+    };
+    let own = options.labels.as_ref().map(read_labels).transpose()?;
+    let labels = match (own, &options.label) {
+        (Some(own), _) => Some(own),
+        (None, Label::Column(name)) => {
+            Some(vector(&[name], "the array of labels")?.ok_or_else(|| Fault::NoColumn {
+                name: name.clone(),
+                columns: crate::fault::listed(&names),
+            })?)
+        }
+        (None, Label::Usual) => Some(
+            vector(LABELS, "the array of labels")?
+                .ok_or_else(|| Fault::WhichLabel(format!("the arrays {}", crate::fault::listed(&names))))?,
+        ),
+        (None, Label::IfThere(_)) => vector(LABELS, "the array of labels")?,
+    };
+    let weights = vector(WEIGHTS, "the array of weights")?;
+    let features = if names.iter().any(|name| name == "indptr.npy") {
+        let mut part = |name: &str| {
+            let missing =
+                || Fault::Numpy(format!("a sparse matrix of scipy has an array {name}, but this has not"));
+            vector(&[name], name)?.ok_or_else(missing)
+        };
+        let (shape, starts, indices, values) =
+            (part("shape")?, part("indptr")?, part("indices")?, part("data")?);
+        sparse(&shape, starts, indices, values, options)?
+    } else {
+        let missing =
+            || Fault::Numpy(format!("there is no array X; there are {}", crate::fault::listed(&names)));
+        let name = named(FEATURES).ok_or_else(missing)?;
+        let mut file = archive.by_name(&name).map_err(broken)?;
+        let shape = Shape::read(&mut file)?;
+        if options.storage == Storage::Sparse {
+            let message = "an array of numpy is dense; scipy.sparse.save_npz writes a sparse one";
+            return Err(Fault::Choice(message.into()).into());
+        }
+        shape.table(&mut file, None, options.precision)?.0
+    };
+    finish(features, labels, weights, String::new(), encoding)
+}
+
+/// A matrix as `scipy.sparse.save_npz` writes it, of compressed rows.
+fn sparse(
+    shape: &[f64],
+    starts: Vec<f64>,
+    indices: Vec<f64>,
+    values: Vec<f64>,
+    options: &Options,
+) -> Result<Features, Fault> {
+    let wrong = |what: &str| Fault::Numpy(format!("not a matrix of compressed rows (CSR): {what}"));
+    let [rows, columns] = shape[..] else { return Err(wrong("its shape is not of two numbers")) };
+    let is_count = |x: f64, most: f64| x.fract() == 0.0 && (0.0..=most).contains(&x);
+    if starts.len() as f64 != rows + 1.0 || !is_count(columns, f64::from(u32::MAX - 1)) || columns == 0.0 {
+        return Err(wrong(&format!("{} row starts for a shape of {rows} x {columns}", starts.len())));
+    }
+    let count = values.len() as f64;
+    let in_order = starts.windows(2).all(|pair| pair[0] <= pair[1]) && starts[0] == 0.0;
+    let end = starts[starts.len() - 1];
+    if !in_order
+        || end != count
+        || values.len() != indices.len()
+        || !starts.iter().all(|s| is_count(*s, count))
+    {
+        return Err(wrong("its row starts do not fit its values"));
+    }
+    if !indices.iter().all(|index| is_count(*index, columns - 1.0)) {
+        return Err(wrong("an index is no column"));
+    }
+    if rows == 0.0 {
+        return Err(Fault::Empty);
+    }
+    let starts: Vec<u64> = starts.into_iter().map(|start| start as u64).collect();
+    let indices: Vec<u32> = indices.into_iter().map(|index| index as u32).collect();
+    for window in starts.windows(2) {
+        let row = &indices[window[0] as usize..window[1] as usize];
+        if let Some(pair) = row.windows(2).find(|pair| pair[0] >= pair[1]) {
+            let (before, index) = (u64::from(pair[0]), u64::from(pair[1]));
+            return Err(if before == index {
+                Fault::Duplicate(index)
+            } else {
+                Fault::Order { before, index }
+            });
+        }
+    }
+    let values = match options.precision {
+        Some(Precision::F32) => Values::F32(Arc::new(values.iter().map(|v| *v as f32).collect::<Vec<f32>>())),
+        _ => Values::F64(Arc::new(values)),
+    };
+    Ok(Features::Sparse(Sparse {
+        columns: columns as usize,
+        starts: Arc::new(starts),
+        indices: Arc::new(indices),
+        values,
+    }))
+}

@@ -1,0 +1,334 @@
+//! Where bytes come from: files, standard input, compressed or not, cut into chunks of whole lines.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flate2::read::MultiGzDecoder;
+use rayon::prelude::*;
+use ruzstd::decoding::StreamingDecoder;
+
+use crate::fault::{Fault, Located};
+
+/// Where a table comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// Standard input.
+    Standard,
+    /// A file.
+    File(PathBuf),
+    /// Bytes, under a name for messages.
+    Bytes(String, Arc<[u8]>),
+}
+
+impl Source {
+    /// A path, or `-` for standard input.
+    pub fn named(name: impl Into<PathBuf>) -> Self {
+        let path: PathBuf = name.into();
+        if path.as_os_str() == "-" { Self::Standard } else { Self::File(path) }
+    }
+
+    /// What messages call it.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Standard => "standard input".into(),
+            Self::File(path) => path.display().to_string(),
+            Self::Bytes(name, _) => name.clone(),
+        }
+    }
+
+    /// Its name in small letters, without the ending of a compressed file.
+    pub(crate) fn stem(&self) -> String {
+        let name = match self {
+            Self::Standard => String::new(),
+            _ => self.name().to_ascii_lowercase(),
+        };
+        let stem = [".gz", ".zst"].iter().find_map(|ending| name.strip_suffix(ending));
+        stem.unwrap_or(&name).to_owned()
+    }
+
+    pub(crate) fn open(&self) -> Result<Opened, Fault> {
+        let failed = |error: io::Error| Fault::System(error.to_string());
+        let (reader, size): (Box<dyn Read + Send>, _) = match self {
+            Self::Standard => (Box::new(io::stdin()), None),
+            Self::File(path) => {
+                let file = File::open(path).map_err(failed)?;
+                let about = file.metadata().map_err(failed)?;
+                if about.is_dir() {
+                    return Err(Fault::System("it is a folder".into()));
+                }
+                (Box::new(file), about.is_file().then_some(about.len()))
+            }
+            Self::Bytes(_, bytes) => (Box::new(Cursor::new(Arc::clone(bytes))), Some(bytes.len() as u64)),
+        };
+        Opened::new(reader, size).map_err(failed)
+    }
+}
+
+/// An open source, not yet unpacked.
+pub(crate) struct Opened {
+    reader: Box<dyn Read + Send>,
+    /// What was read to see what it is.
+    pub(crate) head: Vec<u8>,
+    pub(crate) size: Option<u64>,
+    read: Arc<AtomicU64>,
+}
+
+/// Bytes that decide what a file is.
+const HEAD: usize = 6;
+
+impl Opened {
+    fn new(reader: Box<dyn Read + Send>, size: Option<u64>) -> io::Result<Self> {
+        let read = Arc::new(AtomicU64::new(0));
+        let mut reader = Counted { reader, read: Arc::clone(&read) };
+        let mut head = vec![0; HEAD];
+        let length = fill(&mut reader, &mut head)?;
+        head.truncate(length);
+        Ok(Self { reader: Box::new(reader), head, size, read })
+    }
+
+    /// All of it, as it is.
+    pub(crate) fn plain(self) -> impl Read {
+        Cursor::new(self.head).chain(self.reader)
+    }
+
+    /// All of it, in one piece.
+    pub(crate) fn plain_bytes(self) -> Result<Vec<u8>, Fault> {
+        let mut all = Vec::new();
+        self.plain().read_to_end(&mut all).map_err(|error| Fault::System(error.to_string()))?;
+        Ok(all)
+    }
+
+    /// All that is left of it, unpacked.
+    pub(crate) fn unpacked(self) -> Unpacked {
+        let whole = Cursor::new(self.head.clone()).chain(self.reader);
+        let (reader, packed): (Box<dyn Read + Send>, _) = if self.head.starts_with(&[0x1f, 0x8b]) {
+            (Box::new(MultiGzDecoder::new(whole)), Some("gzip"))
+        } else if self.head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+            (Box::new(Zstd::Between(Some(Box::new(whole)))), Some("zstd"))
+        } else {
+            (Box::new(whole), None)
+        };
+        Unpacked { reader, packed, size: self.size, read: self.read }
+    }
+}
+
+/// Counts what is read.
+struct Counted {
+    reader: Box<dyn Read + Send>,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let n = self.reader.read(into)?;
+        self.read.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}
+
+type Boxed = Box<dyn Read + Send>;
+
+/// Frames of zstd, one after another.
+enum Zstd {
+    Between(Option<Boxed>),
+    Frame(Box<StreamingDecoder<Boxed, ruzstd::decoding::FrameDecoder>>),
+}
+
+impl Read for Zstd {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self {
+                Self::Between(rest) => {
+                    let Some(mut reader) = rest.take() else { return Ok(0) };
+                    let mut magic = [0; 4];
+                    let n = fill(&mut reader, &mut magic)?;
+                    if n == 0 {
+                        return Ok(0);
+                    }
+                    let whole: Boxed = Box::new(Cursor::new(magic[..n].to_vec()).chain(reader));
+                    let frame = StreamingDecoder::new(whole)
+                        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
+                    *self = Self::Frame(Box::new(frame));
+                }
+                Self::Frame(frame) => {
+                    let n = frame.read(into)?;
+                    if n > 0 || into.is_empty() {
+                        return Ok(n);
+                    }
+                    let Self::Frame(frame) = std::mem::replace(self, Self::Between(None)) else { continue };
+                    *self = Self::Between(Some(frame.into_inner()));
+                }
+            }
+        }
+    }
+}
+
+/// Fills a buffer as far as there is something to fill it with.
+fn fill(reader: &mut dyn Read, mut into: &mut [u8]) -> io::Result<usize> {
+    let wanted = into.len();
+    while !into.is_empty() {
+        match reader.read(into) {
+            Ok(0) => break,
+            Ok(n) => into = &mut into[n..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(wanted - into.len())
+}
+
+/// A source of plain bytes.
+pub(crate) struct Unpacked {
+    reader: Box<dyn Read + Send>,
+    packed: Option<&'static str>,
+    size: Option<u64>,
+    read: Arc<AtomicU64>,
+}
+
+impl Unpacked {
+    fn fill(&mut self, into: &mut [u8]) -> Result<usize, Fault> {
+        fill(&mut self.reader, into).map_err(|error| match self.packed {
+            Some(name) => Fault::Compressed(name, error.to_string()),
+            None => Fault::System(error.to_string()),
+        })
+    }
+}
+
+/// What is called with the bytes read so far, and how many there are if that is known.
+pub type Watch<'w> = &'w (dyn Fn(u64, Option<u64>) + Sync);
+
+/// Bytes of a chunk, and of the longest line.
+const CHUNK: usize = 1 << 20;
+const LONGEST: usize = 1 << 30;
+
+/// Where a chunk may end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// After every line.
+    Line,
+    /// After every line that does not end within quotation marks.
+    Record,
+}
+
+/// Text in chunks of whole lines.
+pub(crate) struct Chunks {
+    from: Unpacked,
+    rest: Vec<u8>,
+    done: bool,
+    pub(crate) ends: Ends,
+    /// Lines that were taken away.
+    lines: u64,
+}
+
+impl Chunks {
+    pub(crate) fn of(from: Unpacked) -> Self {
+        Self { from, rest: Vec::new(), done: false, ends: Ends::Line, lines: 0 }
+    }
+
+    /// The beginning, whole lines or records, without taking it away, and without the mark that some programs put before text.
+    pub(crate) fn peek(&mut self) -> Result<&[u8], Fault> {
+        while !self.done && self.last_end(&self.rest).is_none() {
+            let is_first = self.rest.is_empty();
+            self.more()?;
+            if is_first && self.rest.starts_with(b"\xef\xbb\xbf") {
+                self.rest.drain(..3);
+            }
+        }
+        Ok(&self.rest)
+    }
+
+    /// Takes away a part of what was peeked at.
+    pub(crate) fn consume(&mut self, bytes: usize, lines: u64) {
+        self.rest.drain(..bytes);
+        self.lines += lines;
+    }
+
+    /// Reads more; twice as much each time, since a line that fills a chunk may be very long.
+    fn more(&mut self) -> Result<(), Fault> {
+        let begin = self.rest.len();
+        if begin > LONGEST {
+            return Err(Fault::Long(LONGEST));
+        }
+        let wanted = CHUNK.max(begin);
+        self.rest.resize(begin + wanted, 0);
+        let n = self.from.fill(&mut self.rest[begin..])?;
+        self.rest.truncate(begin + n);
+        self.done = n < wanted;
+        Ok(())
+    }
+
+    /// The next chunk; empty at the end.
+    fn next(&mut self) -> Result<Vec<u8>, Fault> {
+        self.peek()?;
+        loop {
+            let end = if self.done { Some(self.rest.len()) } else { self.last_end(&self.rest) };
+            if let Some(end) = end.filter(|_| self.done || self.rest.len() >= CHUNK) {
+                let rest = self.rest.split_off(end);
+                return Ok(std::mem::replace(&mut self.rest, rest));
+            }
+            self.more()?;
+        }
+    }
+
+    /// Behind the last line that ends here.
+    fn last_end(&self, chunk: &[u8]) -> Option<usize> {
+        let mut end = memchr::memrchr(b'\n', chunk)?;
+        if self.ends == Ends::Record {
+            let all = memchr::memchr_iter(b'"', chunk).count();
+            let mut after = memchr::memchr_iter(b'"', &chunk[end..]).count();
+            while (all - after) % 2 == 1 {
+                let before = memchr::memrchr(b'\n', &chunk[..end])?;
+                after += memchr::memchr_iter(b'"', &chunk[before..end]).count();
+                end = before;
+            }
+        }
+        Some(end + 1)
+    }
+
+    fn batch(&mut self) -> Result<Vec<Vec<u8>>, Fault> {
+        let mut batch = Vec::new();
+        for _ in 0..rayon::current_num_threads() {
+            let chunk = self.next()?;
+            if chunk.is_empty() {
+                break;
+            }
+            batch.push(chunk);
+        }
+        Ok(batch)
+    }
+
+    /// Parses all chunks on all threads, while the next are read, and hands over what came of them in their order.
+    pub(crate) fn parse<P: Send>(
+        mut self,
+        watch: Watch<'_>,
+        parse: impl Fn(&[u8]) -> Parsed<P> + Sync,
+        mut take: impl FnMut(P) -> Result<(), Located>,
+    ) -> Result<(), Located> {
+        let mut lines = self.lines;
+        let mut batch = self.batch()?;
+        while !batch.is_empty() {
+            let (next, parsed) = rayon::join(
+                || self.batch(),
+                || batch.par_iter().map(|chunk| parse(chunk)).collect::<Vec<_>>(),
+            );
+            drop(batch);
+            for Parsed { lines: there, result } in parsed {
+                let part = result.map_err(|(line, misfit)| misfit.in_line(lines + line))?;
+                take(part)?;
+                lines += there;
+            }
+            watch(self.from.read.load(Ordering::Relaxed), self.from.size);
+            batch = next?;
+        }
+        Ok(())
+    }
+}
+
+/// What came of a chunk: how many lines it had, and the parts or the first line (from 1) that is wrong.
+pub(crate) struct Parsed<P> {
+    pub(crate) lines: u64,
+    pub(crate) result: Result<P, (u64, crate::fault::Misfit)>,
+}

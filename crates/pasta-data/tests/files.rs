@@ -1,0 +1,381 @@
+//! What files say, and what is said about files that are wrong.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::format_collect, reason = "files of tests are made line by line")]
+
+mod common;
+
+use std::fs;
+use std::io::Write;
+
+use common::{bytes, dense, entries, failure, of, source};
+use pasta_data::{Format, Label, Missing, Options, Precision, Source, Storage, read};
+
+fn options() -> Options {
+    Options::default()
+}
+
+fn csv(label: &str) -> Options {
+    Options { label: Label::Column(label.into()), ..options() }
+}
+
+#[test]
+fn pairs_are_read_with_comments_blank_lines_and_any_blanks() {
+    let text = "# a comment\n+1 1:0.5 3:-2e1 # another\n\n-1\t2:7 \r\n3.5\n";
+    let data = of(text, &options());
+    assert_eq!(data.labels.as_deref(), Some(&[1.0, -1.0, 3.5][..]));
+    assert_eq!(entries(&data), [(0, 0, 0.5), (0, 2, -20.0), (1, 1, 7.0)]);
+    assert_eq!(data.encoding.names(), ["1", "2", "3"]);
+}
+
+#[test]
+fn the_first_column_is_0_if_that_appears_and_1_otherwise() {
+    let shape = |text: &str, options: &Options| {
+        let data = of(text, options);
+        match data.encoding {
+            pasta_data::Encoding::Numbered { columns, first_index } => (columns, first_index),
+            cells @ pasta_data::Encoding::Cells { .. } => panic!("{cells:?}"),
+        }
+    };
+    assert_eq!(shape("1 1:5 2:6\n", &options()), (2, Some(1)));
+    assert_eq!(shape("1 1:5 2:6\n1 0:1\n", &options()), (3, Some(0)));
+    assert_eq!(shape("1 1:5\n", &Options { first_index: Some(0), ..options() }), (2, Some(0)));
+    // Also where it appears only after the dense layout was chosen, chunks later.
+    let mut text = "1 1:1 2:2 3:3\n".repeat(200_000);
+    text.push_str("2 0:9 3:4\n");
+    let data = of(&text, &options());
+    let values = dense(&data);
+    assert_eq!(&values[..8], [0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 2.0, 3.0]);
+    assert_eq!(&values[values.len() - 4..], [9.0, 0.0, 0.0, 4.0]);
+}
+
+#[test]
+fn the_layout_follows_the_density_unless_told() {
+    let full = "1 1:1 2:2\n2 1:3 2:4\n";
+    let thin = "1 1:1\n2 9:4\n";
+    let is_dense = |text: &str, storage| {
+        let data = of(text, &Options { storage, format: Some(Format::Libsvm), ..options() });
+        matches!(data.features, pasta_opt::table::Features::Dense(_))
+    };
+    assert!(is_dense(full, Storage::ByDensity) && !is_dense(thin, Storage::ByDensity));
+    assert!(is_dense(thin, Storage::Dense) && !is_dense(full, Storage::Sparse));
+    // One wide row at the end makes a dense table thin.
+    let text = full.repeat(100_000) + "1 5000:1\n";
+    let data = of(&text, &options());
+    assert!(matches!(data.features, pasta_opt::table::Features::Sparse(_)));
+    assert_eq!((data.features.columns(), data.features.entries()), (5000, 400_001));
+    let same = of(&text, &Options { storage: Storage::Sparse, ..options() });
+    assert_eq!(entries(&data), entries(&same));
+}
+
+#[test]
+fn what_is_wrong_with_pairs_is_said_with_its_place() {
+    let says = |text: &str, what: &str| {
+        let message = failure(text, &Options { format: Some(Format::Libsvm), ..options() });
+        assert_eq!(message, what, "{text:?}");
+    };
+    says("1 1:1\n1 3:1 2:1\n", "table:2:7: index 2 comes after 3; the indices of a row must increase");
+    says("1 2:1 2:1\n", "table:1:7: index 2 appears twice in this row");
+    says("1 1:nan\n", "table:1:5: expected a finite number, found nan");
+    says("inf 1:1\n", "table:1:1: expected a finite number, found inf");
+    says("1 1:1e999\n", "table:1:5: 1e999 is too large for a double");
+    says("1 1:1\nx 1:1\n", "table:2:1: expected a label, which is a number, found \"x\"");
+    says("1 1:\n", "table:1:5: expected a value, which is a number, found \"\"");
+    says("1 1:2,3\n", "table:1:5: expected a value, which is a number, found \"2,3\"");
+    says("1,2 1:2\n", "table:1:1: expected a label, which is a number, found \"1,2\"");
+    says("1 1:1 7\n", "table:1:7: expected index:value, found \"7\"");
+    says("1 -1:1\n", "table:1:3: expected index:value, found \"-1:1\"");
+    says("1 99999999999:1\n", "table:1:3: index 99999999999 is beyond 4294967294, the largest there can be");
+    says(
+        "1 qid:3 1:1\n",
+        "table:1:3: query groups (qid) have no meaning for a loss that looks at one row at a time",
+    );
+    says("", "table: it has no rows");
+    says("# nothing\n\n", "table: it has no rows");
+    says("1\n2\n", "table: its rows have no features");
+    let message = common::failure_of(b"1 1:\xff\xfe\n", &options());
+    assert_eq!(message, "table:1:5: expected text, found the byte 0xff, which is not UTF-8");
+    let narrow = Options { precision: Some(Precision::F32), format: Some(Format::Libsvm), ..options() };
+    assert_eq!(failure("1 1:1e39\n", &narrow), "table:1:5: 1e39 is too large for a float of 32 bits");
+    let first = Options { first_index: Some(1), ..options() };
+    assert_eq!(failure("1 0:1\n", &first), "table:1:3: index 0 in a file whose first column is 1");
+}
+
+#[test]
+fn lines_are_counted_over_many_chunks() {
+    let mut text = "1 1:0.125 2:3.25 # some comment to make it long\n".repeat(300_000);
+    text.push_str("1 1:x\n");
+    let message = failure(&text, &options());
+    assert!(message.starts_with("table:300001:5: expected a value"), "{message}");
+    let mut table = "a,b,\"c\nd\"\n".to_owned() + &"1,2,3\n\"4\",5,6\n".repeat(300_000);
+    table.push_str("1,2\n");
+    let message = failure(&table, &csv("a"));
+    assert_eq!(message, "table:600003: 2 columns, but the first line has 3");
+}
+
+#[test]
+fn a_table_with_a_header_is_read_by_names() {
+    let text = "price;rooms;\"old; very\"\n3.5;2;1\n\n4;3;0\n";
+    let data = of(text, &csv("price"));
+    assert_eq!(
+        (data.encoding.names(), data.label.as_str()),
+        (vec!["rooms".into(), "old; very".into()], "price")
+    );
+    assert_eq!(dense(&data), [2.0, 1.0, 3.0, 0.0]);
+    assert_eq!(data.labels.unwrap(), [3.5, 4.0]);
+    let weighted = Options { weight: Some("rooms".into()), ..csv("1") };
+    let data = of(text, &weighted);
+    assert_eq!((dense(&data), data.weights), (vec![1.0, 0.0], Some(vec![2.0, 3.0])));
+    // A byte order mark, tabs, and the name that labels have.
+    let data = of("\u{feff}x\ty\n1\t2\n", &options());
+    assert_eq!((data.encoding.names(), data.labels), (vec!["x".into()], Some(vec![2.0])));
+}
+
+#[test]
+fn a_table_without_a_header_is_read_by_numbers() {
+    let data = of("1,2,3\n4,5,6\n", &csv("3"));
+    assert_eq!((dense(&data), data.labels), (vec![1.0, 2.0, 4.0, 5.0], Some(vec![3.0, 6.0])));
+    assert_eq!(data.encoding.names(), ["1", "2"]);
+    let data = of("  1   2  3\n4 5 6  \n", &csv("1"));
+    assert_eq!(dense(&data), [2.0, 3.0, 5.0, 6.0]);
+    let data = of("1 2\n3 4\n", &Options { header: Some(true), ..csv("1") });
+    assert_eq!((dense(&data), data.encoding.names()), (vec![4.0], vec!["2".to_owned()]));
+}
+
+#[test]
+fn missing_values_are_refused_unless_it_is_said_what_stands_for_them() {
+    let text = "y,a,b\n1,2,NA\n2,,5\n3,4,8\n4,9,6\n";
+    let message = failure(text, &csv("y"));
+    assert_eq!(message, "table:2:3: column \"b\" has no value here (\"NA\")");
+    let with = |missing| of(text, &Options { missing, ..csv("y") });
+    assert_eq!(dense(&with(Missing::Zero)), [2.0, 0.0, 0.0, 5.0, 4.0, 8.0, 9.0, 6.0]);
+    // Means are taken step by step, so the last digit may differ.
+    assert!((dense(&with(Missing::Mean))[1] - 19.0 / 3.0).abs() < 1e-14);
+    assert_eq!(dense(&with(Missing::Median))[1..3], [6.0, 4.0]);
+    let dropped = with(Missing::DropRow);
+    assert_eq!((dense(&dropped), dropped.dropped), (vec![4.0, 8.0, 9.0, 6.0], 2));
+    assert_eq!(dropped.labels.unwrap(), [3.0, 4.0]);
+    let message = failure("y,a\n?,1\n", &Options { missing: Missing::Mean, ..csv("y") });
+    assert_eq!(message, "table:2:1: column \"y\" has no value here (\"?\")");
+    // What was learnt stands for what is missing elsewhere.
+    let mean = with(Missing::Mean);
+    let other = read(
+        &source("b,a\n1,?\n"),
+        &Options { label: Label::IfThere("y".into()), ..options() },
+        Some(&mean.encoding),
+        &|_, _| {},
+    );
+    assert_eq!((dense(&other.unwrap())), [5.0, 1.0]);
+}
+
+#[test]
+fn words_are_refused_unless_columns_are_made_of_them() {
+    let text = "y,colour,n\nyes,red,1\nno,blue,2\nyes,red,3\nno,7,4\n";
+    assert_eq!(failure(text, &csv("y")), "table:2:2: column \"colour\": expected a number, found \"red\"");
+    let hot = Options { one_hot: true, storage: Storage::Dense, ..csv("y") };
+    let data = of(text, &hot);
+    assert_eq!(data.encoding.names(), ["colour=7", "colour=blue", "colour=red", "n"]);
+    let rows = [[0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 2.0], [0.0, 0.0, 1.0, 3.0], [1.0, 0.0, 0.0, 4.0]];
+    assert_eq!(dense(&data), rows.concat());
+    assert_eq!(
+        (data.classes.clone(), data.labels.clone().unwrap()),
+        (vec!["no".into(), "yes".into()], vec![1.0, 0.0, 1.0, 0.0])
+    );
+    let sparse = of(text, &Options { storage: Storage::Sparse, ..hot.clone() });
+    assert_eq!(
+        entries(&sparse),
+        entries(&data).into_iter().filter(|entry| entry.2 != 0.0).collect::<Vec<_>>()
+    );
+    let ignored = of(text, &Options { ignore: vec!["colour".into()], ..csv("y") });
+    assert_eq!(dense(&ignored), [1.0, 2.0, 3.0, 4.0]);
+    let predict = Options { label: Label::IfThere("y".into()), ..options() };
+    let again = |text: &str| read(&source(text), &predict, Some(&data.encoding), &|_, _| {});
+    assert_eq!(dense(&again("n,colour\n5,blue\n6,7.0\n").unwrap()), [0.0, 1.0, 0.0, 5.0, 1.0, 0.0, 0.0, 6.0]);
+    let message = |text: &str| again(text).unwrap_err().to_string();
+    assert_eq!(
+        message("n,colour\n5,green\n"),
+        "table:2:2: column \"colour\": \"green\" is not one of its 3 categories"
+    );
+    assert_eq!(message("n,size\n5,1\n"), "table: column \"size\" is unknown; expected colour, n");
+    assert_eq!(message("n\n5\n"), "table: there is no column \"colour\"; the file has n");
+    assert_eq!(message("1 1:1\n"), "table: the columns are matched by name, and a LIBSVM file has no names");
+}
+
+#[test]
+fn what_is_wrong_with_a_table_is_said_with_its_place() {
+    let says = |text: &str, what: &str| assert_eq!(failure(text, &csv("y")), what, "{text:?}");
+    says("y,a\n1,2\n3\n", "table:3: 1 columns, but the first line has 2");
+    says("y,a\n1,inf\n", "table:2:2: expected a finite number, found inf");
+    says("y,a\n1,1e999\n", "table:2:2: 1e999 is too large for a double");
+    says("y,a\n1,\"2\n", "table:2:2: a quotation mark without its partner");
+    says("y,a\n1,\"2\"x\n", "table:2:2: text behind the quotation mark that ends a cell");
+    says("y,a\n1,5\" pipe\n", "table:2:2: a quotation mark in a cell that does not begin with one");
+    says("y,a,a\n1,2,3\n", "table: two columns are called \"a\"");
+    says("y,a\n", "table: it has no rows");
+    says("y\n1\n", "table: its rows have no features");
+    says("a,b\n1,2\n", "table: there is no column \"y\"; the file has a, b");
+    assert_eq!(failure("a,b\n1,2\n", &options()), "table: which column is the label? The file has a, b");
+    let message = common::failure_of(b"y,a\n1,\xe9t\xe9\n", &csv("y"));
+    assert_eq!(message, "table:2:2: expected text, found the byte 0xe9, which is not UTF-8");
+    let twice = Options { weight: Some("y".into()), ..csv("y") };
+    assert!(failure("y,a\n1,2\n", &twice).contains("cannot be the label and something else"));
+    says("PAR1....", "table: this is a Parquet file, which is not read; write it as CSV or NPY");
+}
+
+#[test]
+fn compressed_text_is_read_and_a_cut_file_is_noticed() {
+    let text = "1 1:0.5 2:1\n".repeat(1000);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(text.as_bytes()).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let zstd =
+        ruzstd::encoding::compress_to_vec(text.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest);
+    for packed in [gzip, zstd] {
+        // Two members, one after another, are one file.
+        let twice = [packed.clone(), packed.clone()].concat();
+        let rows = |content: &[u8]| {
+            read(&bytes(content), &options(), None, &|_, _| {}).map(|data| data.features.rows())
+        };
+        assert_eq!((rows(&packed), rows(&twice)), (Ok(1000), Ok(2000)));
+        let message = rows(&packed[..packed.len() / 2]).unwrap_err().to_string();
+        assert!(message.contains("data is cut short or damaged"), "{message}");
+    }
+}
+
+/// An array of numpy, version 1.0.
+fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
+    let order = if fortran { "True" } else { "False" };
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}");
+    header.push_str(&" ".repeat((64 - (11 + header.len()) % 64) % 64));
+    header.push('\n');
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((header.len() as u16).to_le_bytes());
+    file.extend(header.as_bytes());
+    file.extend(data);
+    file
+}
+
+fn le(values: &[f64]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+#[test]
+fn arrays_are_read_in_every_order_and_kind() {
+    let six = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+    let file = |content: &[u8], label: &str| read(&bytes(content), &csv(label), None, &|_, _| {}).unwrap();
+    let c = file(&npy("<f8", false, "(2, 3)", &le(&six)), "3");
+    assert_eq!((dense(&c), c.labels), (vec![1.0, 2.0, 4.0, 5.0], Some(vec![3.0, 6.0])));
+    let f = file(&npy("<f8", true, "(2, 3)", &le(&six)), "1");
+    assert_eq!((dense(&f), f.labels), (vec![3.0, 5.0, 4.0, 6.0], Some(vec![1.0, 2.0])));
+    let big: Vec<u8> = six.iter().flat_map(|v| v.to_be_bytes()).collect();
+    assert_eq!(dense(&file(&npy(">f8", false, "(2, 3)", &big), "3")), [1.0, 2.0, 4.0, 5.0]);
+    let small: Vec<u8> = [-1_i8, 2, 3, -128].iter().map(|v| *v as u8).collect();
+    let i = file(&npy("|i1", false, "(2, 2)", &small), "2");
+    assert_eq!((dense(&i), i.labels), (vec![-1.0, 3.0], Some(vec![2.0, -128.0])));
+    let single: Vec<u8> = [0.5_f32, 1.5].iter().flat_map(|v| v.to_le_bytes()).collect();
+    let s = file(&npy("<f4", false, "(1, 2)", &single), "2");
+    assert_eq!((common::width(&s), dense(&s)), (4, vec![0.5]));
+}
+
+#[test]
+fn an_array_in_a_file_is_mapped_and_its_labels_may_be_another_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("X.npy"), npy("<f8", false, "(3, 2)", &le(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))).unwrap();
+    fs::write(path("y.npy"), npy("<f8", false, "(3,)", &le(&[7.0, 8.0, 9.0]))).unwrap();
+    fs::write(path("short.npy"), npy("<f8", false, "(2,)", &le(&[7.0, 8.0]))).unwrap();
+    let with = |labels: &str| Options { labels: Some(Source::File(path(labels))), ..options() };
+    let data = read(&Source::File(path("X.npy")), &with("y.npy"), None, &|_, _| {}).unwrap();
+    assert_eq!((dense(&data), data.labels), (vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], Some(vec![7.0, 8.0, 9.0])));
+    let error = read(&Source::File(path("X.npy")), &with("short.npy"), None, &|_, _| {}).unwrap_err();
+    assert!(error.to_string().ends_with("2 labels for 3 rows"), "{error}");
+    let error = read(&Source::File(path("X.npy")), &options(), None, &|_, _| {}).unwrap_err();
+    assert!(error.to_string().contains("which column is the label?"), "{error}");
+    let error = read(&Source::File(path("none.npy")), &options(), None, &|_, _| {}).unwrap_err();
+    assert!(error.to_string().contains("No such file"), "{error}");
+}
+
+#[test]
+fn arrays_that_are_wrong_are_refused() {
+    let says = |file: &[u8], what: &str| {
+        let message = common::failure_of(file, &csv("1"));
+        assert!(message.contains(what), "{message}");
+    };
+    let good = npy("<f8", false, "(2, 3)", &le(&[0.0; 6]));
+    says(&good[..good.len() - 1], "should have 6 numbers, but is cut short");
+    says(&[&good[..], &[0]].concat(), "should have 6 numbers, but the file goes on");
+    says(&good[..20], "the header is cut short");
+    says(&npy("<c16", false, "(2, 3)", &[]), "but the header says");
+    says(&npy("<f8", false, "(2, 3, 4)", &[]), "found the shape [2, 3, 4]");
+    says(&npy("<f8", false, "(99999999999999, 99999999999)", &[]), "does not fit into memory");
+    says(&npy("<f8", false, "(0, 3)", &[]), "it has no rows");
+    says(&npy("<f8", false, "(3,)", &le(&[0.0; 3])), "its rows have no features");
+}
+
+/// A ZIP archive without compression.
+fn npz(arrays: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (k, (name, bytes)) in arrays.iter().enumerate() {
+        let method =
+            if k % 2 == 0 { zip::CompressionMethod::Stored } else { zip::CompressionMethod::Deflated };
+        let options = zip::write::SimpleFileOptions::default().compression_method(method);
+        archive.start_file(format!("{name}.npy"), options).unwrap();
+        archive.write_all(bytes).unwrap();
+    }
+    archive.finish().unwrap().into_inner()
+}
+
+#[test]
+fn archives_hold_x_y_and_weights_or_a_sparse_matrix() {
+    let whole = |values: &[i32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+    let x = npy("<f8", false, "(2, 2)", &le(&[1.0, 2.0, 3.0, 4.0]));
+    let y = npy("<i4", false, "(2,)", &whole(&[5, -6]));
+    let w = npy("<f8", false, "(2,)", &le(&[1.0, 0.5]));
+    let data =
+        read(&bytes(&npz(&[("X", x.clone()), ("y", y.clone()), ("w", w)])), &options(), None, &|_, _| {})
+            .unwrap();
+    assert_eq!(
+        (dense(&data), data.labels, data.weights),
+        (vec![1.0, 2.0, 3.0, 4.0], Some(vec![5.0, -6.0]), Some(vec![1.0, 0.5]))
+    );
+    let csr = |indices: &[i32]| {
+        npz(&[
+            ("indices", npy("<i4", false, "(3,)", &whole(indices))),
+            ("indptr", npy("<i4", false, "(3,)", &whole(&[0, 2, 3]))),
+            ("data", npy("<f8", false, "(3,)", &le(&[1.0, 2.0, 3.0]))),
+            ("shape", npy("<i4", false, "(2,)", &whole(&[2, 5]))),
+            ("y", y.clone()),
+        ])
+    };
+    let data = read(&bytes(&csr(&[1, 4, 0])), &options(), None, &|_, _| {}).unwrap();
+    assert_eq!(entries(&data), [(0, 1, 1.0), (0, 4, 2.0), (1, 0, 3.0)]);
+    let error = |file: &[u8]| common::failure_of(file, &options());
+    assert!(error(&csr(&[1, 9, 0])).contains("an index is no column"));
+    assert!(error(&csr(&[4, 1, 0])).contains("index 1 comes after 4"));
+    assert!(error(&npz(&[("y", y.clone())])).contains("there is no array X"));
+    assert!(error(&npz(&[("X", x)])).contains("which column is the label?"));
+    assert!(error(b"PK\x03\x04 and nothing else").contains("the archive cannot be read"));
+}
+
+#[test]
+fn the_rows_are_the_same_on_any_number_of_threads() {
+    let text: String = (0..200_000).map(|k| format!("{} {}:{}.5 900:1\n", k % 7, 1 + k % 800, k)).collect();
+    let table: String = "y,a,w\n".to_owned()
+        + &(0..150_000)
+            .map(|k| format!("{},\"{}.25\",{}\n", k % 5, k, ["red", "blue", "\"a\nb\""][k % 3]))
+            .collect::<String>();
+    let hot = Options { one_hot: true, ..csv("y") };
+    let on = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| (entries(&of(&text, &options())), entries(&of(&table, &hot))))
+    };
+    let (one, two, five) = (on(1), on(2), on(5));
+    assert!(one == two && one == five);
+    assert_eq!((one.0.len(), one.1.len()), (400_000, 600_000));
+}
+
+#[test]
+fn a_dense_table_with_hardly_a_value_in_it_is_refused() {
+    let options = Options { storage: Storage::Dense, ..options() };
+    let message = failure("1 1:1\n2 3000000000:1\n", &options);
+    assert_eq!(message, "table: a dense table of 2 x 3000000000 values does not fit into memory");
+}

@@ -1,0 +1,365 @@
+//! Loops over the rows of a table: for each row a product with the weights, then a multiple of the row added to the sum.
+//!
+//! Every loop is compiled twice, with and without AVX2. Both do the same operations in the same order, and there is no fused
+//! multiply-add: the bits are the same.
+
+use std::ops::Range;
+
+use multiversion::multiversion;
+
+/// A stored value of a table.
+pub(crate) trait Element: Copy + Send + Sync {
+    /// In double precision.
+    fn real(self) -> f64;
+}
+
+impl Element for f64 {
+    #[inline(always)]
+    fn real(self) -> f64 {
+        self
+    }
+}
+
+impl Element for f32 {
+    #[inline(always)]
+    fn real(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+/// Independent accumulators of a product: coordinate i belongs to lane i mod 8.
+const LANES: usize = 8;
+
+/// Bytes of rows between those that are worked on and those whose memory is asked for. Also rows in order are asked for: the
+/// processor's own guesses end with each page.
+const AHEAD: usize = 12 << 10;
+
+/// Rows above so many bytes are not asked for: they would push out what is still to be used.
+const WIDE: usize = 16 << 10;
+
+/// How many rows of so many bytes lie between, 0 for none.
+#[inline(always)]
+fn rows_ahead(bytes: usize) -> usize {
+    if bytes > WIDE { 0 } else { (AHEAD / bytes.max(1)).clamp(1, 32) }
+}
+
+/// The sum of the lanes, in a fixed order.
+#[inline(always)]
+fn total(lanes: [f64; LANES]) -> f64 {
+    let [a, b, c, d, e, f, g, h] = lanes;
+    ((a + e) + (c + g)) + ((b + f) + (d + h))
+}
+
+#[inline(always)]
+fn dot_loop<T: Element>(a: &[T], u: &[f64]) -> f64 {
+    let mut lanes = [0.0; LANES];
+    let (a, a_rest) = a.as_chunks::<LANES>();
+    let (u, u_rest) = u.as_chunks::<LANES>();
+    for (a, u) in a.iter().zip(u) {
+        for i in 0..LANES {
+            lanes[i] += a[i].real() * u[i];
+        }
+    }
+    for ((lane, a), u) in lanes.iter_mut().zip(a_rest).zip(u_rest) {
+        *lane += a.real() * u;
+    }
+    total(lanes)
+}
+
+#[inline(always)]
+fn add_loop<T: Element>(c: f64, a: &[T], out: &mut [f64]) {
+    out.iter_mut().zip(a).for_each(|(out, a)| *out += c * a.real());
+}
+
+/// <a, u>.
+#[multiversion(targets("x86_64+avx2"))]
+pub(crate) fn dot<T: Element>(a: &[T], u: &[f64]) -> f64 {
+    dot_loop(a, u)
+}
+
+/// out += c a.
+#[multiversion(targets("x86_64+avx2"))]
+pub(crate) fn add<T: Element>(c: f64, a: &[T], out: &mut [f64]) {
+    add_loop(c, a, out);
+}
+
+/// Dense rows, one after another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DenseRows<'a, T> {
+    pub(crate) values: &'a [T],
+    pub(crate) columns: usize,
+}
+
+impl<'a, T> DenseRows<'a, T> {
+    #[inline(always)]
+    pub(crate) fn row(self, row: usize) -> &'a [T] {
+        &self.values[row * self.columns..(row + 1) * self.columns]
+    }
+}
+
+/// For each of `count` visits i: c = slope(i, <a, u> + offset) with a the row `row(i)`, then out += c a. Returns `slopes` plus
+/// all c. `row` can be asked for `reach` visits, of which those after the first `count` may come next.
+#[multiversion(targets("x86_64+avx2"))]
+pub(crate) fn add_dense<T: Element, R: Fn(usize) -> usize, S: Fn(usize, f64) -> f64>(
+    table: DenseRows<'_, T>,
+    visits: (usize, usize),
+    row: R,
+    slope: S,
+    at: (&[f64], f64),
+    out: &mut [f64],
+    slopes: f64,
+) -> f64 {
+    dense_loop(table, visits, row, slope, at, out, slopes)
+}
+
+#[inline(always)]
+fn dense_loop<T: Element, R: Fn(usize) -> usize, S: Fn(usize, f64) -> f64>(
+    table: DenseRows<'_, T>,
+    (count, reach): (usize, usize),
+    row: R,
+    slope: S,
+    (u, offset): (&[f64], f64),
+    out: &mut [f64],
+    mut slopes: f64,
+) -> f64 {
+    let ahead = rows_ahead(size_of::<T>() * table.columns);
+    for i in 0..count {
+        if ahead > 0 && i + ahead < reach {
+            prefetch(table.row(row(i + ahead)));
+        }
+        let a = table.row(row(i));
+        let c = slope(i, dot_loop(a, u) + offset);
+        add_loop(c, a, out);
+        slopes += c;
+    }
+    slopes
+}
+
+/// For each of these rows: c = slope(row, <a, u> + offset), then u -= c a and offset -= intercept c. Returns the offset.
+#[multiversion(targets("x86_64+avx2"))]
+pub(crate) fn sweep_dense<T: Element, S: Fn(usize, f64) -> f64>(
+    table: DenseRows<'_, T>,
+    rows: Range<usize>,
+    slope: S,
+    u: &mut [f64],
+    (mut offset, intercept): (f64, f64),
+) -> f64 {
+    let (ahead, end) = (rows_ahead(size_of::<T>() * table.columns), rows.end);
+    for row in rows {
+        if ahead > 0 && row + ahead < end {
+            prefetch(table.row(row + ahead));
+        }
+        let a = table.row(row);
+        let c = slope(row, dot_loop(a, u) + offset);
+        add_loop(-c, a, u);
+        offset -= intercept * c;
+    }
+    offset
+}
+
+/// Asks for the memory of a row.
+#[inline(always)]
+fn prefetch<T>(row: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        const LINE: usize = 64;
+        let start = row.as_ptr().cast::<i8>();
+        for byte in (0..size_of_val(row)).step_by(LINE) {
+            #[expect(unsafe_code, reason = "a hint to the processor")]
+            // SAFETY: `byte` is within the row, so the pointer stays inside its allocation; a prefetch reads and writes
+            // nothing and cannot fault.
+            unsafe {
+                _mm_prefetch::<_MM_HINT_T0>(start.add(byte));
+            }
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = row;
+}
+
+/// Accumulators of a sparse product.
+const SPARSE_LANES: usize = 4;
+
+/// <a, u> for a sparse a.
+#[inline]
+pub(crate) fn sparse_dot<T: Element>(indices: &[u32], values: &[T], u: &[f64]) -> f64 {
+    let mut lanes = [0.0; SPARSE_LANES];
+    let (i4, i_rest) = indices.as_chunks::<SPARSE_LANES>();
+    let (v4, v_rest) = values.as_chunks::<SPARSE_LANES>();
+    for (i, v) in i4.iter().zip(v4) {
+        for k in 0..SPARSE_LANES {
+            lanes[k] += v[k].real() * u[i[k] as usize];
+        }
+    }
+    for ((lane, i), v) in lanes.iter_mut().zip(i_rest).zip(v_rest) {
+        *lane += v.real() * u[*i as usize];
+    }
+    (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
+}
+
+/// out += c a for a sparse a.
+#[inline]
+pub(crate) fn sparse_add<T: Element>(c: f64, indices: &[u32], values: &[T], out: &mut [f64]) {
+    indices.iter().zip(values).for_each(|(i, v)| out[*i as usize] += c * v.real());
+}
+
+/// Sparse rows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SparseRows<'a, T> {
+    pub(crate) starts: &'a [u64],
+    pub(crate) indices: &'a [u32],
+    pub(crate) values: &'a [T],
+}
+
+impl<'a, T> SparseRows<'a, T> {
+    #[inline(always)]
+    pub(crate) fn row(self, row: usize) -> (&'a [u32], &'a [T]) {
+        let entries = self.starts[row] as usize..self.starts[row + 1] as usize;
+        (&self.indices[entries.clone()], &self.values[entries])
+    }
+}
+
+/// [`add_dense`] for sparse rows.
+#[inline]
+pub(crate) fn add_sparse<T: Element, R: Fn(usize) -> usize, S: Fn(usize, f64) -> f64>(
+    table: SparseRows<'_, T>,
+    (count, reach): (usize, usize),
+    row: R,
+    slope: S,
+    (u, offset): (&[f64], f64),
+    out: &mut [f64],
+    mut slopes: f64,
+) -> f64 {
+    // Rows are of different lengths, and short.
+    const AHEAD: usize = 8;
+    for i in 0..count {
+        if i + AHEAD < reach {
+            let (indices, values) = table.row(row(i + AHEAD));
+            prefetch(indices);
+            prefetch(values);
+        }
+        let (indices, values) = table.row(row(i));
+        let c = slope(i, sparse_dot(indices, values, u) + offset);
+        sparse_add(c, indices, values, out);
+        slopes += c;
+    }
+    slopes
+}
+
+/// [`sweep_dense`] for sparse rows.
+pub(crate) fn sweep_sparse<T: Element, S: Fn(usize, f64) -> f64>(
+    table: SparseRows<'_, T>,
+    rows: Range<usize>,
+    slope: S,
+    u: &mut [f64],
+    (mut offset, intercept): (f64, f64),
+) -> f64 {
+    for row in rows {
+        let (indices, values) = table.row(row);
+        let c = slope(row, sparse_dot(indices, values, u) + offset);
+        sparse_add(-c, indices, values, u);
+        offset -= intercept * c;
+    }
+    offset
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn numbers(count: usize) -> impl Strategy<Value = Vec<f64>> {
+        proptest::collection::vec(-100.0..100.0f64, count)
+    }
+
+    /// The definition: one row after another, lane by lane.
+    fn plain(table: &[f64], columns: usize, rows: &[usize], u: &[f64], out: &mut [f64]) -> f64 {
+        let mut slopes = 0.0;
+        for (i, &row) in rows.iter().enumerate() {
+            let a = &table[row * columns..(row + 1) * columns];
+            let mut lanes = [0.0; LANES];
+            (0..columns).for_each(|j| lanes[j % LANES] += a[j] * u[j]);
+            let c = (i as f64 + 1.0) * (total(lanes) + 0.5);
+            (0..columns).for_each(|j| out[j] += c * a[j]);
+            slopes += c;
+        }
+        slopes
+    }
+
+    proptest! {
+        /// Whatever the processor has, and whether memory is asked for ahead: the bits of the plain loop.
+        #[test]
+        fn dense_rows_have_the_bits_of_the_plain_loop(
+            columns in 1..40usize,
+            rows in proptest::collection::vec(0..20usize, 0..30),
+            seed in numbers(20 * 40),
+            u in numbers(40),
+        ) {
+            let (values, u) = (&seed[..20 * columns], &u[..columns]);
+            let table = DenseRows { values, columns };
+            let mut expected = vec![1.0; columns];
+            let slopes = plain(values, columns, &rows, u, &mut expected);
+            let slope = |i: usize, z: f64| (i as f64 + 1.0) * z;
+            {
+                let mut out = vec![1.0; columns];
+                let got =
+                    add_dense(table, (rows.len(), rows.len()), |i| rows[i], slope, (u, 0.5), &mut out, 0.0);
+                prop_assert_eq!(got.to_bits(), slopes.to_bits());
+                prop_assert_eq!(&out, &expected);
+                out.fill(1.0);
+                let got = dense_loop(
+                    table, (rows.len(), rows.len()), |i| rows[i], slope, (u, 0.5), &mut out, 0.0,
+                );
+                prop_assert_eq!(got.to_bits(), slopes.to_bits());
+                prop_assert_eq!(&out, &expected);
+            }
+        }
+
+        /// Single precision is double precision of the same numbers.
+        #[test]
+        fn single_precision_has_the_bits_of_the_same_numbers_in_double(
+            columns in 1..40usize,
+            rows in proptest::collection::vec(0..20usize, 0..30),
+            seed in numbers(20 * 40),
+            u in numbers(40),
+        ) {
+            let single: Vec<f32> = seed[..20 * columns].iter().map(|v| *v as f32).collect();
+            let double: Vec<f64> = single.iter().map(|v| f64::from(*v)).collect();
+            let u = &u[..columns];
+            let mut expected = vec![0.0; columns];
+            let slopes = plain(&double, columns, &rows, u, &mut expected);
+            let mut out = vec![0.0; columns];
+            let table = DenseRows { values: &single, columns };
+            let slope = |i: usize, z: f64| (i as f64 + 1.0) * z;
+            let got = add_dense(table, (rows.len(), rows.len()), |i| rows[i], slope, (u, 0.5), &mut out, 0.0);
+            prop_assert_eq!(got.to_bits(), slopes.to_bits());
+            prop_assert_eq!(&out, &expected);
+        }
+
+        /// Sparse rows of values that are all stored are close to dense rows.
+        #[test]
+        fn sparse_rows_agree_with_dense_ones(
+            columns in 1..20usize,
+            rows in proptest::collection::vec(0..20usize, 0..30),
+            seed in numbers(20 * 20),
+            u in numbers(20),
+        ) {
+            let (values, u) = (&seed[..20 * columns], &u[..columns]);
+            let starts: Vec<u64> = (0..=20).map(|row| row * columns as u64).collect();
+            let indices: Vec<u32> = (0..20 * columns).map(|i| (i % columns) as u32).collect();
+            let table = SparseRows { starts: &starts, indices: &indices, values };
+            let dense = DenseRows { values, columns };
+            let slope = |_: usize, z: f64| 1e-3 * z;
+            let (mut expected, mut got) = (vec![0.0; columns], vec![0.0; columns]);
+            let row = |i: usize| rows[i];
+            add_dense(dense, (rows.len(), rows.len()), row, slope, (u, 0.5), &mut expected, 0.0);
+            add_sparse(table, (rows.len(), rows.len()), row, slope, (u, 0.5), &mut got, 0.0);
+            for (a, b) in got.iter().zip(&expected) {
+                // 30 terms of at most 1e5 each, rounded in another order.
+                prop_assert!((a - b).abs() < 1e-8);
+            }
+        }
+    }
+}

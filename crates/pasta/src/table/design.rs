@@ -1,0 +1,359 @@
+//! How rows become features: scaling, monomials, the intercept; and the model that comes of it.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::data::{Features, Table};
+use super::{Loss, TableError};
+use crate::draws::Role;
+use crate::oracle::{Batch, OracleError};
+
+/// How the columns of a table become the coordinates of a linear model.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Design {
+    /// Whether each output has an intercept.
+    pub intercept: bool,
+    /// Whether columns are brought to mean 0 (only if there is an intercept) and standard deviation 1 first.
+    pub standardise: bool,
+    /// All monomials of the columns up to this degree are features: 1, 2 or 3. They are computed on the fly.
+    pub degree: u32,
+    /// l of the term l/2 |w|^2; the intercept is not in w.
+    pub penalty: f64,
+}
+
+impl Default for Design {
+    /// An intercept and standardised columns, no monomials, no penalty.
+    fn default() -> Self {
+        Self { intercept: true, standardise: true, degree: 1, penalty: 0.0 }
+    }
+}
+
+/// The most features, so that an index is a u32.
+const MOST_FEATURES: usize = u32::MAX as usize;
+
+impl Design {
+    /// How many features so many columns make.
+    pub fn features(&self, columns: usize) -> Result<usize, TableError> {
+        if !(1..=3).contains(&self.degree) {
+            return Err(TableError::Setting {
+                name: "degree",
+                needs: "1, 2 or 3",
+                got: f64::from(self.degree),
+            });
+        }
+        let d = columns as u128;
+        let pairs = if self.degree > 1 { d * (d + 1) / 2 } else { 0 };
+        let triples = if self.degree > 2 { d * (d + 1) * (d + 2) / 6 } else { 0 };
+        let features = d + pairs + triples;
+        if features > MOST_FEATURES as u128 {
+            return Err(TableError::Features { degree: self.degree, columns, most: MOST_FEATURES });
+        }
+        Ok(features as usize)
+    }
+
+    pub(super) fn check(&self) -> Result<(), TableError> {
+        if self.penalty.is_finite() && self.penalty >= 0.0 {
+            Ok(())
+        } else {
+            Err(TableError::Setting {
+                name: "penalty",
+                needs: "a finite number, at least 0",
+                got: self.penalty,
+            })
+        }
+    }
+}
+
+/// The columns of each feature, in the order of the features: first the columns, then the pairs i <= j, then the triples
+/// i <= j <= k, each in lexicographic order.
+pub(super) fn monomials(columns: usize, degree: u32) -> impl Iterator<Item = Vec<usize>> {
+    let pairs = (0..columns).flat_map(move |i| (i..columns).map(move |j| vec![i, j]));
+    let triples = (0..columns)
+        .flat_map(move |i| (i..columns).flat_map(move |j| (j..columns).map(move |k| vec![i, j, k])));
+    let some = |wanted: bool| if wanted { usize::MAX } else { 0 };
+    let pairs = pairs.take(some(degree > 1));
+    (0..columns).map(|i| vec![i]).chain(pairs).chain(triples.take(some(degree > 2)))
+}
+
+/// Writes all monomials of the values to `out`, in the order of [`monomials`].
+pub(super) fn expand(values: &[f64], degree: u32, out: &mut Vec<f64>) {
+    out.clear();
+    out.extend_from_slice(values);
+    if degree > 1 {
+        for (i, a) in values.iter().enumerate() {
+            out.extend(values[i..].iter().map(|b| a * b));
+        }
+    }
+    if degree > 2 {
+        for (i, a) in values.iter().enumerate() {
+            for (j, b) in values.iter().enumerate().skip(i) {
+                let ab = a * b;
+                out.extend(values[j..].iter().map(|c| ab * c));
+            }
+        }
+    }
+}
+
+/// Appends all monomials of the entries of a sparse row. Their indices increase within each degree.
+pub(super) fn expand_sparse(
+    columns: usize,
+    degree: u32,
+    entries: &[(u32, f64)],
+    indices: &mut Vec<u32>,
+    values: &mut Vec<f64>,
+) {
+    indices.clear();
+    values.clear();
+    let mut put = |index: usize, value: f64| {
+        indices.push(index as u32);
+        values.push(value);
+    };
+    entries.iter().for_each(|&(i, a)| put(i as usize, a));
+    let d = columns;
+    // Pairs with a first column below i, and triples with one.
+    let pairs_before = |i: usize, d: usize| i * (2 * d + 1 - i) / 2;
+    let choose3 = |d: usize| d * (d + 1) * (d + 2) / 6;
+    if degree > 1 {
+        for (place, &(i, a)) in entries.iter().enumerate() {
+            let from = d + pairs_before(i as usize, d) - i as usize;
+            entries[place..].iter().for_each(|&(j, b)| put(from + j as usize, a * b));
+        }
+    }
+    if degree > 2 {
+        let first = d + d * (d + 1) / 2;
+        for (place, &(i, a)) in entries.iter().enumerate() {
+            let i = i as usize;
+            let of_i = first + choose3(d) - choose3(d - i);
+            for (second, &(j, b)) in entries.iter().enumerate().skip(place) {
+                let j = j as usize;
+                let from = of_i + pairs_before(j - i, d - i) - j;
+                let ab = a * b;
+                entries[second..].iter().for_each(|&(k, c)| put(from + k as usize, ab * c));
+            }
+        }
+    }
+}
+
+/// What is taken from each column, and by what it is then divided.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Scaling {
+    /// The weighted mean of each column; 0 where columns are not centred.
+    pub shift: Vec<f64>,
+    /// The weighted standard deviation around the shift. A column that does not vary has the larger of 1 and its size.
+    pub scale: Vec<f64>,
+}
+
+impl Scaling {
+    /// The scaling of a table's columns, in two passes. Monomials of sparse columns are sparse only if zeros stay zeros, so
+    /// those are not centred.
+    pub(super) fn of(table: &Table, design: &Design) -> Result<Self, TableError> {
+        let sparse = matches!(table.features, Features::Sparse(_));
+        let centred = design.intercept && !(sparse && design.degree > 1);
+        let columns = table.columns();
+        let total = total_weight(table);
+        let shift = if centred {
+            let mut sums = column_sums(table, 1, |_, value, sums| sums[0] += value);
+            sums.iter_mut().for_each(|sum| *sum /= total);
+            sums
+        } else {
+            vec![0.0; columns]
+        };
+        // The second sum is the weight of the entries that are stored: the others are zeros, each of them -shift away.
+        let squares = column_sums(table, 2, |j, value, sums| {
+            sums[0] += (value - shift[j]) * (value - shift[j]);
+            sums[1] += 1.0;
+        });
+        let mut scale = Vec::with_capacity(columns);
+        for (column, (square, shift)) in squares.chunks(2).zip(&shift).enumerate() {
+            let absent = if sparse { (total - square[1]).max(0.0) } else { 0.0 };
+            let deviation = ((square[0] + absent * shift * shift) / total).sqrt();
+            if !deviation.is_finite() {
+                return Err(TableError::TooLarge { column });
+            }
+            // What a two-pass variance has left of a constant column is rounding.
+            let varies = deviation > 8.0 * f64::EPSILON * shift.abs();
+            scale.push(if varies { deviation } else { shift.abs().max(1.0) });
+        }
+        Ok(Self { shift, scale })
+    }
+
+    /// The largest |shift|/scale: how many digits a row loses if it is centred after the sum instead of before.
+    pub(super) fn offset(&self) -> f64 {
+        self.shift.iter().zip(&self.scale).map(|(shift, scale)| shift.abs() / scale).fold(0.0, f64::max)
+    }
+}
+
+/// The sum of the weights: the number of rows if there are none.
+pub(super) fn total_weight(table: &Table) -> f64 {
+    table.weight_slice().map_or(table.rows() as f64, |weights| weights.iter().sum())
+}
+
+/// `width` weighted sums for each column over all stored entries, in an order that no number of threads changes. `add` adds
+/// what an entry of weight 1 adds.
+fn column_sums(table: &Table, width: usize, add: impl Fn(usize, f64, &mut [f64]) + Sync) -> Vec<f64> {
+    const BLOCK: usize = 2048;
+    let rows = table.rows();
+    let mut sums = vec![0.0; width * table.columns()];
+    let weights = table.weight_slice();
+    let tree = Batch { seed: 0, role: Role::Setup, step: 0, samples: 0..rows.div_ceil(BLOCK) as u64 };
+    let add_block = |blocks: std::ops::Range<u64>, out: &mut [f64]| -> Result<(), OracleError> {
+        let mut one = vec![0.0; width];
+        for row in blocks.start as usize * BLOCK..(blocks.end as usize * BLOCK).min(rows) {
+            let weight = weights.map_or(1.0, |weights| weights[row]);
+            table.features.visit_row(row, |j, value| {
+                one.fill(0.0);
+                add(j, value, &mut one);
+                let sums = &mut out[width * j..width * (j + 1)];
+                sums.iter_mut().zip(&one).for_each(|(sum, term)| *sum += weight * term);
+            });
+        }
+        Ok(())
+    };
+    tree.sum_over(1, &mut sums, &add_block).expect("adding cannot fail");
+    sums
+}
+
+/// A linear model: what was learnt, in terms of the table's own columns.
+///
+/// With degree 1 there is no scaling left: `weights` and `intercepts` apply to the columns as they are. With monomials the
+/// columns are scaled first, since undoing that would mix the monomials and lose digits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// What was minimised.
+    pub loss: Loss,
+    /// The columns of the table.
+    pub columns: usize,
+    /// Up to which degree monomials are features.
+    pub degree: u32,
+    /// The scaling of the columns before monomials are made of them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub scaling: Option<Scaling>,
+    /// The weights of the features, one output after another.
+    pub weights: Vec<f64>,
+    /// An intercept for each output; 0 where the design has none.
+    pub intercepts: Vec<f64>,
+}
+
+impl Model {
+    /// How many scores a row has.
+    pub fn outputs(&self) -> usize {
+        self.intercepts.len()
+    }
+
+    /// Refuses a model whose parts do not fit together or are not finite: to be asked of one that was read from a file.
+    pub fn check(&self) -> Result<(), TableError> {
+        let design = Design { intercept: true, standardise: false, degree: self.degree, penalty: 0.0 };
+        let features = design.features(self.columns)?;
+        self.loss.check()?;
+        let shape = |what, needs, got| {
+            if needs == got { Ok(()) } else { Err(TableError::Shape { what, needs, got }) }
+        };
+        shape("intercepts", self.loss.outputs(), self.outputs())?;
+        shape("weights", self.outputs().saturating_mul(features), self.weights.len())?;
+        if let Some(Scaling { shift, scale }) = &self.scaling {
+            shape("column shifts", self.columns, shift.len())?;
+            shape("column scales", self.columns, scale.len())?;
+        }
+        let numbers = self.weights.iter().chain(&self.intercepts);
+        match numbers.copied().find(|value| !value.is_finite()) {
+            Some(got) => Err(TableError::Setting { name: "a weight of the model", needs: "finite", got }),
+            None => Ok(()),
+        }
+    }
+
+    /// The scores of every row, one row after another. Refuses features with another number of columns.
+    pub fn scores(&self, features: &Features) -> Result<Vec<f64>, TableError> {
+        if features.columns() != self.columns {
+            let (needs, got) = (self.columns, features.columns());
+            return Err(TableError::Shape { what: "columns", needs, got });
+        }
+        let outputs = self.outputs();
+        let mut scores = vec![0.0; features.rows() * outputs];
+        const BLOCK: usize = 1024;
+        scores.par_chunks_mut(BLOCK * outputs).enumerate().for_each(|(block, scores)| {
+            let mut room = Room::default();
+            for (i, out) in scores.chunks_mut(outputs).enumerate() {
+                self.score_row(features, block * BLOCK + i, &mut room, out);
+            }
+        });
+        Ok(scores)
+    }
+
+    fn score_row(&self, features: &Features, row: usize, room: &mut Room, out: &mut [f64]) {
+        out.copy_from_slice(&self.intercepts);
+        let width = self.weights.len() / self.outputs();
+        if self.degree == 1 && self.scaling.is_none() {
+            let weights = &self.weights;
+            features.visit_row(row, |j, value| {
+                out.iter_mut().enumerate().for_each(|(k, z)| *z += weights[k * width + j] * value);
+            });
+            return;
+        }
+        room.fill(features, row, self.scaling.as_ref(), self.degree);
+        for (k, z) in out.iter_mut().enumerate() {
+            let weights = &self.weights[k * width..(k + 1) * width];
+            *z += room.values.iter().enumerate().map(|(i, v)| weights[room.feature(i)] * v).sum::<f64>();
+        }
+    }
+
+    /// The name of every feature, made of the names of the columns (`names`, or numbers where that is empty).
+    pub fn feature_names(&self, names: &[String]) -> Vec<String> {
+        feature_names(names, self.columns, self.degree)
+    }
+}
+
+/// The name of every feature: `a`, `a*b`, `a^2`, `a^2*b`.
+pub(super) fn feature_names(names: &[String], columns: usize, degree: u32) -> Vec<String> {
+    let name = |j: usize| names.get(j).cloned().unwrap_or_else(|| j.to_string());
+    let product = |factors: Vec<usize>| {
+        let powers = factors.chunk_by(|a, b| a == b).map(|same| match same.len() {
+            1 => name(same[0]),
+            power => format!("{}^{power}", name(same[0])),
+        });
+        powers.collect::<Vec<_>>().join("*")
+    };
+    monomials(columns, degree).map(product).collect()
+}
+
+/// Room for the features of one row that are computed and not stored.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    base: Vec<f64>,
+    entries: Vec<(u32, f64)>,
+    /// The features of a sparse row; empty for a dense row, which has them all.
+    pub(super) indices: Vec<u32>,
+    /// Their values.
+    pub(super) values: Vec<f64>,
+}
+
+impl Room {
+    /// Computes the features of a row.
+    pub(super) fn fill(&mut self, features: &Features, row: usize, scaling: Option<&Scaling>, degree: u32) {
+        let scaled = |j: usize, value: f64| match scaling {
+            Some(Scaling { shift, scale }) => (value - shift[j]) / scale[j],
+            None => value,
+        };
+        match features {
+            Features::Dense(dense) => {
+                self.base.clear();
+                let base = &mut self.base;
+                features.visit_row(row, |j, value| base.push(scaled(j, value)));
+                debug_assert_eq!(base.len(), dense.columns);
+                expand(&self.base, degree, &mut self.values);
+            }
+            Features::Sparse(sparse) => {
+                self.entries.clear();
+                let entries = &mut self.entries;
+                features.visit_row(row, |j, value| entries.push((j as u32, scaled(j, value))));
+                expand_sparse(sparse.columns, degree, entries, &mut self.indices, &mut self.values);
+            }
+        }
+    }
+
+    /// Which feature the value in this place is.
+    pub(super) fn feature(&self, place: usize) -> usize {
+        self.indices.get(place).map_or(place, |&index| index as usize)
+    }
+}

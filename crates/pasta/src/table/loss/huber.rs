@@ -1,0 +1,34 @@
+//! r^2/2 up to |r| = delta, then delta (|r| - delta/2), r = z - y.
+
+use super::{Bounds, Class, Labels, LossRow, Parameter, Scalar};
+
+pub(super) const ROW: LossRow = LossRow {
+    name: "huber",
+    formula: "r^2/2 for |r| <= delta, else delta (|r| - delta/2), r = z - y",
+    class: Class::SmoothConvex,
+    labels: Labels::Real,
+    parameter: Some(Parameter { name: "delta", default: 1.345, needs: "positive and finite" }),
+};
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Huber {
+    pub(crate) delta: f64,
+}
+
+impl Scalar for Huber {
+    #[inline]
+    fn value(self, z: f64, y: f64) -> f64 {
+        let r = (z - y).abs();
+        if r <= self.delta { 0.5 * r * r } else { self.delta * (r - 0.5 * self.delta) }
+    }
+
+    #[inline]
+    fn slope(self, z: f64, y: f64) -> f64 {
+        (z - y).clamp(-self.delta, self.delta)
+    }
+
+    /// The slope is a projection on [-delta, delta].
+    fn bounds(self) -> Bounds {
+        Bounds { curvature: Some(1.0), concavity: Some(0.0), slope: Some(self.delta) }
+    }
+}

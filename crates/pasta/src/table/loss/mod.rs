@@ -1,0 +1,408 @@
+//! The losses: one file and one row of [`LOSSES`] each.
+//!
+//! All but the multinomial loss are functions of one score z = <a, w> + b and the label y of a row.
+
+mod absolute;
+mod cauchy;
+mod hinge;
+mod huber;
+mod least_squares;
+mod logistic;
+pub(super) mod multinomial;
+mod phase_retrieval;
+mod poisson;
+mod quantile;
+mod sigmoid;
+mod squared_hinge;
+mod tukey;
+mod welsch;
+
+use serde::{Deserialize, Serialize};
+
+use super::TableError;
+
+/// What a prediction is charged with, given the label.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Loss {
+    /// (z - y)^2/2.
+    LeastSquares,
+    /// ln(1 + exp(-s z)), s the sign of the label.
+    Logistic,
+    /// ln(sum_k exp(z_k)) - z_y, labels 0, 1, .., `classes` - 1.
+    Multinomial {
+        /// How many classes there are, at least 2.
+        classes: usize,
+    },
+    /// max(0, 1 - s z)^2/2.
+    SquaredHinge,
+    /// Quadratic up to `delta`, then linear.
+    Huber {
+        /// Where it becomes linear.
+        delta: f64,
+    },
+    /// exp(z) - y z, labels at least 0.
+    Poisson,
+    /// max(0, 1 - s z).
+    Hinge,
+    /// |z - y|.
+    Absolute,
+    /// Minimised by the quantile of this level.
+    Quantile {
+        /// The level, in (0, 1).
+        level: f64,
+    },
+    /// c^2/2 ln(1 + (r/c)^2), r = z - y.
+    Cauchy {
+        /// c.
+        scale: f64,
+    },
+    /// c^2/2 (1 - exp(-(r/c)^2)).
+    Welsch {
+        /// c.
+        scale: f64,
+    },
+    /// Tukey's biweight.
+    Tukey {
+        /// c, beyond which errors count the same.
+        scale: f64,
+    },
+    /// 1/(1 + exp(s z)).
+    Sigmoid,
+    /// |z^2 - y|.
+    PhaseRetrieval,
+}
+
+/// What a loss is called, computes and asks for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LossRow {
+    /// Its name in files and flags.
+    pub name: &'static str,
+    /// Its formula.
+    pub formula: &'static str,
+    /// Its class of functions, seen from the score.
+    pub class: Class,
+    /// The labels that fit.
+    pub labels: Labels,
+    /// Its parameter, if it has one.
+    pub parameter: Option<Parameter>,
+}
+
+/// The parameter of a loss.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Parameter {
+    /// Its name in files and flags.
+    pub name: &'static str,
+    /// A usual value, for errors of a standard deviation of 1.
+    pub default: f64,
+    /// Its range.
+    pub needs: &'static str,
+}
+
+/// Classes of losses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// Convex with a Lipschitz derivative.
+    SmoothConvex,
+    /// Convex and differentiable, but without a bound on the curvature.
+    LocallySmoothConvex,
+    /// Convex with bounded subgradients.
+    LipschitzConvex,
+    /// Lipschitz derivative, not convex.
+    SmoothNonConvex,
+    /// Convex after adding a quadratic, not differentiable.
+    WeaklyConvex,
+}
+
+/// Labels that fit a loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Labels {
+    /// Any number.
+    Real,
+    /// -1 and 1, or 0 and 1.
+    Signs,
+    /// 0, 1, 2, ..
+    Classes,
+    /// At least 0.
+    Counts,
+}
+
+/// All losses.
+pub const LOSSES: &[LossRow] = &[
+    least_squares::ROW,
+    logistic::ROW,
+    multinomial::ROW,
+    squared_hinge::ROW,
+    huber::ROW,
+    poisson::ROW,
+    hinge::ROW,
+    absolute::ROW,
+    quantile::ROW,
+    cauchy::ROW,
+    welsch::ROW,
+    tukey::ROW,
+    sigmoid::ROW,
+    phase_retrieval::ROW,
+];
+
+/// Bounds on a loss as a function of the score, the same for all labels that fit. `None` where there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Bounds {
+    /// The Lipschitz constant of the derivative.
+    pub curvature: Option<f64>,
+    /// rho: the loss plus rho z^2/2 is convex. 0 for a convex loss.
+    pub concavity: Option<f64>,
+    /// A bound on the derivative.
+    pub slope: Option<f64>,
+}
+
+/// A loss of one score.
+pub(crate) trait Scalar: Copy + Sync {
+    /// The loss.
+    fn value(self, z: f64, y: f64) -> f64;
+
+    /// Its derivative in z; a subgradient where there is none.
+    fn slope(self, z: f64, y: f64) -> f64;
+
+    /// What is proved of it.
+    fn bounds(self) -> Bounds;
+
+    /// A lower bound over all z.
+    fn least(self, _y: f64) -> f64 {
+        0.0
+    }
+}
+
+/// Calls `$work` with `$loss` bound to the [`Scalar`] behind a [`Loss`], or gives `$multinomial`.
+macro_rules! with_scalar {
+    ($value:expr, $loss:ident => $work:expr, $multinomial:expr) => {
+        match $value {
+            $crate::table::Loss::LeastSquares => {
+                let $loss = $crate::table::loss::scalars::LeastSquares;
+                $work
+            }
+            $crate::table::Loss::Logistic => {
+                let $loss = $crate::table::loss::scalars::Logistic;
+                $work
+            }
+            $crate::table::Loss::Multinomial { .. } => $multinomial,
+            $crate::table::Loss::SquaredHinge => {
+                let $loss = $crate::table::loss::scalars::SquaredHinge;
+                $work
+            }
+            $crate::table::Loss::Huber { delta } => {
+                let $loss = $crate::table::loss::scalars::Huber { delta };
+                $work
+            }
+            $crate::table::Loss::Poisson => {
+                let $loss = $crate::table::loss::scalars::Poisson;
+                $work
+            }
+            $crate::table::Loss::Hinge => {
+                let $loss = $crate::table::loss::scalars::Hinge;
+                $work
+            }
+            $crate::table::Loss::Absolute => {
+                let $loss = $crate::table::loss::scalars::Absolute;
+                $work
+            }
+            $crate::table::Loss::Quantile { level } => {
+                let $loss = $crate::table::loss::scalars::Quantile { level };
+                $work
+            }
+            $crate::table::Loss::Cauchy { scale } => {
+                let $loss = $crate::table::loss::scalars::Cauchy { scale };
+                $work
+            }
+            $crate::table::Loss::Welsch { scale } => {
+                let $loss = $crate::table::loss::scalars::Welsch { scale };
+                $work
+            }
+            $crate::table::Loss::Tukey { scale } => {
+                let $loss = $crate::table::loss::scalars::Tukey { scale };
+                $work
+            }
+            $crate::table::Loss::Sigmoid => {
+                let $loss = $crate::table::loss::scalars::Sigmoid;
+                $work
+            }
+            $crate::table::Loss::PhaseRetrieval => {
+                let $loss = $crate::table::loss::scalars::PhaseRetrieval;
+                $work
+            }
+        }
+    };
+}
+pub(super) use with_scalar;
+
+/// What [`with_scalar`] names.
+pub(super) mod scalars {
+    pub(crate) use super::absolute::Absolute;
+    pub(crate) use super::cauchy::Cauchy;
+    pub(crate) use super::hinge::Hinge;
+    pub(crate) use super::huber::Huber;
+    pub(crate) use super::least_squares::LeastSquares;
+    pub(crate) use super::logistic::Logistic;
+    pub(crate) use super::phase_retrieval::PhaseRetrieval;
+    pub(crate) use super::poisson::Poisson;
+    pub(crate) use super::quantile::Quantile;
+    pub(crate) use super::sigmoid::Sigmoid;
+    pub(crate) use super::squared_hinge::SquaredHinge;
+    pub(crate) use super::tukey::Tukey;
+    pub(crate) use super::welsch::Welsch;
+}
+
+impl Loss {
+    /// Its row of [`LOSSES`].
+    pub fn row(&self) -> &'static LossRow {
+        let place = match self {
+            Self::LeastSquares => 0,
+            Self::Logistic => 1,
+            Self::Multinomial { .. } => 2,
+            Self::SquaredHinge => 3,
+            Self::Huber { .. } => 4,
+            Self::Poisson => 5,
+            Self::Hinge => 6,
+            Self::Absolute => 7,
+            Self::Quantile { .. } => 8,
+            Self::Cauchy { .. } => 9,
+            Self::Welsch { .. } => 10,
+            Self::Tukey { .. } => 11,
+            Self::Sigmoid => 12,
+            Self::PhaseRetrieval => 13,
+        };
+        &LOSSES[place]
+    }
+
+    /// The loss of this name; `parameter` is its delta, level or scale, `classes` what the multinomial loss needs. `None` if
+    /// there is no loss of this name. A parameter that is not given has its usual value.
+    ///
+    /// ```
+    /// use pasta_opt::table::Loss;
+    ///
+    /// assert_eq!(Loss::named("huber", Some(2.0), 2), Some(Loss::Huber { delta: 2.0 }));
+    /// assert_eq!(Loss::named("squared-hinge", None, 2), Some(Loss::SquaredHinge));
+    /// assert_eq!(Loss::named("cube", None, 2), None);
+    /// ```
+    pub fn named(name: &str, parameter: Option<f64>, classes: usize) -> Option<Self> {
+        let row = LOSSES.iter().find(|row| row.name == name)?;
+        let value = parameter.or(row.parameter.map(|parameter| parameter.default)).unwrap_or(0.0);
+        Some(match name {
+            "least-squares" => Self::LeastSquares,
+            "logistic" => Self::Logistic,
+            "multinomial" => Self::Multinomial { classes },
+            "squared-hinge" => Self::SquaredHinge,
+            "huber" => Self::Huber { delta: value },
+            "poisson" => Self::Poisson,
+            "hinge" => Self::Hinge,
+            "absolute" => Self::Absolute,
+            "quantile" => Self::Quantile { level: value },
+            "cauchy" => Self::Cauchy { scale: value },
+            "welsch" => Self::Welsch { scale: value },
+            "tukey" => Self::Tukey { scale: value },
+            "sigmoid" => Self::Sigmoid,
+            _ => Self::PhaseRetrieval,
+        })
+    }
+
+    /// How many scores a row has.
+    pub fn outputs(&self) -> usize {
+        match *self {
+            Self::Multinomial { classes } => classes,
+            _ => 1,
+        }
+    }
+
+    /// What is proved of it as a function of the scores.
+    pub fn bounds(&self) -> Bounds {
+        with_scalar!(*self, loss => loss.bounds(), multinomial::BOUNDS)
+    }
+
+    /// The loss of a row from its scores, one for each [output](Self::outputs), and its gradient in the scores, which is
+    /// written over them.
+    ///
+    /// ```
+    /// use pasta_opt::table::Loss;
+    ///
+    /// let mut scores = [3.0];
+    /// assert_eq!((Loss::LeastSquares.differentiate(&mut scores, 1.0), scores), (2.0, [2.0]));
+    /// ```
+    pub fn differentiate(&self, scores: &mut [f64], label: f64) -> f64 {
+        with_scalar!(*self, loss => {
+            let value = loss.value(scores[0], label);
+            scores[0] = loss.slope(scores[0], label);
+            value
+        }, multinomial::differentiate(scores, label as usize))
+    }
+
+    /// Turns the scores of a row into what they say about its label: the probability of the label 1 (logistic), of each class
+    /// (multinomial), the mean (Poisson), z^2 (phase retrieval), and z itself for the others.
+    pub fn mean(&self, scores: &mut [f64]) {
+        match self {
+            Self::Logistic => scores[0] = logistic::sigmoid_of_minus(-scores[0]),
+            Self::Multinomial { .. } => multinomial::probabilities(scores),
+            Self::Poisson => scores[0] = libm::exp(scores[0]),
+            Self::PhaseRetrieval => scores[0] *= scores[0],
+            _ => {}
+        }
+    }
+
+    /// A lower bound of the loss of a row with this label.
+    pub(super) fn least(&self, label: f64) -> f64 {
+        with_scalar!(*self, loss => loss.least(label), 0.0)
+    }
+
+    /// Refuses a parameter out of its range.
+    pub fn check(&self) -> Result<(), TableError> {
+        let refuse = |name, needs, got| Err(TableError::Setting { name, needs, got });
+        match *self {
+            Self::Huber { delta: got } if !(got > 0.0 && got.is_finite()) => {
+                refuse("delta", "positive and finite", got)
+            }
+            Self::Quantile { level: got } if !(got > 0.0 && got < 1.0) => {
+                refuse("level", "strictly between 0 and 1", got)
+            }
+            Self::Cauchy { scale: got } | Self::Welsch { scale: got } | Self::Tukey { scale: got }
+                if !(got > 0.0 && got.is_finite()) =>
+            {
+                refuse("scale", "positive and finite", got)
+            }
+            Self::Multinomial { classes } if classes < 2 => {
+                refuse("the number of classes", "at least 2", classes as f64)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses the first label that does not fit.
+    pub fn check_labels(&self, labels: &[f64]) -> Result<(), TableError> {
+        let name = self.row().name;
+        let refuse = |fits: &dyn Fn(f64) -> bool, needs: String| {
+            let wrong = labels.iter().enumerate().find(|(_, y)| !fits(**y));
+            wrong.map_or(Ok(()), |(row, &value)| Err(TableError::Label { row, value, needs }))
+        };
+        match (self.row().labels, self) {
+            (Labels::Signs, _) => {
+                // Whichever of -1 and 0 comes first stands for "no".
+                let no = labels.iter().copied().find(|&y| y == 0.0 || y == -1.0).unwrap_or(-1.0);
+                refuse(&|y| y == 1.0 || y == no, format!("the {name} loss needs labels -1 and 1, or 0 and 1"))
+            }
+            (Labels::Classes, Self::Multinomial { classes }) => refuse(
+                &|y| y >= 0.0 && y < *classes as f64 && y.fract() == 0.0,
+                format!("the {name} loss needs whole numbers from 0 to {}", classes - 1),
+            ),
+            (Labels::Counts, _) => {
+                refuse(&|y| y >= 0.0, format!("the {name} loss needs labels of at least 0"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// -1 for the labels -1 and 0, and 1 for the label 1.
+#[inline]
+pub(super) fn sign(y: f64) -> f64 {
+    if y > 0.0 { 1.0 } else { -1.0 }
+}
