@@ -77,7 +77,17 @@ impl<'a> Exchange<'a> {
             What::Samples { .. } => 1,
         };
         let tree = Tree::new(leaves);
-        Self { pipe, ask, number, desks: Vec::new(), tree, leaves, next: 0, again: Vec::new(), numbers: Vec::new() }
+        Self {
+            pipe,
+            ask,
+            number,
+            desks: Vec::new(),
+            tree,
+            leaves,
+            next: 0,
+            again: Vec::new(),
+            numbers: Vec::new(),
+        }
     }
 
     /// Asks until all is answered, something fails for good, or the answer is no longer wanted.
@@ -187,7 +197,8 @@ impl<'a> Exchange<'a> {
 
     /// Waits until a worker has something to say, or it is time to look at the clock.
     fn wait(&self) -> Result<Vec<(usize, Stream)>, OracleError> {
-        let (mut fds, mut what, mut whose): (Vec<PollFd<'_>>, _, Vec<usize>) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut fds, mut what, mut whose): (Vec<PollFd<'_>>, _, Vec<usize>) =
+            (Vec::new(), Vec::new(), Vec::new());
         let mut wake = LOOK;
         for (k, desk) in self.desks.iter().enumerate() {
             let Some(worker) = &desk.worker else { continue };
@@ -233,7 +244,9 @@ impl<'a> Exchange<'a> {
             _ => worker.read(|begun| points.reply_length(begun)),
         };
         let read = answered.and_then(|answered| {
-            if answered { points.read_reply(job.id, worker.said(), &mut self.numbers)? }
+            if answered {
+                points.read_reply(job.id, worker.said(), &mut self.numbers)?
+            }
             Ok(answered)
         });
         match read {
@@ -342,7 +355,8 @@ impl<'a> Exchange<'a> {
         let (seed, samples) = self.piece(job);
         let Points { wanted, count, dim, framing, bytes } = self.ask.points;
         let mut text = Vec::new();
-        let header = Points { count: *count, dim: *dim, wanted: *wanted, framing: Framing::Json, bytes: Vec::new() };
+        let header =
+            Points { count: *count, dim: *dim, wanted: *wanted, framing: Framing::Json, bytes: Vec::new() };
         header.write_header(job.id, seed, &samples, &mut text);
         match framing {
             Framing::Json => text.extend_from_slice(&bytes[..bytes.len().min(200)]),

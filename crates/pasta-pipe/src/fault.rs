@@ -52,7 +52,8 @@ impl std::error::Error for Fault {}
 
 impl From<Fault> for OracleError {
     fn from(fault: Fault) -> Self {
-        let kind = if matches!(fault.wrong, Wrong::TimedOut(_)) { ErrorKind::TimedOut } else { ErrorKind::Fatal };
+        let kind =
+            if matches!(fault.wrong, Wrong::TimedOut(_)) { ErrorKind::TimedOut } else { ErrorKind::Fatal };
         Self::of_kind(kind, fault)
     }
 }

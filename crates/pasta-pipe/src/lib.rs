@@ -80,7 +80,9 @@ impl Simulator {
     fn identity(&self, hello: &Hello) -> String {
         let Self { command, environment, block, dimension, .. } = self;
         let name = if hello.name.is_empty() { String::new() } else { format!(" ({})", hello.name) };
-        format!("simulator {command:?}{name}, environment {environment:?}, dimension {dimension}, blocks of {block}")
+        format!(
+            "simulator {command:?}{name}, environment {environment:?}, dimension {dimension}, blocks of {block}"
+        )
     }
 }
 

@@ -127,7 +127,8 @@ impl Pipe {
 
     /// What the pool has done so far.
     pub fn counts(&self) -> Counts {
-        let Tally { requests, repeated_requests, repeated_samples, workers_started, not_finite, .. } = &self.tally;
+        let Tally { requests, repeated_requests, repeated_samples, workers_started, not_finite, .. } =
+            &self.tally;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counts {
             requests: read(requests),
@@ -218,7 +219,8 @@ impl Pipe {
 
 fn check(simulator: &Simulator) -> Result<(), StartError> {
     let Simulator { command, dimension, workers, block, .. } = simulator;
-    let needs = |holds: bool, name, needs| if holds { Ok(()) } else { Err(StartError::Setting { name, needs }) };
+    let needs =
+        |holds: bool, name, needs| if holds { Ok(()) } else { Err(StartError::Setting { name, needs }) };
     needs(command.first().is_some_and(|word| !word.is_empty()), "command", "a program and its arguments")?;
     needs(*dimension >= 1, "dimension", "at least one coordinate")?;
     needs(*workers >= 1, "workers", "at least one")?;
@@ -254,7 +256,10 @@ impl Oracle for Pipe {
 
 impl fmt::Debug for Pipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pipe").field("simulator", &self.simulator).field("hello", &self.hello).finish_non_exhaustive()
+        f.debug_struct("Pipe")
+            .field("simulator", &self.simulator)
+            .field("hello", &self.hello)
+            .finish_non_exhaustive()
     }
 }
 

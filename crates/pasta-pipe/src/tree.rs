@@ -66,7 +66,9 @@ mod tests {
             };
             batch.sum_over(8, &mut expected, &add).expect("it cannot fail");
             // Every order that a stride with no common factor gives.
-            for stride in (1..leaves.max(2)).filter(|stride| (1..=*stride).rev().find(|f| stride % f == 0 && leaves % f == 0) == Some(1)) {
+            for stride in (1..leaves.max(2))
+                .filter(|stride| (1..=*stride).rev().find(|f| stride % f == 0 && leaves % f == 0) == Some(1))
+            {
                 let mut tree = Tree::new(leaves);
                 let ends: Vec<_> = (0..leaves)
                     .filter_map(|i| {

@@ -69,7 +69,12 @@ fn the_bits_do_not_depend_on_the_workers_or_on_what_is_asked_together() {
     let [left, right] = [0..6, 6..37].map(|part| ask(&crowd, part).unwrap());
     let whole = ask(&alone, 0..37).unwrap();
     // 37 terms of size below 10.
-    assert!(left.iter().zip(&right).zip(&whole).all(|((a, b), whole)| (a + b - whole).abs() < 37.0 * 37.0 * 10.0 * f64::EPSILON));
+    assert!(
+        left.iter()
+            .zip(&right)
+            .zip(&whole)
+            .all(|((a, b), whole)| (a + b - whole).abs() < 37.0 * 37.0 * 10.0 * f64::EPSILON)
+    );
     assert_eq!(crowd.counts().repeated_requests, 0);
 }
 
@@ -125,7 +130,11 @@ fn a_fault_once_is_repaired_and_changes_no_bit() {
         let pipe = pipe(Simulator { timeout, ..simulator(&variables) });
         assert_eq!(ask(&pipe, 0..40).unwrap(), expected, "{fault}");
         let counts = pipe.counts();
-        assert_eq!((counts.requests, counts.repeated_requests, counts.repeated_samples), (10, 1, 4), "{fault}");
+        assert_eq!(
+            (counts.requests, counts.repeated_requests, counts.repeated_samples),
+            (10, 1, 4),
+            "{fault}"
+        );
         assert!(counts.workers_started == 3 || counts.workers_started == 2, "{fault}: {counts:?}");
         assert!(pipe.last_fault().is_some());
         let _ = std::fs::remove_file(once);
@@ -136,7 +145,8 @@ fn a_fault_once_is_repaired_and_changes_no_bit() {
 fn a_fault_that_stays_is_told_with_request_reply_and_stderr() {
     let told = |fault: &str, retries: u32| {
         let timeout = Duration::from_millis(if fault == "hangs" { 300 } else { 30_000 });
-        let pipe = pipe(Simulator { retries, workers: 1, timeout, ..simulator(&[("FAULT", fault), ("AT", "2")]) });
+        let pipe =
+            pipe(Simulator { retries, workers: 1, timeout, ..simulator(&[("FAULT", fault), ("AT", "2")]) });
         let error = ask(&pipe, 0..40).unwrap_err();
         let fault = std::error::Error::source(&error).unwrap().downcast_ref::<Fault>().unwrap().clone();
         (error.kind(), fault)
@@ -157,18 +167,29 @@ fn a_fault_that_stays_is_told_with_request_reply_and_stderr() {
     assert_eq!((kind, &fault.wrong), (ErrorKind::TimedOut, &Wrong::TimedOut("0.3".into())));
     assert_eq!(fault.stderr, ["thinking"]);
     let (_, fault) = told("garbage", 0);
-    assert!(fault.to_string().contains("wrote what is no reply: expected value at line 1 column 1; standard output is for replies only"), "{fault}");
+    assert!(
+        fault.to_string().contains(
+            "wrote what is no reply: expected value at line 1 column 1; standard output is for replies only"
+        ),
+        "{fault}"
+    );
     assert_eq!(fault.reply, "here I am");
     // A second process fails at its second request, too: with AT = 2 the repeated request is its first, which succeeds.
     let always = |fault: &str, retries| {
         let pipe = pipe(Simulator { retries, workers: 1, ..simulator(&[("FAULT", fault)]) });
         ask(&pipe, 0..4).unwrap_err().to_string()
     };
-    assert!(always("short", 2).contains("wrote 2 numbers in a gradient, where 3 belong; it was the third failure"));
+    assert!(
+        always("short", 2)
+            .contains("wrote 2 numbers in a gradient, where 3 belong; it was the third failure")
+    );
     assert!(always("missing", 1).contains("wrote 0 gradients, where 1 belong; it was the second failure"));
     assert!(always("id", 0).contains("answered request 2, not request 1"));
     let refused = always("error", 2);
-    assert!(refused.contains("says: the queue is unstable\n") && !refused.contains("failure of this"), "{refused}");
+    assert!(
+        refused.contains("says: the queue is unstable\n") && !refused.contains("failure of this"),
+        "{refused}"
+    );
     assert!(always("busy", 3).contains("says: the queue is busy; it was the 4th failure"));
 }
 
@@ -191,15 +212,26 @@ fn a_bad_greeting_is_told_at_the_start() {
     assert!(start(&[("FAULT", "dimension")]).contains("it has dimension 7, but 3 was asked for"));
     assert!(start(&[("FAULT", "refuse")]).contains("says: no licence at this hour"));
     let mute = Simulator { start_timeout: Duration::from_millis(300), ..simulator(&[("FAULT", "mute")]) };
-    assert!(Pipe::start(mute, |_, _| ()).unwrap_err().to_string().contains("did not answer within 0.3 seconds"));
+    assert!(
+        Pipe::start(mute, |_, _| ()).unwrap_err().to_string().contains("did not answer within 0.3 seconds")
+    );
     let of = |words: &[&str]| Pipe::start(Simulator::of(words.iter().copied()), |_, _| ()).unwrap_err();
     assert!(of(&["no-such-program"]).to_string().contains("there is no program \"no-such-program\""));
     assert!(of(&["false"]).to_string().contains("ended without an answer (exit status: 1)"));
     assert!(of(&["echo", "hello"]).to_string().contains("\n  reply: hello"));
     assert!(matches!(of(&[]), StartError::Setting { name: "command", .. }));
     let nowhere = Simulator { directory: Some("/no/such/place".into()), ..simulator(&[]) };
-    assert!(Pipe::start(nowhere, |_, _| ()).unwrap_err().to_string().contains("there is no directory /no/such/place"));
-    for wrong in [Simulator { block: 0, ..simulator(&[]) }, Simulator { workers: 0, ..simulator(&[]) }, Simulator { dimension: 0, ..simulator(&[]) }] {
+    assert!(
+        Pipe::start(nowhere, |_, _| ())
+            .unwrap_err()
+            .to_string()
+            .contains("there is no directory /no/such/place")
+    );
+    for wrong in [
+        Simulator { block: 0, ..simulator(&[]) },
+        Simulator { workers: 0, ..simulator(&[]) },
+        Simulator { dimension: 0, ..simulator(&[]) },
+    ] {
         assert!(matches!(Pipe::start(wrong, |_, _| ()), Err(StartError::Setting { .. })));
     }
 }
@@ -209,7 +241,9 @@ fn lines_of_stderr_are_handed_on_with_the_workers_number() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let book = Arc::clone(&heard);
     let simulator = Simulator { retries: 0, workers: 1, ..simulator(&[("FAULT", "dies")]) };
-    let pipe = Pipe::start(simulator, move |worker, line| book.lock().unwrap().push(format!("{worker}: {line}"))).unwrap();
+    let pipe =
+        Pipe::start(simulator, move |worker, line| book.lock().unwrap().push(format!("{worker}: {line}")))
+            .unwrap();
     ask(&pipe, 0..1).unwrap_err();
     assert_eq!(*heard.lock().unwrap(), ["1: one", "1: two", "1: the model cannot be read"]);
 }
@@ -265,7 +299,14 @@ fn many_threads_share_few_workers() {
     let pipe = pipe(simulator(&[]));
     let alone: Vec<_> = (0..16u64).map(|i| ask(&pipe, i..i + 20).unwrap()).collect();
     let together: Vec<_> = thread::scope(|scope| {
-        let asked: Vec<_> = (0..16u64).map(|i| scope.spawn({ let pipe = &pipe; move || ask(pipe, i..i + 20).unwrap() })).collect();
+        let asked: Vec<_> = (0..16u64)
+            .map(|i| {
+                scope.spawn({
+                    let pipe = &pipe;
+                    move || ask(pipe, i..i + 20).unwrap()
+                })
+            })
+            .collect();
         asked.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(alone, together);
