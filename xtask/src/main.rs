@@ -18,9 +18,9 @@ fn main() -> ExitCode {
     let succeeded = match command.as_str() {
         "test" => cargo(&["test", "--workspace"], &rest, &[]),
         "check" => check(),
-        "bench" => ["ratios", "hard"]
-            .iter()
-            .all(|bench| cargo(&["bench", "--package", "pasta-opt", "--bench", bench, "--"], &rest, &[])),
+        "bench" => [("pasta-opt", "ratios"), ("pasta-opt", "hard"), ("pasta-pipe", "pipe")].iter().all(
+            |(package, bench)| cargo(&["bench", "--package", package, "--bench", bench, "--"], &rest, &[]),
+        ),
         _ => {
             eprintln!("{HELP}");
             false

@@ -2,6 +2,7 @@
 
 mod calibrate;
 mod certify;
+mod check;
 mod forecast;
 mod npy;
 mod plan;
@@ -32,6 +33,7 @@ const LAB: &str =
 enum Command {
     Calibrate(calibrate::Arguments),
     Certify(certify::Arguments),
+    Check(check::Arguments),
     Plan(plan::Arguments),
     Problems(problems::Arguments),
     Solve(solve::Arguments),
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
     console::program(|program: Program| match program.command {
         Command::Calibrate(arguments) => calibrate::run(&arguments),
         Command::Certify(arguments) => certify::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Problems(arguments) => problems::run(&arguments),
         Command::Solve(arguments) => solve::run(&arguments),

@@ -2,6 +2,7 @@
 
 mod certification;
 mod method;
+mod pipe;
 mod problem;
 mod section;
 
@@ -14,6 +15,7 @@ pub(crate) use method::{Method, Promise};
 use pasta_opt::certificate::Grade;
 use pasta_opt::gate::Gate;
 use pasta_opt::walk::Walk;
+pub(crate) use pipe::{QuickTry, Simulated};
 use problem::read_problem;
 pub(crate) use problem::{Problem, Truth};
 use section::{Section, Source, line_at};
@@ -109,6 +111,15 @@ pub(crate) fn read(path: &Path, overrides: &Overrides) -> Result<Spec, Failure> 
     parse(&name, &text, overrides)
 }
 
+/// Reads what the command line says in place of a file.
+pub(crate) fn read_quick(quick: &QuickTry, overrides: &Overrides) -> Result<Spec, Failure> {
+    parse(
+        pipe::COMMAND_LINE,
+        &quick.file(overrides.target.is_some() || overrides.certify.is_some())?,
+        overrides,
+    )
+}
+
 /// Reads what a problem file says of the problem. It need not have a table `recipe`, and what it has is not looked at.
 pub(crate) fn read_setup(path: &Path, overrides: &Overrides) -> Result<Setup, Failure> {
     let (name, text) = load(path)?;
@@ -145,7 +156,11 @@ fn setup(root: &Section<'_>, overrides: &Overrides) -> Result<Setup, Failure> {
         }
         file => overrides.threads.map(usize::from).or(file.map(|n| n as usize)),
     };
-    let problem = read_problem(&root.section("problem")?, &root.section("noise")?)?;
+    let section = root.section("problem")?;
+    let problem = match pipe::read(root, &section, threads)? {
+        Some(simulator) => simulator,
+        None => read_problem(&section, &root.section("noise")?)?,
+    };
     let asks_for_certificate = root.item("certificate").is_some();
     Ok(Setup { seed, threads, problem, asks_for_certificate })
 }
@@ -181,14 +196,20 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
         overrides.target = Some(certified);
         method = read(Some(Aim { flag: "--certify", target: certified }))?;
     }
-    let effective = write_overrides(document, &overrides);
+    let effective = write_overrides(document, &overrides, problem.simulator.as_ref());
     Ok(Spec { seed, threads, budget, output, problem, method, certification, effective })
 }
 
 /// Writes the flags into the file's text, so that resuming needs no flags. The copy is kept in the output
 /// folder, wherever that may be moved to, and names none.
-fn write_overrides(document: Document<&str>, overrides: &Overrides) -> String {
+fn write_overrides(document: Document<&str>, overrides: &Overrides, simulator: Option<&Simulated>) -> String {
     let mut document = document.into_mut();
+    if let (Some(simulator), Some(problem)) =
+        (simulator, document.get_mut("problem").and_then(Item::as_table_like_mut))
+    {
+        // The copy is elsewhere, the simulator is not.
+        problem.insert(pipe::DIRECTORY, Item::Value(simulator.directory().into()));
+    }
     document.remove("output");
     let mut set = |key: &str, value: Option<toml_edit::Value>| {
         if let Some(value) = value {
