@@ -16,7 +16,7 @@ use pasta_report::number::real;
 use pasta_report::{Table, grouped};
 
 /// The long help.
-const HELP: &str = r#"Speak to a simulator as a run would, and say what is wrong with it and how it is best asked.
+const HELP: &str = r"Speak to a simulator as a run would, and say what is wrong with it and how it is best asked.
 
 Reads [problem] of a file that `pasta solve` takes; it must name a command (docs/pipe.md). At and near the start it finds out
 
@@ -30,7 +30,7 @@ Every `pasta solve` of a simulator makes a short form of this check first (--no-
 
     pasta check examples/simulators/newsvendor.toml
 
-Exits with 0 if nothing is wrong and with 2 if something is."#;
+Exits with 0 if nothing is wrong and with 2 if something is.";
 
 /// Speak to a simulator as a run would, and say what is wrong with it and how it is best asked.
 #[derive(Args)]
@@ -323,15 +323,13 @@ impl Report for Verdict {
             sentences => format!("not to be believed: {}", sentences.join("; ")),
         };
         let Noise { mean, variance, samples } = self.noise;
-        let noise = match self.findings.has_noise {
-            true => format!(
-                "at the start |mean g| is {} and E|g - grad f|^2 about {} ({samples} samples)",
-                real(mean),
-                real(variance)
-            ),
-            false => {
-                "all samples at the start are the same: there is none, or seed and number are ignored".into()
-            }
+        let noise = if self.findings.has_noise {
+            let (mean, variance) = (real(mean), real(variance));
+            format!(
+                "at the start |mean g| is {mean} and E|g - grad f|^2 about {variance} ({samples} samples)"
+            )
+        } else {
+            "all samples at the start are the same: there is none, or seed and number are ignored".into()
         };
         let Time { sample, request, sensible_block } = self.time;
         let time = format!("{} a sample, {} a request beside its samples", seconds(sample), seconds(request));

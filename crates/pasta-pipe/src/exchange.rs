@@ -132,10 +132,7 @@ impl<'a> Exchange<'a> {
             Some(job) => job,
             None if self.next < self.leaves => {
                 self.next += 1;
-                let mut sum = self.tree.room();
-                let rows = self.ask.points.count - usize::from(self.ask.differences);
-                let beside = self.ask.points.numbers() - self.ask.points.count * self.ask.points.dim;
-                sum.resize(rows * self.ask.points.dim + beside, 0.0);
+                let sum = self.tree.room();
                 Job { leaf: self.next - 1, left: self.samples(self.next - 1), sum, id: 0, failures: 0 }
             }
             None => return Ok(false),
@@ -245,7 +242,7 @@ impl<'a> Exchange<'a> {
         };
         let read = answered.and_then(|answered| {
             if answered {
-                points.read_reply(job.id, worker.said(), &mut self.numbers)?
+                points.read_reply(job.id, worker.said(), &mut self.numbers)?;
             }
             Ok(answered)
         });
@@ -270,7 +267,12 @@ impl<'a> Exchange<'a> {
         let (_, samples) = self.piece(job);
         let Some(job) = &mut self.desks[k].job else { return Ok(None) };
         let Points { count, dim, .. } = *self.ask.points;
-        if self.ask.differences {
+        if job.sum.is_empty() && !self.ask.differences {
+            // As if it were added to zero, which has no sign.
+            self.numbers.iter_mut().for_each(|number| *number += 0.0);
+            std::mem::swap(&mut job.sum, &mut self.numbers);
+        } else if self.ask.differences {
+            job.sum.resize(self.numbers.len() - dim, 0.0);
             let (rows, losses) = self.numbers.split_at(count * dim);
             let (rows, base) = rows.split_at((count - 1) * dim);
             let (sums, beside) = job.sum.split_at_mut(rows.len());
@@ -426,10 +428,14 @@ fn greeted(worker: &mut Worker, stream: Stream, pipe: &Pipe) -> Result<bool, Wro
 }
 
 /// Starts a first worker and hears its greeting.
-pub(crate) fn meet(simulator: &Simulator, greeting: &[u8], talk: &Talk) -> Result<(Worker, Hello), Fault> {
+pub(crate) fn meet(
+    simulator: &Simulator,
+    greeting: &[u8],
+    talk: &Talk,
+) -> Result<(Worker, Hello), Box<Fault>> {
     let fault = |wrong: Wrong, reply: String, stderr: Vec<String>| {
         let (worker, command) = (1, simulator.words());
-        Fault { worker, command, wrong, times: 1, request: String::new(), reply, stderr }
+        Box::new(Fault { worker, command, wrong, times: 1, request: String::new(), reply, stderr })
     };
     let mut worker =
         Worker::start(1, simulator, greeting).map_err(|wrong| fault(wrong, String::new(), Vec::new()))?;

@@ -101,7 +101,7 @@ pub enum StartError {
         needs: &'static str,
     },
     /// Its first worker failed.
-    Worker(Fault),
+    Worker(Box<Fault>),
 }
 
 impl fmt::Display for StartError {

@@ -102,8 +102,9 @@ impl Points {
                 bytes.extend_from_slice(b"}\n");
             }
             Framing::Binary => {
-                bytes.reserve_exact(8 * count * dim);
-                points.iter().copied().flatten().for_each(|x| bytes.extend_from_slice(&x.to_le_bytes()));
+                bytes.resize(8 * count * dim, 0);
+                let places = bytes.chunks_exact_mut(8).zip(points.iter().copied().flatten());
+                places.for_each(|(place, x)| place.copy_from_slice(&x.to_le_bytes()));
             }
         }
         Self { count, dim, wanted, framing, bytes }
@@ -163,27 +164,11 @@ impl Points {
         into.clear();
         match self.framing {
             Framing::Json => self.read_line(id, bytes, into)?,
-            Framing::Binary => self.read_bytes(id, bytes, into)?,
+            Framing::Binary => read_bytes(id, bytes, into)?,
         }
-        if into.iter().all(|x| x.is_finite()) { Ok(()) } else { Err(Wrong::NotFinite) }
-    }
-
-    fn read_bytes(&self, id: u64, bytes: &[u8], into: &mut Vec<f64>) -> Result<(), Wrong> {
-        let (head, rest) = bytes.split_at(HEAD);
-        let mut found = [0; 8];
-        found.copy_from_slice(&head[..8]);
-        expect_id(Some(u64::from_le_bytes(found)), id)?;
-        match word(head, 8) {
-            0 => {
-                let double = |bytes: &[u8]| f64::from_le_bytes(bytes.try_into().unwrap_or_default());
-                into.extend(rest.chunks_exact(8).map(double));
-                Ok(())
-            }
-            status => Err(Wrong::Refused {
-                sentence: String::from_utf8_lossy(rest).into_owned(),
-                retry: status == 2,
-            }),
-        }
+        // Zero times what is not finite is NaN, and nothing else is: one pass without a branch.
+        let sum: f64 = into.iter().map(|x| x * 0.0).sum();
+        if sum == 0.0 { Ok(()) } else { Err(Wrong::NotFinite) }
     }
 
     fn read_line(&self, id: u64, line: &[u8], into: &mut Vec<f64>) -> Result<(), Wrong> {
@@ -214,6 +199,23 @@ impl Points {
             }
         }
         Ok(())
+    }
+}
+
+fn read_bytes(id: u64, bytes: &[u8], into: &mut Vec<f64>) -> Result<(), Wrong> {
+    let (head, rest) = bytes.split_at(HEAD);
+    let mut found = [0; 8];
+    found.copy_from_slice(&head[..8]);
+    expect_id(Some(u64::from_le_bytes(found)), id)?;
+    match word(head, 8) {
+        0 => {
+            let double = |bytes: &[u8]| f64::from_le_bytes(bytes.try_into().unwrap_or_default());
+            into.extend(rest.chunks_exact(8).map(double));
+            Ok(())
+        }
+        status => {
+            Err(Wrong::Refused { sentence: String::from_utf8_lossy(rest).into_owned(), retry: status == 2 })
+        }
     }
 }
 

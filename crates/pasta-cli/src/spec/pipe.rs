@@ -112,7 +112,7 @@ fn simulator(problem: &Section<'_>, threads: Option<usize>) -> Result<Simulator,
 
 fn timeout(problem: &Section<'_>) -> Result<Option<Duration>, Failure> {
     let Some(seconds) = problem.number("timeout")? else { return Ok(None) };
-    if !(seconds > 0.0) {
+    if seconds.is_nan() || seconds <= 0.0 {
         return Err(
             problem.complain("timeout", &format!("expected a number of seconds above 0, got {seconds}"))
         );
