@@ -6,6 +6,7 @@
 #[allow(dead_code, reason = "the other benchmarks use the rest of it")]
 mod harness;
 
+use std::cell::RefCell;
 use std::hint::black_box;
 use std::io::{BufRead, BufWriter, Read, Write};
 use std::process::{Command, Stdio};
@@ -110,9 +111,13 @@ fn pipe(framing: &str, microseconds: i64, simulator: Simulator) -> Pipe {
 
 fn ask(pipe: &Pipe, x: &[f64], samples: u64) {
     let batch = Batch { seed: 1, role: Role::Large, step: 0, samples: 0..samples };
-    let mut out = vec![0.0; x.len()];
-    pipe.answer(&Request::sums(batch, &[x]), &mut Answer::new(&mut out)).expect("these workers cannot fail");
-    black_box(out);
+    // A run has its vectors, too.
+    thread_local!(static OUT: RefCell<Vec<f64>> = const { RefCell::new(Vec::new()) });
+    OUT.with_borrow_mut(|out| {
+        out.resize(x.len(), 0.0);
+        pipe.answer(&Request::sums(batch, &[x]), &mut Answer::new(out)).expect("these workers cannot fail");
+        black_box(out);
+    });
 }
 
 /// So many microseconds: of waiting, or of work if they are negative.

@@ -1,5 +1,6 @@
 //! One question to the pool, from the first request to the last reply.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +20,9 @@ use crate::{Simulator, Talk};
 /// How often the caller's flag is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// How many vectors are kept for the next question.
+const MOST_SPARE: usize = 4;
+
 /// Which samples.
 #[derive(Debug)]
 pub(crate) enum What<'a> {
@@ -34,7 +38,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) what: What<'a>,
     /// Differences to the last point, not sums.
     pub(crate) differences: bool,
-    pub(crate) points: &'a Points,
+    pub(crate) points: &'a Points<'a>,
 }
 
 /// One leaf of the tree of additions: a block, or parts of two where the batch begins within a block.
@@ -71,27 +75,18 @@ pub(crate) struct Exchange<'a> {
 }
 
 impl<'a> Exchange<'a> {
-    pub(crate) fn new(pipe: &'a Pipe, ask: &'a Ask<'a>, number: Option<usize>) -> Self {
+    pub(crate) fn new(pipe: &'a Pipe, ask: &'a Ask<'a>, number: Option<usize>, spare: Vec<Vec<f64>>) -> Self {
         let leaves = match &ask.what {
             What::Batch(batch) => batch.count().div_ceil(pipe.simulator.block),
             What::Samples { .. } => 1,
         };
-        let tree = Tree::new(leaves);
-        Self {
-            pipe,
-            ask,
-            number,
-            desks: Vec::new(),
-            tree,
-            leaves,
-            next: 0,
-            again: Vec::new(),
-            numbers: Vec::new(),
-        }
+        let mut tree = Tree::new(leaves, spare);
+        let numbers = tree.room();
+        Self { pipe, ask, number, desks: Vec::new(), tree, leaves, next: 0, again: Vec::new(), numbers }
     }
 
     /// Asks until all is answered, something fails for good, or the answer is no longer wanted.
-    pub(crate) fn run(mut self, stop: &AtomicBool) -> Result<Vec<f64>, OracleError> {
+    pub(crate) fn run(&mut self, stop: &AtomicBool) -> Result<Vec<f64>, OracleError> {
         loop {
             if stop.load(Ordering::Relaxed) {
                 return Err(OracleError::interrupted());
@@ -113,6 +108,14 @@ impl<'a> Exchange<'a> {
             }
             self.expire()?;
         }
+    }
+
+    /// The vectors that can be used again.
+    pub(crate) fn take_spare(&mut self) -> Vec<Vec<f64>> {
+        let mut spare = std::mem::replace(&mut self.tree, Tree::new(1, Vec::new())).into_spare();
+        spare.push(std::mem::take(&mut self.numbers));
+        spare.truncate(MOST_SPARE);
+        spare
     }
 
     /// Takes as many workers as there is work for.
@@ -268,8 +271,6 @@ impl<'a> Exchange<'a> {
         let Some(job) = &mut self.desks[k].job else { return Ok(None) };
         let Points { count, dim, .. } = *self.ask.points;
         if job.sum.is_empty() && !self.ask.differences {
-            // As if it were added to zero, which has no sign.
-            self.numbers.iter_mut().for_each(|number| *number += 0.0);
             std::mem::swap(&mut job.sum, &mut self.numbers);
         } else if self.ask.differences {
             job.sum.resize(self.numbers.len() - dim, 0.0);
@@ -357,8 +358,13 @@ impl<'a> Exchange<'a> {
         let (seed, samples) = self.piece(job);
         let Points { wanted, count, dim, framing, bytes } = self.ask.points;
         let mut text = Vec::new();
-        let header =
-            Points { count: *count, dim: *dim, wanted: *wanted, framing: Framing::Json, bytes: Vec::new() };
+        let header = Points {
+            count: *count,
+            dim: *dim,
+            wanted: *wanted,
+            framing: Framing::Json,
+            bytes: Cow::default(),
+        };
         header.write_header(job.id, seed, &samples, &mut text);
         match framing {
             Framing::Json => text.extend_from_slice(&bytes[..bytes.len().min(200)]),

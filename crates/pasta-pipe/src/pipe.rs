@@ -1,5 +1,6 @@
 //! A pool of workers that is an oracle.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,6 +27,14 @@ pub struct Pipe {
     freed: Condvar,
     pub(crate) next_id: AtomicU64,
     pub(crate) tally: Tally,
+    spare: Mutex<Vec<Spare>>,
+}
+
+/// Memory of earlier questions: fresh pages would cost a long vector as much as the pipe does.
+#[derive(Debug, Default)]
+struct Spare {
+    bytes: Vec<u8>,
+    vectors: Vec<Vec<f64>>,
 }
 
 /// A place for a worker.
@@ -112,7 +121,18 @@ impl Pipe {
         slots[0] = Slot::Idle(Box::new(worker));
         let tally = Tally { workers_started: AtomicU64::new(1), ..Tally::default() };
         let (slots, next_id) = (Mutex::new(slots), AtomicU64::new(1));
-        Ok(Self { simulator, hello, about, greeting, talk, slots, freed: Condvar::new(), next_id, tally })
+        Ok(Self {
+            simulator,
+            hello,
+            about,
+            greeting,
+            talk,
+            slots,
+            freed: Condvar::new(),
+            next_id,
+            tally,
+            spare: Mutex::default(),
+        })
     }
 
     /// The command and how it is used.
@@ -158,12 +178,17 @@ impl Pipe {
         if losses && !self.hello.losses || squares && !self.hello.squares {
             return wrong("it does not give what is wanted beside the gradients");
         }
-        let points = Points::new(points, wanted, self.hello.framing);
+        let points = Points::new(points, wanted, self.hello.framing, Vec::new());
         let ask = Ask { what: What::Samples { seed, samples }, differences: false, points: &points };
-        let mut gradients = Exchange::new(self, &ask, Some(number)).run(&AtomicBool::new(false))?;
+        let mut exchange = Exchange::new(self, &ask, Some(number), Vec::new());
+        let mut gradients = exchange.run(&AtomicBool::new(false))?;
         let mut rest = gradients.split_off(points.count * points.dim);
         let squares = if squares { rest.split_off(rest.len() - points.count) } else { Vec::new() };
         Ok(Sums { gradients, losses: rest, squares })
+    }
+
+    fn spare(&self) -> MutexGuard<'_, Vec<Spare>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn slots(&self) -> MutexGuard<'_, Vec<Slot>> {
@@ -240,15 +265,28 @@ impl Oracle for Pipe {
             return Err(OracleError::new("it does not know its gradient, only samples of it"));
         };
         let wanted = Wanted { losses: request.losses, squares: false };
-        let points = Points::new(request.points, wanted, self.hello.framing);
+        let Spare { bytes, vectors } = self.spare().pop().unwrap_or_default();
+        let points = Points::new(request.points, wanted, self.hello.framing, bytes);
         let differences = request.form == pasta_opt::oracle::Form::Differences;
         let ask = Ask { what: What::Batch(batch), differences, points: &points };
         let never = AtomicBool::new(false);
-        let sums = Exchange::new(self, &ask, None).run(request.stop.unwrap_or(&never))?;
+        let mut exchange = Exchange::new(self, &ask, None, vectors);
+        let sums = exchange.run(request.stop.unwrap_or(&never))?;
+        let mut vectors = exchange.take_spare();
+        drop(exchange);
         let (gradients, losses) = sums.split_at(answer.gradients.len());
         answer.gradients.copy_from_slice(gradients);
         if request.losses {
             answer.losses.copy_from_slice(losses);
+        }
+        vectors.push(sums);
+        let bytes = match points.bytes {
+            Cow::Owned(bytes) => bytes,
+            Cow::Borrowed(_) => Vec::new(),
+        };
+        let mut spare = self.spare();
+        if spare.len() < self.simulator.workers {
+            spare.push(Spare { bytes, vectors });
         }
         Ok(request.usual_price(&self.about))
     }

@@ -1,5 +1,6 @@
 //! Protocol version 1: what is written to a worker, and what its replies mean. `docs/pipe.md` is its text.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -82,19 +83,24 @@ pub(crate) struct Wanted {
 
 /// The part of a request that is the same for all blocks of a batch: the points, written once.
 #[derive(Debug)]
-pub(crate) struct Points {
+pub(crate) struct Points<'a> {
     pub(crate) count: usize,
     pub(crate) dim: usize,
     pub(crate) wanted: Wanted,
     pub(crate) framing: Framing,
     /// As they end a request.
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Cow<'a, [u8]>,
 }
 
-impl Points {
-    pub(crate) fn new(points: &[&[f64]], wanted: Wanted, framing: Framing) -> Self {
+impl<'a> Points<'a> {
+    /// The bytes are written into a vector that may have been used before.
+    pub(crate) fn new(points: &[&'a [f64]], wanted: Wanted, framing: Framing, mut bytes: Vec<u8>) -> Self {
         let (count, dim) = (points.len(), points.first().map_or(0, |x| x.len()));
-        let mut bytes = Vec::new();
+        bytes.clear();
+        if let (Framing::Binary, [x], true) = (framing, points, cfg!(target_endian = "little")) {
+            // As it lies in memory.
+            return Self { count, dim, wanted, framing, bytes: Cow::Borrowed(bytemuck::cast_slice(x)) };
+        }
         match framing {
             Framing::Json => {
                 // Writing to memory cannot fail, and a list of numbers can be written.
@@ -107,7 +113,7 @@ impl Points {
                 places.for_each(|(place, x)| place.copy_from_slice(&x.to_le_bytes()));
             }
         }
-        Self { count, dim, wanted, framing, bytes }
+        Self { count, dim, wanted, framing, bytes: Cow::Owned(bytes) }
     }
 
     /// How many numbers a reply has.
@@ -209,7 +215,7 @@ fn read_bytes(id: u64, bytes: &[u8], into: &mut Vec<f64>) -> Result<(), Wrong> {
     expect_id(Some(u64::from_le_bytes(found)), id)?;
     match word(head, 8) {
         0 => {
-            let double = |bytes: &[u8]| f64::from_le_bytes(bytes.try_into().unwrap_or_default());
+            let double = |bytes: &[u8]| unsigned(f64::from_le_bytes(bytes.try_into().unwrap_or_default()));
             into.extend(rest.chunks_exact(8).map(double));
             Ok(())
         }
@@ -236,7 +242,12 @@ struct Reply {
 }
 
 fn finite(number: Option<f64>) -> f64 {
-    number.unwrap_or(f64::NAN)
+    unsigned(number.unwrap_or(f64::NAN))
+}
+
+/// A number as if it were added to zero, which takes the sign from -0.
+fn unsigned(number: f64) -> f64 {
+    number + 0.0
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {

@@ -13,8 +13,14 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    pub(crate) fn new(leaves: u64) -> Self {
-        Self { leaves, waiting: BTreeMap::new(), spare: Vec::new() }
+    /// For so many leaves, with vectors that were used before.
+    pub(crate) fn new(leaves: u64, spare: Vec<Vec<f64>>) -> Self {
+        Self { leaves, waiting: BTreeMap::new(), spare }
+    }
+
+    /// The vectors that can be used again.
+    pub(crate) fn into_spare(self) -> Vec<Vec<f64>> {
+        self.spare
     }
 
     /// An empty vector, used before if there is one.
@@ -69,7 +75,7 @@ mod tests {
             for stride in (1..leaves.max(2))
                 .filter(|stride| (1..=*stride).rev().find(|f| stride % f == 0 && leaves % f == 0) == Some(1))
             {
-                let mut tree = Tree::new(leaves);
+                let mut tree = Tree::new(leaves, Vec::new());
                 let ends: Vec<_> = (0..leaves)
                     .filter_map(|i| {
                         let leaf = (i * stride + leaves / 2) % leaves;

@@ -20,7 +20,7 @@ use crate::{Simulator, Talk};
 /// How many of its last lines on stderr a message can show.
 const LAST_LINES: usize = 4;
 /// As much as Linux lets anyone ask for: fewer turns with a long vector.
-const PIPE_SIZE: usize = 1 << 16;
+const PIPE_SIZE: usize = 1 << 18;
 /// A line of stderr that is longer is shown in pieces.
 const LONGEST_LINE: usize = 4096;
 /// How long the last words of a dead worker are waited for.
