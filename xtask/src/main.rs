@@ -21,6 +21,9 @@ cargo xtask COMMAND
   raw-tables
          public tables, raw columns, defaults: writes docs/raw-tables.md, likewise";
 
+const BENCHES: [(&str, &str); 4] =
+    [("pasta-opt", "ratios"), ("pasta-opt", "hard"), ("pasta-opt", "tables"), ("pasta-pipe", "pipe")];
+
 fn main() -> ExitCode {
     let mut arguments = env::args().skip(1);
     let command = arguments.next().unwrap_or_default();
@@ -31,9 +34,9 @@ fn main() -> ExitCode {
         "bench-peers" => peers::run(),
         "bench-parse" => evidence::bench_parse(),
         "raw-tables" => evidence::raw_tables(),
-        "bench" => ["ratios", "hard", "tables"]
-            .iter()
-            .all(|bench| cargo(&["bench", "--package", "pasta-opt", "--bench", bench, "--"], &rest, &[])),
+        "bench" => BENCHES.iter().all(|(package, bench)| {
+            cargo(&["bench", "--package", package, "--bench", bench, "--"], &rest, &[])
+        }),
         _ => {
             eprintln!("{HELP}");
             false

@@ -4,6 +4,7 @@ mod calibrate;
 mod certify;
 mod compare;
 mod fit;
+mod check;
 mod forecast;
 mod inspect;
 mod npy;
@@ -40,6 +41,7 @@ enum Command {
     Compare(compare::Arguments),
     Fit(Box<fit::Arguments>),
     Inspect(Box<inspect::Arguments>),
+    Check(check::Arguments),
     Plan(plan::Arguments),
     Predict(Box<predict::Arguments>),
     Problems(problems::Arguments),
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Fit(arguments) => fit::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Predict(arguments) => predict::run(&arguments),
         Command::Problems(arguments) => problems::run(&arguments),

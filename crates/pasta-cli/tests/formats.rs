@@ -102,6 +102,7 @@ fn the_keys_of_a_result_are_those_of_format_1() {
         "certificate",
         "forecast",
         "forecast_silent",
+        "simulator",
     ];
     assert_eq!(outermost(&certified), expected);
     assert_eq!(outermost(&plain), expected);

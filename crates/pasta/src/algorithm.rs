@@ -87,6 +87,9 @@ impl Pasta {
     /// A run from `start`. Nothing is drawn before the first [`advance`](Walk::advance).
     pub fn start(gate: &Gate, schedule: Schedule, start: &[f64]) -> Result<Self, StartError> {
         schedule.check()?;
+        if schedule.estimator.needs_differences() && !gate.about().shared {
+            return Err(StartError::Differences);
+        }
         let state = State::start(gate.about(), start, schedule.output)?;
         Ok(Self { schedule, state, scratch: Vec::new() })
     }

@@ -52,6 +52,7 @@
 //! checkpoint   named sections of plain data and vectors
 //! stop         why a run ended
 //! gate         the only way to an oracle
+//! check        whether an oracle can be believed
 //! schedule     the settings of Algorithm 1, plain data
 //! recipe       one file per theorem: constants in, schedule and promise out
 //! table        rows of a table with a loss
@@ -77,6 +78,7 @@ pub mod baseline;
 pub mod bounds;
 pub mod calibrate;
 pub mod certificate;
+pub mod check;
 pub mod checkpoint;
 pub mod draws;
 pub mod estimator;

@@ -46,6 +46,13 @@ pub enum Estimator {
     },
 }
 
+impl Estimator {
+    /// Whether it may evaluate a sample at two points.
+    pub fn needs_differences(&self) -> bool {
+        !matches!(self, Self::Minibatch | Self::Page { refresh: Sequence::Constant(1.0), .. })
+    }
+}
+
 /// A sequence over the steps t = 0, 1, .. of an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

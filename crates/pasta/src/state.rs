@@ -79,6 +79,9 @@ pub enum StartError {
     /// The method needs the losses of samples.
     #[error("the method needs losses, and the oracle gives none")]
     Losses,
+    /// The method evaluates one sample at two points.
+    #[error("the method evaluates each sample at two points, and the oracle cannot")]
+    Differences,
     /// The schedule cannot be run.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),

@@ -63,6 +63,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let Arguments { file, budget, seed, threads, output, json } = arguments;
     let overrides = Overrides { seed: *seed, threads: *threads, ..Overrides::default() };
     let setup = spec::read_setup(file, &overrides)?;
+    if !setup.problem.oracle.about().shared {
+        let message = "a calibration evaluates each sample at several points, which this simulator cannot: its samples do not follow \
+                       from their seeds";
+        return Err(Failure::input(message));
+    }
     // Beyond 64 bits no run will ever end: nothing is lost by cutting there.
     let budget = u64::try_from(*budget).unwrap_or(u64::MAX);
     with_threads(setup.threads, || {

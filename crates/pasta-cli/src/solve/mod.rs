@@ -18,8 +18,9 @@ use pasta_opt::trace::{self, Event, Standing, is_milestone};
 use progress::Progress;
 use result::Outcome;
 
+use crate::check;
 use crate::forecast::{self, Outlook};
-use crate::spec::{self, Overrides, Problem, Spec};
+use crate::spec::{self, Overrides, Problem, QuickTry, Spec};
 use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
 
 /// The long help: a whole file, ready to copy.
@@ -57,6 +58,14 @@ A file has the tables [problem], [noise] and [recipe]:
 A table of data is a problem too, without [noise]: [problem] has
 table = "train.csv", loss = "logistic", and what flags of `pasta fit` say.
 
+So is a simulator in any language (docs/pipe.md), which is checked before
+it is believed:
+
+    [problem]
+    command = ["python3", "sim.py"]
+    dimension = 20
+    start = 0.0
+
 docs/formats.md has every key and every method. A table of constants may
 have a line estimated = ["growth", "floor"], as `pasta calibrate` prints
 it: with measured constants nothing is promised.
@@ -71,7 +80,10 @@ bit."#;
 #[command(long_about = HELP)]
 pub(crate) struct Arguments {
     /// The problem file.
-    file: PathBuf,
+    #[arg(required_unless_present = "command")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    quick: QuickTry,
     #[command(flatten)]
     overrides: Overrides,
     #[command(flatten)]
@@ -79,6 +91,9 @@ pub(crate) struct Arguments {
     /// Replace a run that the output folder already holds.
     #[arg(long)]
     overwrite: bool,
+    /// Believe a simulator without the few dozen samples that check it (as check = false in the file does).
+    #[arg(long)]
+    no_check: bool,
 }
 
 /// Go on with a run that was interrupted or ran out of budget, bit for bit as if it had not stopped.
@@ -125,15 +140,25 @@ struct Run {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let Arguments { file, overrides, style, overwrite } = arguments;
-    let spec = spec::read(file, overrides)?;
-    let notes = notes(&spec)?;
+    let Arguments { file, quick, overrides, style, overwrite, no_check } = arguments;
+    let spec = match file {
+        Some(file) => spec::read(file, overrides)?,
+        None => spec::read_quick(quick, overrides)?,
+    };
+    let mut notes = notes(&spec)?;
+    if file.is_none() {
+        notes.extend(QuickTry::note(spec.certification.is_some()));
+    }
+    let rescue = file.clone().unwrap_or("simulator".into()).with_extension("interrupted");
     with_threads(spec.threads, || {
         let signals = Signals::register()?;
         notes.iter().for_each(|note| say(&format!("note: {note}")));
         let mut gate = spec.problem.gate(spec.seed, spec.budget, signals.flag());
         // The folder comes last: what is in it stays as it is until the run is known to be possible.
         let walk = certified(&spec, &gate, spec.walk(&gate)?)?;
+        if !no_check && !check::before_run(&spec, &mut gate)? {
+            return Ok(signals.received().unwrap_or(Exit::Interrupted));
+        }
         let Some(outlook) = forecast::outlook(&spec, &mut gate)? else {
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         };
@@ -142,7 +167,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             Some(path) => Keep::create(path, &spec.effective, *overwrite)?,
             None => Keep::default(),
         };
-        go(&spec, run, keep, &signals, &file.with_extension("interrupted"), *style)
+        go(&spec, run, keep, &signals, &rescue, *style)
     })
 }
 
@@ -150,6 +175,10 @@ pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
     let ResumeArguments { folder: path, budget, threads, style } = arguments;
     let overrides = Overrides { budget: *budget, threads: *threads, ..Overrides::default() };
     let spec = spec::read(&spec_file(path)?, &overrides)?;
+    if !spec.problem.oracle.about().shared {
+        let message = "the simulator's samples do not follow from their seeds: a resumed run would not be the run that stopped";
+        return Err(Failure::input(message).in_file(path.display().to_string()));
+    }
     let notes = notes(&spec)?;
     let mut checkpoint = folder::checkpoint(path)?;
     with_threads(spec.threads, || {
@@ -243,6 +272,12 @@ fn notes(spec: &Spec) -> Result<Vec<String>, Failure> {
     if let Some(promise) = spec.method.promise.as_ref().filter(|promise| !promise.doubts.is_empty()) {
         notes.push(format!("nothing is promised for this run: {}", promise.doubts.join("; ")));
     }
+    if !spec.problem.oracle.about().shared {
+        notes.push(
+            "the simulator's samples do not follow from their seeds: the run cannot be repeated, nor resumed"
+                .into(),
+        );
+    }
     if spec.certification.is_some() && spec.problem.has_kinks() {
         let note =
             "f has kinks, where |grad f| need not become small; `pasta certify --moreau` is for such f";
@@ -268,14 +303,17 @@ fn go(
     let end = drive(&mut run, spec, &mut keep, style);
     // Whatever happened, what was computed is kept.
     let saved = keep.save(&run);
-    let stop = end?;
+    let stop = match end? {
+        Ok(stop) => stop,
+        Err(halt) => {
+            saved?;
+            tell_where(spec, &run, &mut keep, rescue)?;
+            return Err(Failure::system(&halt));
+        }
+    };
     saved?;
     if stop == Stop::Interrupted {
-        let (step, samples) = (run.walk.view().step, run.gate.ledger().samples());
-        let path = keep.or_rescue(rescue, &spec.effective, &run)?;
-        let path = path.display();
-        say(&format!("stopped at step {step} with {samples} samples; the run is kept in {path}"));
-        say(&format!("go on with: pasta resume {path}"));
+        tell_where(spec, &run, &mut keep, rescue)?;
         if style.json {
             console::print(&Outcome::new(spec, &run, stop), true)?;
         }
@@ -285,7 +323,13 @@ fn go(
     keep.write_result(&mut outcome)?;
     console::print(&outcome, style.json)?;
     match (stop, keep.path()) {
-        (Stop::Diverged(divergence), _) => say(&format!("diverged: {divergence}")),
+        (Stop::Diverged(divergence), _) => {
+            say(&format!("diverged: {divergence}"));
+            let simulator = spec.problem.simulator.as_ref();
+            if let Some(fault) = simulator.and_then(|simulator| simulator.pipe.last_fault()) {
+                say(&format!("the last failure of the simulator: {fault}"));
+            }
+        }
         (Stop::OutOfBudget, Some(path)) => {
             say(&format!("go on with: pasta resume {} --budget SAMPLES", path.display()));
         }
@@ -299,8 +343,23 @@ fn go(
     })
 }
 
-/// The loop: step, trace, look at the clock now and then.
-fn drive(run: &mut Run, spec: &Spec, keep: &mut Keep, style: Style) -> Result<Stop, Failure> {
+/// Says where a run stands that stopped before its end, and how to go on. One that can go on is kept.
+fn tell_where(spec: &Spec, run: &Run, keep: &mut Keep, rescue: &Path) -> Result<(), Failure> {
+    let (step, samples) = (run.walk.view().step, run.gate.ledger().samples());
+    let stopped = format!("stopped at step {step} with {samples} samples");
+    if !spec.problem.oracle.about().shared {
+        say(&format!("{stopped}; it cannot be resumed, since its samples do not follow from their seeds"));
+        return Ok(());
+    }
+    let path = keep.or_rescue(rescue, &spec.effective, run)?;
+    let path = path.display();
+    say(&format!("{stopped}; the run is kept in {path}"));
+    say(&format!("go on with: pasta resume {path}"));
+    Ok(())
+}
+
+/// The loop: step, trace, look at the clock now and then. An oracle that fails for good ends it.
+fn drive(run: &mut Run, spec: &Spec, keep: &mut Keep, style: Style) -> Result<Result<Stop, Halt>, Failure> {
     let mut progress = Progress::start(run, run.likely_end(), style.checkpoint_every);
     if !keep.is_begun {
         keep.trace(&Event::Start {
@@ -332,7 +391,10 @@ fn drive(run: &mut Run, spec: &Spec, keep: &mut Keep, style: Style) -> Result<St
             }
             Ok(Advance::Stop(stop)) => break stop,
             Ok(_) => progress.check(run),
-            Err(halt) => break halt.stop().ok_or_else(|| Failure::system(&halt))?,
+            Err(halt) => match halt.stop() {
+                Some(stop) => break stop,
+                None => return Ok(Err(halt)),
+            },
         };
         if due {
             keep.save(run)?;
@@ -341,5 +403,5 @@ fn drive(run: &mut Run, spec: &Spec, keep: &mut Keep, style: Style) -> Result<St
     if stop != Stop::Interrupted {
         keep.trace(&Event::end(stop, run.standing(spec)))?;
     }
-    Ok(stop)
+    Ok(Ok(stop))
 }

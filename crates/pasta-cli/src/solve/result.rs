@@ -7,6 +7,7 @@ use pasta_opt::objective::Measure;
 use pasta_opt::prelude::*;
 use pasta_opt::recipe::{Cost, Guarantee};
 use pasta_opt::walk::{Candidate, CertificateLog};
+use pasta_pipe::Counts;
 use serde::Serialize;
 
 use super::Run;
@@ -39,6 +40,8 @@ pub(super) struct Outcome<'s> {
     certificate: Option<Certified>,
     forecast: Option<Range>,
     forecast_silent: Option<&'s str>,
+    /// What the workers did, since this process started them.
+    simulator: Option<Counts>,
     #[serde(skip)]
     outlook: &'s Outlook,
     #[serde(skip)]
@@ -141,6 +144,7 @@ impl<'s> Outcome<'s> {
             certificate: certified,
             forecast: run.outlook.forecast.map(|forecast| Range { forecast, share: SHARE }),
             forecast_silent: run.outlook.silent.as_deref(),
+            simulator: spec.problem.simulator.as_ref().map(|simulator| simulator.pipe.counts()),
             outlook: &run.outlook,
             log,
         }
@@ -235,10 +239,30 @@ impl Report for Outcome<'_> {
             rows.push(row("samples in all", grouped(ledger.samples())));
             rows.push(row("forecast", self.outlook.words()));
         }
+        let checked = self.ledger.of(pasta_opt::draws::Role::Check).samples;
+        if checked > 0 {
+            rows.push(row("samples of the check", grouped(checked)));
+        }
         rows.push(row("evaluations", grouped(self.ledger.evaluations())));
+        if let Some(counts) = self.simulator {
+            rows.push(row("simulator", repeated(counts)));
+        }
         rows.push(row("steps", grouped(self.steps)));
         Table::labelled(rows).text()
     }
+}
+
+/// What had to be done again, which no ledger counts.
+fn repeated(counts: Counts) -> String {
+    let Counts { requests, repeated_requests, repeated_samples, .. } = counts;
+    let requests = grouped(u128::from(requests));
+    if repeated_requests == 0 {
+        return format!("{requests} requests, none repeated");
+    }
+    let [repeated, samples] = [repeated_requests, repeated_samples].map(|n| grouped(u128::from(n)));
+    format!(
+        "{requests} requests; {repeated} failed and were asked again ({samples} samples, not counted above)"
+    )
 }
 
 impl Promised {

@@ -2,6 +2,7 @@
 
 mod certification;
 mod method;
+mod pipe;
 mod problem;
 mod section;
 mod table;
@@ -15,6 +16,7 @@ pub(crate) use method::{Method, Promise, proved_recipe};
 use pasta_opt::certificate::Grade;
 use pasta_opt::gate::Gate;
 use pasta_opt::walk::{StopRule, Walk};
+pub(crate) use pipe::{QuickTry, Simulated};
 pub(crate) use problem::Problem;
 use problem::read_problem;
 use section::{Section, Source, line_at};
@@ -121,6 +123,15 @@ pub(crate) fn read(path: &Path, overrides: &Overrides) -> Result<Spec, Failure> 
     parse(&name, &text, overrides)
 }
 
+/// Reads what the command line says in place of a file.
+pub(crate) fn read_quick(quick: &QuickTry, overrides: &Overrides) -> Result<Spec, Failure> {
+    parse(
+        pipe::COMMAND_LINE,
+        &quick.file(overrides.target.is_some() || overrides.certify.is_some())?,
+        overrides,
+    )
+}
+
 /// Reads what a problem file says of the problem. It need not have a table `recipe`, and what it has is not looked at.
 pub(crate) fn read_setup(path: &Path, overrides: &Overrides) -> Result<Setup, Failure> {
     let (name, text) = load(path)?;
@@ -195,6 +206,8 @@ fn setup(root: &Section<'_>, overrides: &Overrides) -> Result<Setup, Failure> {
             return Err(root.complain("noise", message));
         }
         read_table(&section)?
+    } else if let Some(simulator) = pipe::read(root, &section, threads)? {
+        simulator
     } else {
         read_problem(&section, &root.section("noise")?)?
     };
@@ -233,14 +246,25 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
         overrides.target = Some(certified);
         method = read(Some(Aim { flag: "--certify", target: certified }))?;
     }
-    let effective = write_overrides(file, document, &overrides);
+    let effective = write_overrides(file, document, &overrides, problem.simulator.as_ref());
     Ok(Spec { seed, threads, budget, output, problem, method, certification, effective })
 }
 
 /// Writes the flags into the file's text, so that resuming needs no flags. The copy is kept in the output
 /// folder, wherever that may be moved to, and names none.
-fn write_overrides(file: &str, document: Document<&str>, overrides: &Overrides) -> String {
+fn write_overrides(
+    file: &str,
+    document: Document<&str>,
+    overrides: &Overrides,
+    simulator: Option<&Simulated>,
+) -> String {
     let mut document = document.into_mut();
+    if let (Some(simulator), Some(problem)) =
+        (simulator, document.get_mut("problem").and_then(Item::as_table_like_mut))
+    {
+        // The copy is elsewhere, the simulator is not.
+        problem.insert(pipe::DIRECTORY, Item::Value(simulator.directory().into()));
+    }
     document.remove("output");
     write_paths(file, &mut document);
     let mut set = |key: &str, value: Option<toml_edit::Value>| {

@@ -14,6 +14,7 @@ use pasta_opt::oracle::{
 use pasta_opt::problems::{self, Parameters};
 use pasta_opt::recipe::{Constant, Constants};
 
+use super::pipe::Simulated;
 use super::section::Section;
 use super::table::Tabled;
 use pasta_report::console::Failure;
@@ -28,6 +29,8 @@ pub(crate) struct Problem {
     pub(super) table: Option<Tabled>,
     /// What it is, for people.
     pub(crate) words: String,
+    /// The workers, if it is a simulator.
+    pub(crate) simulator: Option<Simulated>,
 }
 
 /// What is known about a problem by its formulas. No run rests on it: it is shown beside what samples say.
@@ -132,10 +135,11 @@ pub(super) fn read_problem(problem: &Section<'_>, noise: &Section<'_>) -> Result
         format!("{}, {tail} noise, growth {growth}, floor {floor}{exponent}", oracle.objective().identity());
     if problem.flag(FORMULAS)?.unwrap_or(true) {
         let truth = Some(Truth(Arc::clone(&oracle)));
-        Ok(Problem { oracle, start, truth, table: None, words })
+        Ok(Problem { oracle, start, truth, table: None, words, simulator: None })
     } else {
         let oracle = Arc::new(SamplesOnly::of(oracle));
-        Ok(Problem { oracle, start, truth: None, table: None, words: format!("{words}, samples only") })
+        let words = format!("{words}, samples only");
+        Ok(Problem { oracle, start, truth: None, table: None, words, simulator: None })
     }
 }
 

@@ -129,7 +129,7 @@ pub(super) fn read_table(problem: &Section<'_>) -> Result<Problem, Failure> {
     let file = Path::new(file).file_name().map_or(file.into(), |name| name.to_string_lossy());
     let words = format!("{loss} loss on {file} ({rows} rows, {columns} columns{})", shaping.words());
     let table = Some(Tabled { linear: Arc::clone(&linear), proved: OnceLock::new() });
-    Ok(Problem { oracle: linear, start, truth: None, table, words })
+    Ok(Problem { oracle: linear, start, truth: None, table, words, simulator: None })
 }
 
 /// A column: a name, or a number.

@@ -46,11 +46,13 @@ pub enum Role {
     Search = 10,
     /// The runs from which a forecast is made. They have seeds of their own; under this role they are counted.
     Forecast = 11,
+    /// Samples by which an oracle is checked before it is believed; used for nothing else.
+    Check = 12,
 }
 
 impl Role {
     /// Every role, in the order of the numbers.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Large,
         Self::Small,
         Self::Coin,
@@ -62,6 +64,7 @@ impl Role {
         Self::Look,
         Self::Search,
         Self::Forecast,
+        Self::Check,
     ];
 }
 

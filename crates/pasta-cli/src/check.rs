@@ -1,0 +1,354 @@
+//! `pasta check`: whether a simulator can be believed, and how it is best asked; and the short form of it before a run.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use pasta_opt::check::{self, Effort, Findings, Slip, Slopes};
+use pasta_opt::draws::Address;
+use pasta_opt::prelude::*;
+use pasta_pipe::{Hello, Pipe, Question, Sums};
+use serde::Serialize;
+
+use crate::spec::{self, Overrides, Setup, Simulated, Spec};
+use pasta_report::console::{self, Exit, Failure, Report, Signals, flags, say, with_threads};
+use pasta_report::number::real;
+use pasta_report::{Table, grouped};
+
+/// The long help.
+const HELP: &str = r"Speak to a simulator as a run would, and say what is wrong with it and how it is best asked.
+
+Reads [problem] of a file that `pasta solve` takes; it must name a command (docs/pipe.md). At and near the start it finds out
+
+  * whether the same seed gives the same answer twice, and in another worker (PAGE, resume and equal bits need that);
+  * whether samples belong to seed and number, and sums are sums of samples;
+  * whether losses and gradients belong together: differences of losses along random directions, same samples at all
+    points, with an interval;
+  * the noise, the time of a sample, the time of a request beside its samples, and a sensible `block`.
+
+Every `pasta solve` of a simulator makes a short form of this check first (--no-check leaves it out).
+
+    pasta check examples/simulators/newsvendor.toml
+
+Exits with 0 if nothing is wrong and with 2 if something is.";
+
+/// Speak to a simulator as a run would, and say what is wrong with it and how it is best asked.
+#[derive(Args)]
+#[command(long_about = HELP)]
+pub(crate) struct Arguments {
+    /// The problem file.
+    file: PathBuf,
+    /// Seed of all randomness (overrides the file; default 1).
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::seed())]
+    seed: Option<u64>,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Checks a simulator before a run, unless the file does not want it. False if a signal ended it.
+pub(crate) fn before_run(spec: &Spec, gate: &mut Gate) -> Result<bool, Failure> {
+    if !spec.problem.simulator.as_ref().is_some_and(|simulator| simulator.check) {
+        return Ok(true);
+    }
+    // A budget is for the run.
+    if gate.left() / 10 < Effort::Quick.samples() {
+        let (samples, left) = (Effort::Quick.samples(), gate.left());
+        say(&format!(
+            "note: the simulator is not checked: that may take {samples} samples, and the budget has {left}"
+        ));
+        return Ok(true);
+    }
+    let findings = match check::oracle(gate, &spec.problem.start, Effort::Quick) {
+        Ok(findings) => findings,
+        Err(Halt::Interrupted) => {
+            say("interrupted during the check of the simulator; nothing was kept");
+            return Ok(false);
+        }
+        Err(halt) => return Err(Failure::system(halt)),
+    };
+    if !findings.has_noise {
+        say("note: all samples at the start are the same: there is no noise, or seed and number are ignored");
+    }
+    match findings.slips.as_slice() {
+        [] => Ok(true),
+        slips => {
+            let sentences: Vec<_> = slips.iter().map(ToString::to_string).collect();
+            let hint = "`pasta check` with the file says more; --no-check runs it as it is";
+            Err(Failure::input(format!("the simulator is not to be believed: {}", sentences.join("; ")))
+                .hint(hint))
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let Arguments { file, seed, json } = arguments;
+    let setup = spec::read_setup(file, &Overrides { seed: *seed, ..Overrides::default() })?;
+    let Some(simulator) = setup.problem.simulator.clone() else {
+        let message = "nothing to check: the problem is built in";
+        let hint = "`pasta check` is for simulators, [problem] command = [..]; see docs/pipe.md";
+        return Err(Failure::input(message).in_file(file.display().to_string()).hint(hint));
+    };
+    with_threads(setup.threads, || {
+        let signals = Signals::register()?;
+        let mut gate = setup.problem.gate(setup.seed, None, signals.flag());
+        let findings = match check::oracle(&mut gate, &setup.problem.start, Effort::Thorough) {
+            Ok(findings) => findings,
+            Err(Halt::Interrupted) => {
+                say("interrupted");
+                return Ok(signals.received().unwrap_or(Exit::Interrupted));
+            }
+            Err(halt) => return Err(Failure::system(halt)),
+        };
+        let verdict = Verdict::new(&setup, &simulator, findings).map_err(Failure::system)?;
+        let exit = if verdict.is_sound { Exit::Done } else { Exit::Input };
+        console::print(&verdict, *json).map(|_| exit)
+    })
+}
+
+/// All that a check found. `docs/formats.md` has the keys.
+#[derive(Serialize)]
+struct Verdict {
+    problem: String,
+    seed: u64,
+    is_sound: bool,
+    hello: Hello,
+    workers: usize,
+    block: u64,
+    #[serde(flatten)]
+    findings: Findings,
+    /// What is wrong, in sentences.
+    sentences: Vec<String>,
+    repeats: Repeats,
+    noise: Noise,
+    time: Time,
+}
+
+/// Whether an answer comes twice.
+#[derive(Serialize)]
+struct Repeats {
+    same_worker: bool,
+    /// `None` where there is only one.
+    other_worker: Option<bool>,
+}
+
+/// The gradients at the start.
+#[derive(Serialize)]
+struct Noise {
+    /// The norm of the mean.
+    mean: f64,
+    /// E|g - grad f|^2, estimated.
+    variance: f64,
+    samples: u64,
+}
+
+/// Seconds, as measured now on this machine.
+#[derive(Serialize)]
+struct Time {
+    sample: f64,
+    /// Of a request, beside its samples.
+    request: f64,
+    /// Samples of a request of which one twentieth goes into asking.
+    sensible_block: u64,
+}
+
+/// Samples that the noise is measured by.
+const SPREAD: u64 = 64;
+
+impl Verdict {
+    fn new(setup: &Setup, simulator: &Simulated, findings: Findings) -> Result<Self, OracleError> {
+        let (pipe, x) = (&*simulator.pipe, setup.problem.start.as_slice());
+        let seed = |step| {
+            let address = Address { seed: setup.seed, role: pasta_opt::draws::Role::Check, step, sample: 0 };
+            address.stream().below(u64::MAX)
+        };
+        let hello = pipe.hello().clone();
+        let workers = pipe.simulator().workers;
+        let ask = |worker, samples: u64| one(pipe, x, worker, seed(1 << 40), 0..samples);
+        let first = ask(0, 5)?;
+        let repeats = Repeats {
+            same_worker: bits(&first) == bits(&ask(0, 5)?),
+            other_worker: if workers > 1 { Some(bits(&first) == bits(&ask(1, 5)?)) } else { None },
+        };
+        let mut sentences: Vec<String> = findings.slips.iter().map(ToString::to_string).collect();
+        if hello.reproducible && repeats.other_worker == Some(false) && repeats.same_worker {
+            sentences.push(
+                "another worker gave another answer to the same request: an answer depends on the process"
+                    .into(),
+            );
+        } else if hello.reproducible && !repeats.same_worker && sentences.is_empty() {
+            sentences.push(
+                "the same request got two answers, but the greeting says that samples are reproducible"
+                    .into(),
+            );
+        }
+        let noise = noise(pipe, x, seed(1 + (1 << 40)))?;
+        let time = time(pipe, x, seed(2 + (1 << 40)))?;
+        let is_sound = sentences.is_empty();
+        let (problem, seed, block) = (setup.problem.words.clone(), setup.seed, pipe.simulator().block);
+        Ok(Self { problem, seed, is_sound, hello, workers, block, findings, sentences, repeats, noise, time })
+    }
+
+    fn repeated(&self) -> String {
+        let Repeats { same_worker, other_worker } = self.repeats;
+        let same = if same_worker { "the same answer twice" } else { "two answers" };
+        let other = match other_worker {
+            Some(true) => ", and the same in another worker",
+            Some(false) => ", and another in another worker",
+            None => "; there is one worker only",
+        };
+        let claimed = match (self.hello.reproducible, same_worker && other_worker != Some(false)) {
+            (true, _) => "",
+            (false, true) => {
+                ". Its greeting could say so (reproducible): then PAGE, resume and calibrate would work"
+            }
+            (false, false) => ", as its greeting says: no PAGE, no resume, no calibrate",
+        };
+        format!("the same seed gives {same}{other}{claimed}")
+    }
+
+    fn losses(&self) -> String {
+        let Findings { slopes, slips, is_repeatable, .. } = &self.findings;
+        match slopes.as_slice() {
+            [] if !self.hello.losses => "it gives none".into(),
+            [] if !is_repeatable => {
+                "cannot be compared with gradients, since samples cannot be repeated".into()
+            }
+            [] => "not compared with gradients, because of what is wrong".into(),
+            [Slopes { losses, gradients, difference, error }, rest @ ..] => {
+                let agree = if slips.iter().any(|slip| matches!(slip, Slip::Loss { .. })) {
+                    "do not belong"
+                } else {
+                    "belong"
+                };
+                let [losses, gradients, difference, error] =
+                    [losses, gradients, difference, error].map(|x| real(*x));
+                format!(
+                    "{agree} to the gradients: along one of {} directions they change at the rate {losses}, the gradients say \
+                     {gradients}; the difference is {difference} +- {error}",
+                    rest.len() + 1
+                )
+            }
+        }
+    }
+}
+
+/// What a worker says to samples of a seed.
+fn one(
+    pipe: &Pipe,
+    x: &[f64],
+    worker: usize,
+    seed: u64,
+    samples: std::ops::Range<u64>,
+) -> Result<Sums, OracleError> {
+    let hello = pipe.hello();
+    let question = Question { seed, samples, points: &[x], losses: hello.losses, squares: hello.squares };
+    pipe.ask_worker(worker, &question)
+}
+
+fn bits(sums: &Sums) -> Vec<u64> {
+    [&sums.gradients, &sums.losses].iter().flat_map(|numbers| numbers.iter().map(|x| x.to_bits())).collect()
+}
+
+/// The mean and the spread of gradients: from sums of squares where there are any, from single samples otherwise.
+fn noise(pipe: &Pipe, x: &[f64], seed: u64) -> Result<Noise, OracleError> {
+    let n = SPREAD as f64;
+    let square = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>();
+    let (sum, squares) = if pipe.hello().squares {
+        let sums = one(pipe, x, 0, seed, 0..SPREAD)?;
+        (sums.gradients, sums.squares[0])
+    } else {
+        let (mut sum, mut squares) = (vec![0.0; x.len()], 0.0);
+        for i in 0..SPREAD {
+            let Sums { gradients, .. } = one(pipe, x, 0, seed, i..i + 1)?;
+            squares += square(&gradients);
+            sum.iter_mut().zip(&gradients).for_each(|(sum, g)| *sum += g);
+        }
+        (sum, squares)
+    };
+    let mean2 = square(&sum) / (n * n);
+    let variance = ((squares / n - mean2) * n / (n - 1.0)).max(0.0);
+    Ok(Noise { mean: mean2.sqrt(), variance, samples: SPREAD })
+}
+
+/// Requests of one sample, and of so many that they take a while: the slope is a sample, what is left over is the request.
+fn time(pipe: &Pipe, x: &[f64], seed: u64) -> Result<Time, OracleError> {
+    const ENOUGH: f64 = 0.05;
+    let fastest = |samples: u64, tries: u32| -> Result<f64, OracleError> {
+        let mut best = f64::INFINITY;
+        for _ in 0..tries {
+            let clock = Instant::now();
+            one(pipe, x, 0, seed, 0..samples)?;
+            best = best.min(clock.elapsed().as_secs_f64());
+        }
+        Ok(best)
+    };
+    // The first answer of a process may be slow.
+    let first = fastest(1, 2)?;
+    let tries = if first < 0.1 { 20 } else { 1 };
+    let single = fastest(1, tries)?.min(first);
+    let (mut samples, mut many) = (2, fastest(2, tries.min(3))?);
+    while many < ENOUGH && samples < 1 << 14 {
+        samples *= 2;
+        many = fastest(samples, 3)?;
+    }
+    let sample = ((many - single) / (samples - 1) as f64).max(1e-9);
+    let request = (single - sample).max(0.0);
+    let block = (20.0 * request / sample).ceil().clamp(1.0, 65_536.0) as u64;
+    Ok(Time { sample, request, sensible_block: block.next_power_of_two() })
+}
+
+/// A time as people say it.
+fn seconds(time: f64) -> String {
+    match time {
+        t if t < 1e-3 => format!("{:.1} us", t * 1e6),
+        t if t < 1.0 => format!("{:.2} ms", t * 1e3),
+        t => format!("{t:.2} s"),
+    }
+}
+
+impl Report for Verdict {
+    fn text(&self) -> String {
+        let Hello { losses, reproducible, squares, framing, .. } = &self.hello;
+        let has = |has: bool, what: &str| format!("{}{what}", if has { "" } else { "no " });
+        let framing = format!("{framing:?}").to_lowercase();
+        let greeting = format!(
+            "version 1, {framing} framing, {}, {}, {}",
+            has(*losses, "losses"),
+            if *reproducible { "reproducible samples" } else { "samples that cannot be repeated" },
+            has(*squares, "sums of squares")
+        );
+        let verdict = match self.sentences.as_slice() {
+            [] => format!("nothing wrong was found in {} samples", grouped(self.findings.samples)),
+            sentences => format!("not to be believed: {}", sentences.join("; ")),
+        };
+        let Noise { mean, variance, samples } = self.noise;
+        let noise = if self.findings.has_noise {
+            let (mean, variance) = (real(mean), real(variance));
+            format!(
+                "at the start |mean g| is {mean} and E|g - grad f|^2 about {variance} ({samples} samples)"
+            )
+        } else {
+            "all samples at the start are the same: there is none, or seed and number are ignored".into()
+        };
+        let Time { sample, request, sensible_block } = self.time;
+        let time = format!("{} a sample, {} a request beside its samples", seconds(sample), seconds(request));
+        let part = 100.0 * request / (request + self.block as f64 * sample);
+        let block = format!(
+            "with block = {} asking takes {part:.0} % of the time; block = {sensible_block} takes at most 5 %",
+            self.block
+        );
+        Table::labelled(vec![
+            ("problem", self.problem.clone()),
+            ("verdict", verdict),
+            ("greeting", greeting),
+            ("repeated", self.repeated()),
+            ("losses", self.losses()),
+            ("noise", noise),
+            ("time", time),
+            ("block", block),
+            ("workers", self.workers.to_string()),
+        ])
+        .text()
+    }
+}

@@ -1,0 +1,228 @@
+//! A table `problem` with a command: a simulator in any language.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use pasta_pipe::{Pipe, Simulator, StartError};
+use toml_edit::Value;
+
+use super::problem::Problem;
+use super::section::Section;
+use pasta_report::console::{Failure, say_over_bar};
+
+/// The workers of a problem file.
+#[derive(Debug, Clone)]
+pub(crate) struct Simulated {
+    pub(crate) pipe: Arc<Pipe>,
+    /// Whether the file wants it checked before a run.
+    pub(crate) check: bool,
+}
+
+impl Simulated {
+    /// Where it runs.
+    pub(super) fn directory(&self) -> String {
+        let directory = self.pipe.simulator().directory.as_deref().unwrap_or(Path::new("."));
+        directory.display().to_string()
+    }
+}
+
+const COMMAND: &str = "command";
+pub(super) const DIRECTORY: &str = "directory";
+
+/// What stands for the name of a file where the command line is all there is.
+pub(super) const COMMAND_LINE: &str = "--command";
+
+/// The simulator of a table `problem`, its first worker started; `None` if the table names no command.
+pub(super) fn read(
+    root: &Section<'_>,
+    problem: &Section<'_>,
+    threads: Option<usize>,
+) -> Result<Option<Problem>, Failure> {
+    if problem.item(COMMAND).is_none() {
+        return Ok(None);
+    }
+    problem.only(&[
+        COMMAND,
+        "dimension",
+        "start",
+        "workers",
+        "block",
+        "timeout",
+        "retries",
+        DIRECTORY,
+        "environment",
+        "check",
+    ])?;
+    if root.item("noise").is_some() {
+        return Err(
+            root.complain("noise", "a simulator has its own noise; the table is for built-in problems")
+        );
+    }
+    let simulator = simulator(problem, threads)?;
+    let start = problem.start(simulator.dimension)?;
+    let check = problem.flag("check")?.unwrap_or(true);
+    let talk = |worker: usize, line: &str| say_over_bar(&format!("worker {worker}: {line}"));
+    let pipe = Pipe::start(simulator, talk).map_err(|error| match error {
+        StartError::Setting { name, needs } => problem.complain(name, &format!("expected {needs}")),
+        other => problem.complain(COMMAND, &other.to_string()),
+    })?;
+    let name = &pipe.hello().name;
+    let words = match name.as_str() {
+        "" => format!("simulator {}, {} coordinates", pipe.simulator().words(), start.len()),
+        name => format!("{name} (simulator {}), {} coordinates", pipe.simulator().words(), start.len()),
+    };
+    let pipe = Arc::new(pipe);
+    let simulator = Some(Simulated { pipe: Arc::clone(&pipe), check });
+    Ok(Some(Problem { oracle: pipe, start, truth: None, table: None, words, simulator }))
+}
+
+fn simulator(problem: &Section<'_>, threads: Option<usize>) -> Result<Simulator, Failure> {
+    const WORDS: &str = "a list of words, the program and its arguments, such as [\"python3\", \"sim.py\"]";
+    let command = strings(problem, COMMAND, WORDS)?.unwrap_or_default();
+    let usual = Simulator::of(command);
+    let count = |key, most: u64, expected: &str| match problem.count(key)? {
+        Some(n) if n == 0 || n > most => Err(problem.complain(key, &format!("expected {expected}, got {n}"))),
+        count => Ok(count),
+    };
+    let dimension = match count("dimension", 1 << 40, "a number of coordinates, at least 1")? {
+        Some(dimension) => dimension as usize,
+        None => match problem.item("start") {
+            Some(item) if item.is_array() => problem.numbers("start")?.unwrap_or_default().len(),
+            _ => return Err(problem.missing("dimension", "the number of coordinates")),
+        },
+    };
+    let workers = count("workers", 4096, "a number of processes from 1 to 4096")?;
+    let all = || thread::available_parallelism().map_or(1, usize::from);
+    let block = count("block", 1 << 32, "a number of samples from 1 to 2^32")?;
+    let retries = problem.count("retries")?.map_or(usual.retries, |n| n.min(1000) as u32);
+    Ok(Simulator {
+        dimension,
+        workers: workers.map_or_else(|| threads.unwrap_or_else(all), |n| n as usize),
+        block: block.unwrap_or(usual.block),
+        timeout: timeout(problem)?.unwrap_or(usual.timeout),
+        retries,
+        directory: Some(directory(problem)?),
+        environment: environment(problem)?,
+        ..usual
+    })
+}
+
+fn timeout(problem: &Section<'_>) -> Result<Option<Duration>, Failure> {
+    let Some(seconds) = problem.number("timeout")? else { return Ok(None) };
+    if seconds.is_nan() || seconds <= 0.0 {
+        return Err(
+            problem.complain("timeout", &format!("expected a number of seconds above 0, got {seconds}"))
+        );
+    }
+    // For ever, if it is beyond what a clock can say.
+    Ok(Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)))
+}
+
+/// Where the simulator runs: a relative directory is taken from that of the file.
+fn directory(problem: &Section<'_>) -> Result<PathBuf, Failure> {
+    let of_file = Path::new(problem.source.file).parent().unwrap_or(Path::new(""));
+    let directory = of_file.join(problem.text(DIRECTORY)?.unwrap_or(""));
+    let directory = if directory.as_os_str().is_empty() { PathBuf::from(".") } else { directory };
+    directory.canonicalize().map_err(|error| {
+        let shown = directory.display();
+        problem.complain(DIRECTORY, &format!("{shown}: {error}"))
+    })
+}
+
+fn environment(problem: &Section<'_>) -> Result<Vec<(String, String)>, Failure> {
+    let Some(item) = problem.item("environment") else { return Ok(Vec::new()) };
+    let expected = "a table of texts, such as { MODEL = \"large\" }";
+    let table = item.as_table_like().ok_or_else(|| problem.wrong_type("environment", expected, item))?;
+    let pair = |(name, item): (&str, &toml_edit::Item)| match item.as_str() {
+        _ if name.is_empty() || name.contains(['=', '\0']) => {
+            Err(problem.complain("environment", &format!("{name:?} is no name of a variable")))
+        }
+        Some(text) if !text.contains('\0') => Ok((name.to_owned(), text.to_owned())),
+        _ => Err(problem.complain("environment", &format!("{name}: expected {expected}"))),
+    };
+    table.iter().map(pair).collect()
+}
+
+/// A list of texts.
+fn strings(section: &Section<'_>, key: &str, expected: &str) -> Result<Option<Vec<String>>, Failure> {
+    let Some(item) = section.item(key) else { return Ok(None) };
+    let list = item.as_array().ok_or_else(|| section.wrong_type(key, expected, item))?;
+    let words: Option<Vec<String>> = list.iter().map(|word| word.as_str().map(str::to_owned)).collect();
+    match words {
+        Some(words)
+            if words.first().is_some_and(|word| !word.is_empty())
+                && !words.iter().any(|w| w.contains('\0')) =>
+        {
+            Ok(Some(words))
+        }
+        _ => Err(section.wrong_type(key, expected, item)),
+    }
+}
+
+/// A simulator on the command line, without a file.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct QuickTry {
+    /// Start this simulator instead of reading a file: the program and its arguments, quoted as for a shell (none reads
+    /// it). The method is auto, so give --target or --budget.
+    #[arg(long, value_name = "WORDS", conflicts_with = "file", requires = "dimension", help_heading = HEADING)]
+    pub(crate) command: Option<String>,
+    /// The number of coordinates.
+    #[arg(long, value_name = "D", requires = "command", help_heading = HEADING)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    dimension: Option<u32>,
+    /// The start: one number for all coordinates, or as many as there are with commas between [default: 0]
+    #[arg(long, value_name = "X", requires = "command", allow_hyphen_values = true, help_heading = HEADING)]
+    start: Option<String>,
+}
+
+const HEADING: &str = "A simulator without a file";
+
+/// What a certificate assumes of noise of which nothing is declared.
+const KURTOSIS: i64 = 100;
+
+impl QuickTry {
+    /// The problem file that says the same.
+    pub(super) fn file(&self, certified: bool) -> Result<String, Failure> {
+        let command = self.command.as_deref().unwrap_or_default();
+        let Some(words) = shlex::split(command).filter(|words| !words.is_empty()) else {
+            return Err(Failure::input(format!(
+                "--command: {command:?} is no command, or a quote does not end"
+            )));
+        };
+        let start = self.start.as_deref().unwrap_or("0");
+        let numbers: Result<Vec<f64>, _> = start.split(',').map(|x| x.trim().parse()).collect();
+        let start: Value = match numbers.as_deref() {
+            Ok([x]) => (*x).into(),
+            Ok(numbers) => numbers.iter().copied().collect::<toml_edit::Array>().into(),
+            Err(_) => {
+                return Err(Failure::input(format!(
+                    "--start: expected numbers with commas between, got {start:?}"
+                )));
+            }
+        };
+        let mut problem = toml_edit::Table::new();
+        problem["command"] = toml_edit::value(words.into_iter().collect::<toml_edit::Array>());
+        problem["dimension"] = toml_edit::value(i64::from(self.dimension.unwrap_or(1)));
+        problem["start"] = toml_edit::value(start);
+        let mut file = toml_edit::DocumentMut::new();
+        file["problem"] = toml_edit::Item::Table(problem);
+        file["recipe"] = toml_edit::table();
+        file["recipe"]["name"] = toml_edit::value("auto");
+        if certified {
+            file["certificate"] = toml_edit::table();
+            file["certificate"]["kurtosis"] = toml_edit::value(KURTOSIS);
+        }
+        Ok(file.to_string())
+    }
+
+    /// What there is to say about what was not asked for.
+    pub(crate) fn note(certified: bool) -> Option<String> {
+        let assumed = format!(
+            "certificates assume that the kurtosis of the noise is at most {KURTOSIS}; a file can say otherwise"
+        );
+        certified.then_some(assumed)
+    }
+}

@@ -1,0 +1,495 @@
+//! Simulators over a pipe: every command works on them, faults are told, and no worker is left behind.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod place;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use place::{PASTA, Place, unwrapped, with};
+use predicates::prelude::PredicateBooleanExt;
+use predicates::str::contains;
+use serde_json::Value;
+
+const SDK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk");
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/simulators");
+
+/// E |x - xi|^2/2 with xi normal around (1, -2). What goes wrong is in the file `fault`, if there is one.
+const SIM: &str = r#"
+import os, random, sys, time
+import pasta
+
+open("pids", "a").write(f"{os.getpid()}\n")
+own = random.Random()
+
+
+def fault():
+    try:
+        return open("fault").read().strip()
+    except FileNotFoundError:
+        return ""
+
+
+def sample(x, rng):
+    what = fault()
+    if what == "dies":
+        print("the model is broken", file=sys.stderr, flush=True)
+        os._exit(3)
+    if what == "hangs":
+        time.sleep(1000)
+    if what == "nan":
+        return [float("nan")] * len(x), 0.0
+    if what == "raises":
+        raise RuntimeError("no such queue")
+    if what == "own":
+        rng = own
+    g = [v - rng.gauss((1.0, -2.0)[i % 2], 1.0) for i, v in enumerate(x)]
+    scale = 2.0 if what == "loss" else 1.0
+    time.sleep(float(os.environ.get("PAUSE", "0")))
+    return g, scale * sum(v * v for v in g) / 2
+
+
+pasta.serve(sample, losses=True, reproducible=os.environ.get("SEEDED") != "no", name="bowl")
+"#;
+
+fn smooth(more: &str) -> String {
+    format!(
+        "seed = 1\n\n[problem]\ncommand = [\"python3\", \"sim.py\"]\nenvironment = {{ PYTHONPATH = \"{SDK}\" }}\ndimension = 2\n\
+         start = 3.0\n{more}\n[recipe]\nname = \"smooth\"\ntarget = 0.5\n\n[recipe.constants]\nsmoothness = 1.0\ngap = 15.0\n\
+         growth = 0.0\nfloor = 1.5\n"
+    )
+}
+
+/// SGD for so many steps of eight samples.
+fn sgd(steps: u64, more: &str) -> String {
+    let (head, _) = smooth(more).split_once("[recipe]").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    format!("{head}[recipe]\nname = \"sgd\"\neta = 0.1\nsteps = {steps}\nbatch = 16\n")
+}
+
+fn place(text: &str) -> Place {
+    let place = Place::holding(text);
+    place.write("sim.py", SIM);
+    place
+}
+
+/// The processes that simulated in this place, all of which must have ended.
+fn assert_no_worker_left(place: &Place) {
+    let pids = place.read("pids");
+    assert!(!pids.is_empty());
+    let until = Instant::now() + Duration::from_secs(20);
+    for pid in pids.lines() {
+        // One whose parent was killed is adopted, and waited for by whoever adopts it, if anybody does.
+        let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        while !state().is_empty() && !state().contains(") Z") {
+            assert!(Instant::now() < until, "worker {pid} lives: {}", state());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn every_command_works_on_a_simulator_with_the_same_bits_for_any_workers() {
+    let text = smooth("") + "\n[certificate]\ntarget = 0.5\nkurtosis = 10\npilot = 2000\n";
+    let place = place(&text);
+    let run = place.json("solve p.toml --output run --threads 2", 0);
+    assert_eq!(run["certificate"]["verdict"], "certified");
+    assert_eq!(
+        (&run["problem"], &run["truth"]),
+        (&"bowl (simulator python3 sim.py), 2 coordinates".into(), &Value::Null)
+    );
+    assert!(run["ledger"]["by_role"]["check"]["samples"].as_u64().unwrap() <= 48);
+    assert_eq!(run["simulator"]["repeated_requests"], 0);
+    for other in ["--threads 1", "--threads 2 --no-check"] {
+        let other = place.json(&format!("solve p.toml {other}"), 0);
+        assert_eq!((&run["point"], &run["certificate"]), (&other["point"], &other["certificate"]));
+    }
+    place.write("q.toml", &with(&text, "start = 3.0", "start = 3.0\nworkers = 5"));
+    assert_eq!(place.json("solve q.toml", 0)["point"], run["point"]);
+    // Blocks belong to the bits.
+    place.write("q.toml", &with(&text, "start = 3.0", "start = 3.0\nblock = 5"));
+    assert_ne!(place.json("solve q.toml", 0)["point"], run["point"]);
+
+    let certified = place.json("certify run --target 0.6 --seed 2", 0);
+    assert_eq!(certified["point"], run["point"]);
+    assert!(place.json("plan --pilot p.toml", 0)["pilot"]["samples"].as_u64().unwrap() > 0);
+    let calibration = place.json("calibrate p.toml --budget 5000", 0);
+    assert!(calibration["figures"].as_array().is_some_and(|figures| !figures.is_empty()));
+    assert_eq!(place.json("resume run", 0)["point"], run["point"]);
+    assert_no_worker_left(&place);
+}
+
+#[test]
+fn a_run_in_two_parts_has_the_bits_of_one() {
+    let place = place(&sgd(200, ""));
+    let whole = place.json("solve p.toml", 0);
+    place.json("solve p.toml --output run --budget 1500", 5);
+    // The copy in the folder finds the simulator from anywhere.
+    let resumed = place.json("resume run --budget 100000", 0);
+    assert_eq!((&whole["point"], &whole["ledger"]), (&resumed["point"], &resumed["ledger"]));
+    let page = place.read("p.toml").replace("\"sgd\"\neta = 0.1", "\"storm\"\neta = 0.1\nmomentum = 0.3");
+    place.write("page.toml", &page);
+    assert_eq!(place.json("solve page.toml", 0)["stop"]["kind"], "planned-end");
+}
+
+#[test]
+fn a_simulator_that_fails_for_good_stops_the_run_with_a_checkpoint_and_a_message() {
+    let place = place(&sgd(200, "retries = 1"));
+    let whole = place.json("solve p.toml", 0);
+    place.json("solve p.toml --output run --budget 1000", 5);
+    for (fault, told) in [
+        ("dies", "ended without an answer (exit status: 3); it was the second failure of this request"),
+        ("raises", "says: RuntimeError: no such queue"),
+    ] {
+        place.write("fault", fault);
+        let failed = place.pasta("resume run --budget 100000 --json").assert().code(1);
+        let said = String::from_utf8_lossy(&failed.get_output().stderr).into_owned();
+        for part in [told, "\n  request: {\"id\": ", "go on with: pasta resume run"] {
+            assert!(said.contains(part), "{part} is not in {said}");
+        }
+        if fault == "dies" {
+            assert!(
+                said.contains("worker 1: the model is broken\n")
+                    && said.contains("\n  stderr: the model is broken"),
+                "{said}"
+            );
+        }
+        let told: Value = serde_json::from_slice(&failed.get_output().stdout).unwrap();
+        assert!(told["error"]["message"].as_str().unwrap().contains("worker "), "{told}");
+    }
+    std::fs::remove_file(place.path("fault")).unwrap();
+    assert_eq!(place.json("resume run", 0)["point"], whole["point"]);
+    // Without a folder, what was computed is kept beside the file.
+    place.write("fault", "dies");
+    place
+        .pasta("solve p.toml --no-check")
+        .assert()
+        .code(1)
+        .stderr(contains("the run is kept in p.interrupted"));
+    std::fs::remove_file(place.path("fault")).unwrap();
+    assert_eq!(place.json("resume p.interrupted", 0)["point"], whole["point"]);
+    assert_no_worker_left(&place);
+}
+
+#[test]
+fn nan_ends_a_run_as_diverged_and_shows_the_reply() {
+    let place = place(&sgd(200, "retries = 1"));
+    place.json("solve p.toml --output run --budget 1000", 5);
+    place.write("fault", "nan");
+    let told = contains("wrote numbers that are not finite").and(contains("request: {\"id\""));
+    place.pasta("resume run --budget 100000").assert().code(3).stderr(told);
+    let told = contains("the simulator is not to be believed: its answer 0 from the start is not finite");
+    place.pasta("solve p.toml").assert().code(2).stderr(told);
+}
+
+#[test]
+fn a_signal_ends_a_run_that_is_resumed_and_leaves_no_worker() {
+    let place = place(&with(&sgd(400, ""), "environment = {", "environment = { PAUSE = \"0.0005\","));
+    let whole = place.json("solve p.toml", 0);
+    let mut child = Command::new(PASTA)
+        .args(["solve", "p.toml", "--output", "run", "--checkpoint-every", "0"])
+        .current_dir(place.path(""))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let trace = || std::fs::read_to_string(place.path("run/trace.jsonl")).unwrap_or_default().lines().count();
+    while trace() < 5 {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it could be interrupted");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let signal = |child: &std::process::Child, signal: &str| {
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+    };
+    signal(&child, "-INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_no_worker_left(&place);
+    // Killed without a word: the workers see their input end.
+    let mut child = Command::new(PASTA)
+        .args(["resume", "run", "--checkpoint-every", "0"])
+        .current_dir(place.path(""))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let before = trace();
+    while trace() < before + 3 {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it could be killed");
+        thread::sleep(Duration::from_millis(5));
+    }
+    signal(&child, "-KILL");
+    child.wait().unwrap();
+    assert_no_worker_left(&place);
+    assert_eq!(place.json("resume run", 0)["point"], whole["point"]);
+}
+
+#[test]
+fn ctrl_c_ends_a_worker_that_hangs() {
+    let place = place(&sgd(400, "workers = 2"));
+    place.write("fault", "hangs");
+    let mut child = Command::new(PASTA)
+        .args(["solve", "p.toml", "--no-check"])
+        .current_dir(place.path(""))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pids = || std::fs::read_to_string(place.path("pids")).unwrap_or_default().lines().count();
+    while pids() < 2 {
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_no_worker_left(&place);
+    // The time-out of the file ends it too.
+    place.write("p.toml", &sgd(400, "timeout = 0.3\nretries = 0"));
+    place
+        .pasta("solve p.toml --no-check")
+        .assert()
+        .code(1)
+        .stderr(contains("did not answer within 0.3 seconds"));
+    assert_no_worker_left(&place);
+}
+
+#[test]
+fn slips_are_named_before_a_run_and_in_a_check() {
+    let place = place(&sgd(20, "workers = 2"));
+    let sound = place.json("check p.toml", 0);
+    assert_eq!((&sound["is_sound"], &sound["repeats"]["other_worker"]), (&true.into(), &true.into()));
+    assert_eq!(sound["slopes"].as_array().unwrap().len(), 4);
+    // E|g - grad f|^2 = 2; 64 samples of a chi-square law with 2 degrees of freedom each: 2 +- 0.25 (one sigma).
+    let variance = sound["noise"]["variance"].as_f64().unwrap();
+    assert!((1.0..3.0).contains(&variance), "{variance}");
+    assert!(sound["time"]["sensible_block"].as_u64().unwrap() >= 1);
+    let printed = unwrapped(&place.pasta("check p.toml").assert().code(0).get_output().stdout);
+    for part in [
+        "nothing wrong was found in",
+        "the same seed gives the same answer twice, and the same in another worker",
+        "belong to the gradients",
+        "a request beside its samples",
+    ] {
+        assert!(printed.contains(part), "{part} is not in {printed}");
+    }
+    for (fault, told) in
+        [("own", "a generator of its own"), ("loss", "the loss does not belong to the gradient")]
+    {
+        place.write("fault", fault);
+        place.pasta("solve p.toml --output run").assert().code(2).stderr(contains(told));
+        assert!(!place.path("run").exists());
+        let verdict = place.json("check p.toml", 2);
+        assert!(verdict["sentences"][0].as_str().unwrap().contains(told), "{verdict}");
+        place.pasta("solve p.toml --no-check").assert().code(0);
+        place.write("q.toml", &sgd(20, "check = false"));
+        place.pasta("solve q.toml").assert().code(0);
+    }
+    // A built-in problem needs no check.
+    place.write("q.toml", place::SGD);
+    place
+        .pasta("check q.toml")
+        .assert()
+        .code(2)
+        .stderr(contains("nothing to check: the problem is built in"));
+}
+
+#[test]
+fn without_repeatable_samples_what_needs_them_is_refused_and_the_rest_works() {
+    let unseeded = |text: String| with(&text, "environment = {", "environment = { SEEDED = \"no\",");
+    let place = place(&unseeded(sgd(100, "")));
+    place.write("fault", "own");
+    let cannot = contains("note: the simulator's samples do not follow from their seeds");
+    place.pasta("solve p.toml --output run").assert().code(0).stderr(cannot);
+    place
+        .pasta("resume run")
+        .assert()
+        .code(2)
+        .stderr(contains("a resumed run would not be the run that stopped"));
+    place
+        .pasta("calibrate p.toml")
+        .assert()
+        .code(2)
+        .stderr(contains("evaluates each sample at several points"));
+    place.write(
+        "q.toml",
+        &with(
+            &place.read("p.toml"),
+            "name = \"sgd\"\neta = 0.1",
+            "name = \"storm\"\neta = 0.1\nmomentum = 0.3",
+        ),
+    );
+    place
+        .pasta("solve q.toml")
+        .assert()
+        .code(2)
+        .stderr(contains("the method evaluates each sample at two points, and the oracle cannot"));
+    place.json("certify run --target 1 --kurtosis", 0);
+    let checked = unwrapped(&place.pasta("check p.toml").assert().code(0).get_output().stdout);
+    assert!(checked.contains("no PAGE, no resume, no calibrate"), "{checked}");
+    let auto =
+        unseeded(smooth("")).split("[recipe]").next().unwrap().to_owned() + "[recipe]\nname = \"auto\"\n";
+    place.write("auto.toml", &auto);
+    let point = place.json("solve auto.toml --budget 20000", 0)["point"].clone();
+    let [x, y] = [0, 1].map(|i| point[i].as_f64().unwrap());
+    // 20,000 samples of unit variance; a tenth is more than ten sigma.
+    assert!((x - 1.0).abs() < 0.1 && (y + 2.0).abs() < 0.1, "{point}");
+}
+
+#[test]
+fn a_quick_try_needs_no_file() {
+    let place = place("");
+    let solve = |words: &[&str], code: i32| {
+        let mut command = place.pasta("solve --json --command");
+        command.arg("python3 sim.py").args(words).env("PYTHONPATH", SDK);
+        let output = command.assert().code(code).get_output().clone();
+        (
+            serde_json::from_slice::<Value>(&output.stdout).unwrap(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let (run, said) = solve(&["--dimension", "2", "--target", "0.3", "--start", "3,3"], 0);
+    assert_eq!((&run["method"], &run["certificate"]["verdict"]), (&"auto".into(), &"certified".into()));
+    assert!(
+        said.contains("note: certificates assume that the kurtosis of the noise is at most 100"),
+        "{said}"
+    );
+    let (run, _) = solve(&["--dimension", "2", "--budget", "3000"], 0);
+    assert_eq!(run["certificate"], Value::Null);
+    solve(&["--dimension", "2"], 2);
+    let (refused, _) = solve(&["--dimension", "2", "--budget", "9999", "--start", "1,two"], 2);
+    assert!(refused["error"]["message"].as_str().unwrap().contains("--start: expected numbers"));
+    place.pasta("solve").assert().code(2);
+    place
+        .pasta("solve p.toml --command x --dimension 1")
+        .assert()
+        .code(2)
+        .stderr(contains("cannot be used with"));
+    place.pasta("solve --command x").assert().code(2).stderr(contains("--dimension"));
+}
+
+#[test]
+fn every_way_to_misdescribe_a_simulator_is_told_with_its_line() {
+    let place = place("");
+    let text = sgd(20, "");
+    let cases = [
+        (
+            "command = [\"python3\", \"sim.py\"]",
+            "command = \"python3 sim.py\"",
+            "q.toml:4: [problem] command: expected a list of words",
+        ),
+        (
+            "command = [\"python3\", \"sim.py\"]",
+            "command = []",
+            "q.toml:4: [problem] command: expected a list of words",
+        ),
+        (
+            "command = [\"python3\", \"sim.py\"]",
+            "command = [\"no-such-program\"]",
+            "there is no program \"no-such-program\"",
+        ),
+        ("command = [\"python3\", \"sim.py\"]", "command = [\"python3\", \"nothing.py\"]", "nothing.py"),
+        ("dimension = 2\n", "", "[problem] dimension is missing"),
+        ("dimension = 2", "dimension = 0", "dimension: expected a number of coordinates, at least 1, got 0"),
+        (
+            "start = 3.0",
+            "start = [1.0]",
+            "start: expected as many numbers as the dimension, which is 2; got 1",
+        ),
+        (
+            "start = 3.0",
+            "start = 3.0\nworkers = 0",
+            "workers: expected a number of processes from 1 to 4096, got 0",
+        ),
+        ("start = 3.0", "start = 3.0\nblock = 0", "block: expected a number of samples"),
+        ("start = 3.0", "start = 3.0\ntimeout = -1", "timeout: expected a number of seconds above 0, got -1"),
+        ("start = 3.0", "start = 3.0\nretries = \"two\"", "retries: expected a whole number"),
+        (
+            "start = 3.0",
+            "start = 3.0\ndirectory = \"nowhere\"",
+            "directory: nowhere: No such file or directory",
+        ),
+        ("start = 3.0", "start = 3.0\nseeds = 3", "seeds: unknown key; expected one of command, dimension"),
+        ("start = 3.0", "start = 3.0\ncheck = 1", "check: expected true or false"),
+        ("[recipe]", "[noise]\ntail = \"gaussian\"\n[recipe]", "noise: a simulator has its own noise"),
+        ("environment = {", "environment = { A = 1,", "environment: A: expected a table of texts"),
+    ];
+    for (old, new, told) in cases {
+        place.write("q.toml", &with(&text, old, new));
+        place.pasta("solve q.toml").assert().code(2).stderr(contains(told));
+    }
+}
+
+/// The program, which the machine must have: CI installs it.
+fn program(name: &str) {
+    let found = Command::new("sh")
+        .args(["-c", &format!("command -v {name}")])
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(
+        found.success(),
+        "{name} is not installed, and the SDK for its language cannot be tested without it"
+    );
+}
+
+#[test]
+fn the_examples_in_python_c_and_r_run_and_find_what_is_known() {
+    ["python3", "cc", "Rscript"].iter().for_each(|name| program(name));
+    let place = Place::new();
+    let built = Command::new("cc")
+        .args(["-O2", "-Wall", "-Wextra", "-Werror", "-I", SDK, "-o"])
+        .arg(place.path("mm1"))
+        .arg(Path::new(EXAMPLES).join("mm1.c"))
+        .arg("-lm")
+        .status()
+        .unwrap();
+    assert!(built.success());
+    let read = |name: &str| std::fs::read_to_string(Path::new(EXAMPLES).join(name)).unwrap();
+    for name in ["newsvendor", "mm1", "call-centre"] {
+        place.write(&format!("{name}.toml"), &read(&format!("{name}.toml")).replace("../../sdk", SDK));
+    }
+    place.write("newsvendor.py", &read("newsvendor.py"));
+    place.write("call-centre.R", &read("call-centre.R").replace("../../sdk", SDK));
+    for name in ["newsvendor", "mm1", "call-centre"] {
+        let checked = place.json(&format!("check {name}.toml"), 0);
+        assert_eq!(
+            (&checked["is_sound"], &checked["repeats"]["same_worker"]),
+            (&true.into(), &true.into()),
+            "{name}"
+        );
+    }
+    let stocks = place.json("solve newsvendor.toml --budget 40000", 0)["point"].clone();
+    for (i, stock) in stocks.as_array().unwrap().iter().enumerate() {
+        // The median of demand. At 40,000 samples of a sign the error is a few per cent.
+        let best = (5.0 + i as f64) * std::f64::consts::LN_2;
+        assert!((stock.as_f64().unwrap() / best - 1.0).abs() < 0.15, "{i}: {stock} against {best}");
+    }
+    let speed = place.json("solve mm1.toml", 0);
+    assert_eq!(speed["certificate"]["verdict"], "certified");
+    // The queue is nearly stationary: C + d/dx 1/(x - 1) = 0 at x = 2.
+    assert!((speed["point"][0].as_f64().unwrap() - 2.0).abs() < 0.15, "{}", speed["point"]);
+    let agents = place.json("solve call-centre.toml --budget 4000", 0);
+    assert!(
+        agents["point"].as_array().unwrap().iter().all(|x| (2.5..5.0).contains(&x.as_f64().unwrap())),
+        "{agents}"
+    );
+}
+
+#[test]
+fn the_sdks_are_one_file_of_at_most_sixty_lines_each() {
+    for name in ["pasta.py", "pasta.h", "pasta.R", "pasta.jl"] {
+        let lines = std::fs::read_to_string(Path::new(SDK).join(name)).unwrap().lines().count();
+        assert!(lines <= 60, "{name} has {lines} lines");
+    }
+}
+
+#[test]
+fn the_worker_of_the_documentation_works() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/pipe.md")).unwrap();
+    let code = page.split("```python").nth(2).unwrap().split("```").next().unwrap();
+    let place = place(&with(&sgd(200, ""), "start = 3.0", "start = 3.0\ncheck = true"));
+    place.write("sim.py", code);
+    let run = place.json("solve p.toml", 0);
+    // E (x - xi)^2/2 with xi exponential: 1 in each coordinate, and SGD with eta = 0.1 and 16 samples stays within 0.4 of it.
+    assert!(
+        run["point"].as_array().unwrap().iter().all(|x| (x.as_f64().unwrap() - 1.0).abs() < 0.4),
+        "{run}"
+    );
+    assert_eq!(place.json("check p.toml", 0)["is_sound"], true);
+}

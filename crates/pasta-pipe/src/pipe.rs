@@ -1,0 +1,313 @@
+//! A pool of workers that is an oracle.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pasta_opt::oracle::{About, Answer, Charge, Draw, Oracle, OracleError, Request, Source};
+use serde::Serialize;
+
+use crate::exchange::{Ask, Exchange, What, meet};
+use crate::fault::Fault;
+use crate::protocol::{Hello, Points, Wanted, greeting};
+use crate::worker::Worker;
+use crate::{Simulator, StartError, Talk};
+
+/// Workers that answer: a simulator as an oracle. Dropping it ends them.
+pub struct Pipe {
+    pub(crate) simulator: Simulator,
+    pub(crate) hello: Hello,
+    about: About,
+    pub(crate) greeting: Vec<u8>,
+    pub(crate) talk: Talk,
+    slots: Mutex<Vec<Slot>>,
+    freed: Condvar,
+    pub(crate) next_id: AtomicU64,
+    pub(crate) tally: Tally,
+    spare: Mutex<Vec<Spare>>,
+}
+
+/// Memory of earlier questions: fresh pages would cost a long vector as much as the pipe does.
+#[derive(Debug, Default)]
+struct Spare {
+    bytes: Vec<u8>,
+    vectors: Vec<Vec<f64>>,
+}
+
+/// A place for a worker.
+#[derive(Debug)]
+enum Slot {
+    /// No process has been started for it, or it has ended.
+    Vacant,
+    /// A process that waits for a question.
+    Idle(Box<Worker>),
+    /// Someone is asking it.
+    Taken,
+}
+
+/// Counters that many threads add to.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) requests: AtomicU64,
+    pub(crate) repeated_requests: AtomicU64,
+    pub(crate) repeated_samples: AtomicU64,
+    pub(crate) workers_started: AtomicU64,
+    pub(crate) not_finite: AtomicU64,
+    pub(crate) last: Mutex<Option<Fault>>,
+}
+
+/// What the pool has done. Samples that were asked for again are in no ledger: they are here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Counts {
+    /// Requests that were answered.
+    pub requests: u64,
+    /// Requests that failed and were asked again.
+    pub repeated_requests: u64,
+    /// Their samples.
+    pub repeated_samples: u64,
+    /// Processes that were started.
+    pub workers_started: u64,
+    /// Requests whose answer was not finite however often they were asked.
+    pub not_finite: u64,
+}
+
+/// A question to one worker, for whoever examines the simulator itself.
+#[derive(Debug, Clone)]
+pub struct Question<'a> {
+    /// The seed of the samples.
+    pub seed: u64,
+    /// Their numbers.
+    pub samples: Range<u64>,
+    /// Where.
+    pub points: &'a [&'a [f64]],
+    /// Whether losses are wanted.
+    pub losses: bool,
+    /// Whether sums of squared norms are wanted.
+    pub squares: bool,
+}
+
+/// A worker's reply.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sums {
+    /// Gradients, point after point.
+    pub gradients: Vec<f64>,
+    /// A loss for each point, if wanted.
+    pub losses: Vec<f64>,
+    /// A sum of squared norms for each point, if wanted.
+    pub squares: Vec<f64>,
+}
+
+impl Pipe {
+    /// Starts the first worker and hears what it says of itself; the others are started when there is work for them. Lines of
+    /// stderr are handed to `talk` with the worker's number.
+    pub fn start(
+        simulator: Simulator,
+        talk: impl Fn(usize, &str) + Send + Sync + 'static,
+    ) -> Result<Self, StartError> {
+        check(&simulator)?;
+        let (greeting, talk): (_, Talk) = (greeting(simulator.dimension), Arc::new(talk));
+        let (worker, hello) = meet(&simulator, &greeting, &talk).map_err(StartError::Worker)?;
+        let about = About {
+            dim: simulator.dimension,
+            identity: simulator.identity(&hello),
+            source: Source::Stream,
+            losses: hello.losses,
+            shared: hello.reproducible,
+        };
+        let mut slots: Vec<Slot> = (0..simulator.workers).map(|_| Slot::Vacant).collect();
+        slots[0] = Slot::Idle(Box::new(worker));
+        let tally = Tally { workers_started: AtomicU64::new(1), ..Tally::default() };
+        let (slots, next_id) = (Mutex::new(slots), AtomicU64::new(1));
+        Ok(Self {
+            simulator,
+            hello,
+            about,
+            greeting,
+            talk,
+            slots,
+            freed: Condvar::new(),
+            next_id,
+            tally,
+            spare: Mutex::default(),
+        })
+    }
+
+    /// The command and how it is used.
+    pub fn simulator(&self) -> &Simulator {
+        &self.simulator
+    }
+
+    /// What its workers say of themselves.
+    pub fn hello(&self) -> &Hello {
+        &self.hello
+    }
+
+    /// What the pool has done so far.
+    pub fn counts(&self) -> Counts {
+        let Tally { requests, repeated_requests, repeated_samples, workers_started, not_finite, .. } =
+            &self.tally;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counts {
+            requests: read(requests),
+            repeated_requests: read(repeated_requests),
+            repeated_samples: read(repeated_samples),
+            workers_started: read(workers_started),
+            not_finite: read(not_finite),
+        }
+    }
+
+    /// The last failure of a worker, whether or not the request was answered in the end.
+    pub fn last_fault(&self) -> Option<Fault> {
+        self.tally.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Asks one worker by its number, from 0 on. It is not counted in any ledger: for those who examine the simulator.
+    pub fn ask_worker(&self, number: usize, question: &Question<'_>) -> Result<Sums, OracleError> {
+        let Question { seed, samples, points, losses, squares } = question.clone();
+        let wrong = |sentence: &str| Err(OracleError::new(sentence.to_owned()));
+        if number >= self.simulator.workers {
+            return wrong("there is no such worker");
+        }
+        if samples.is_empty() || points.is_empty() || points.iter().any(|x| x.len() != self.about.dim) {
+            return wrong("it was asked for no samples, at no point, or at points of another dimension");
+        }
+        let wanted = Wanted { losses, squares };
+        if losses && !self.hello.losses || squares && !self.hello.squares {
+            return wrong("it does not give what is wanted beside the gradients");
+        }
+        let points = Points::new(points, wanted, self.hello.framing, Vec::new());
+        let ask = Ask { what: What::Samples { seed, samples }, differences: false, points: &points };
+        let mut exchange = Exchange::new(self, &ask, Some(number), Vec::new());
+        let mut gradients = exchange.run(&AtomicBool::new(false))?;
+        let mut rest = gradients.split_off(points.count * points.dim);
+        let squares = if squares { rest.split_off(rest.len() - points.count) } else { Vec::new() };
+        Ok(Sums { gradients, losses: rest, squares })
+    }
+
+    fn spare(&self) -> MutexGuard<'_, Vec<Spare>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn slots(&self) -> MutexGuard<'_, Vec<Slot>> {
+        // A thread that panicked did not leave a slot half written.
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes up to `most` places, or the one of this number: those with a process first. Waits for the first of them if it may.
+    pub(crate) fn take(
+        &self,
+        most: usize,
+        number: Option<usize>,
+        may_wait: bool,
+    ) -> Vec<(usize, Option<Box<Worker>>)> {
+        let mut slots = self.slots();
+        loop {
+            let mut taken = Vec::new();
+            for idle in [true, false] {
+                for (i, slot) in slots.iter_mut().enumerate() {
+                    let wanted = taken.len() < most && number.is_none_or(|number| number == i);
+                    match slot {
+                        Slot::Idle(_) if wanted && idle => {
+                            if let Slot::Idle(worker) = std::mem::replace(slot, Slot::Taken) {
+                                taken.push((i, Some(worker)));
+                            }
+                        }
+                        Slot::Vacant if wanted && !idle => {
+                            *slot = Slot::Taken;
+                            taken.push((i, None));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            if !taken.is_empty() || !may_wait {
+                return taken;
+            }
+            let waited = self.freed.wait_timeout(slots, Duration::from_millis(20));
+            slots = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if number.is_none() && slots.iter().all(|slot| matches!(slot, Slot::Taken)) {
+                // The caller looks at its flag.
+                return taken;
+            }
+        }
+    }
+
+    /// Gives a place back, with its process if that waits for a question.
+    pub(crate) fn give_back(&self, index: usize, worker: Option<Box<Worker>>) {
+        self.slots()[index] = worker.map_or(Slot::Vacant, Slot::Idle);
+        self.freed.notify_one();
+    }
+}
+
+fn check(simulator: &Simulator) -> Result<(), StartError> {
+    let Simulator { command, dimension, workers, block, .. } = simulator;
+    let needs =
+        |holds: bool, name, needs| if holds { Ok(()) } else { Err(StartError::Setting { name, needs }) };
+    needs(command.first().is_some_and(|word| !word.is_empty()), "command", "a program and its arguments")?;
+    needs(*dimension >= 1, "dimension", "at least one coordinate")?;
+    needs(*workers >= 1, "workers", "at least one")?;
+    needs((1..=MOST).contains(block), "block", "a number of samples from 1 to 2^32")
+}
+
+/// Numbers of samples in a block stay exact in any language.
+const MOST: u64 = 1 << 32;
+
+impl Oracle for Pipe {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
+        let Draw::Batch(batch) = &request.draw else {
+            return Err(OracleError::new("it does not know its gradient, only samples of it"));
+        };
+        let wanted = Wanted { losses: request.losses, squares: false };
+        let Spare { bytes, vectors } = self.spare().pop().unwrap_or_default();
+        let points = Points::new(request.points, wanted, self.hello.framing, bytes);
+        let differences = request.form == pasta_opt::oracle::Form::Differences;
+        let ask = Ask { what: What::Batch(batch), differences, points: &points };
+        let never = AtomicBool::new(false);
+        let mut exchange = Exchange::new(self, &ask, None, vectors);
+        let sums = exchange.run(request.stop.unwrap_or(&never))?;
+        let mut vectors = exchange.take_spare();
+        drop(exchange);
+        let (gradients, losses) = sums.split_at(answer.gradients.len());
+        answer.gradients.copy_from_slice(gradients);
+        if request.losses {
+            answer.losses.copy_from_slice(losses);
+        }
+        vectors.push(sums);
+        let bytes = match points.bytes {
+            Cow::Owned(bytes) => bytes,
+            Cow::Borrowed(_) => Vec::new(),
+        };
+        let mut spare = self.spare();
+        if spare.len() < self.simulator.workers {
+            spare.push(Spare { bytes, vectors });
+        }
+        Ok(request.usual_price(&self.about))
+    }
+}
+
+impl fmt::Debug for Pipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pipe")
+            .field("simulator", &self.simulator)
+            .field("hello", &self.hello)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        let slots = self.slots.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for slot in slots.drain(..) {
+            if let Slot::Idle(worker) = slot {
+                worker.end(&self.talk);
+            }
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Every classic slip of an oracle is caught and named, and honest oracles are not accused.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pasta_opt::check::{self, Effort, Findings, Slip};
+use pasta_opt::draws::Role;
+use pasta_opt::prelude::*;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Way {
+    Honest,
+    IgnoresWeight,
+    Overwrites,
+    OwnGenerator,
+    WrongDifference,
+    OneSample,
+    Nan,
+    Factor(f64),
+    MissingTerm,
+    WrongSign,
+    Kink,
+    LikelihoodRatio,
+    NoNoise,
+}
+
+/// E |x - c - xi|^2/2 in `dim` coordinates, with the slip.
+struct Bowl {
+    way: Way,
+    dim: usize,
+    noise: f64,
+    calls: AtomicU64,
+}
+
+fn bowl(way: Way, dim: usize, noise: f64) -> Batched<Bowl> {
+    Batched::new(Bowl { way, dim, noise, calls: AtomicU64::new(0) })
+}
+
+impl Sampled for Bowl {
+    fn dim(&self) -> usize {
+        self.dim
+    }
+    fn identity(&self) -> String {
+        format!("{:?}", self.way)
+    }
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
+        if self.way == Way::OwnGenerator {
+            let call = self.calls.fetch_add(1, Ordering::Relaxed);
+            *xi = pasta_opt::draws::Address { seed: 3, role: Role::Setup, step: call, sample: 0 }.stream();
+        }
+        if self.way == Way::OneSample {
+            *xi = pasta_opt::draws::Address { seed: 3, role: Role::Setup, step: 0, sample: 0 }.stream();
+        }
+        if self.way == Way::LikelihoodRatio {
+            // f(x, u) = [x + N(u) > 0]: its derivative in the mean is the density, the loss jumps.
+            let z = xi.normal();
+            out[0] += weight * f64::from(u8::from(x[0] + z > 0.0)) * z;
+            return Ok(());
+        }
+        let weight = if self.way == Way::IgnoresWeight { 1.0 } else { weight };
+        for (i, (x, out)) in x.iter().zip(out).enumerate() {
+            let noise = if self.way == Way::NoNoise { 0.0 } else { self.noise * xi.normal() };
+            let error = x - 1.0 - noise;
+            let g = match self.way {
+                Way::Kink => error.signum(),
+                Way::Nan if i == 1 && *x < 2.0 => f64::NAN,
+                _ => error,
+            };
+            if self.way == Way::Overwrites { *out = weight * g } else { *out += weight * g }
+        }
+        Ok(())
+    }
+    fn add_difference(
+        &self,
+        weight: f64,
+        x: &[f64],
+        y: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
+        if self.way == Way::WrongDifference {
+            // Two samples where one belongs.
+            self.add_gradient(weight, x, xi, out)?;
+            return self.add_gradient(-weight, y, xi, out);
+        }
+        let mut again = xi.clone();
+        self.add_gradient(weight, x, xi, out)?;
+        self.add_gradient(-weight, y, &mut again, out)
+    }
+    fn gives_losses(&self) -> bool {
+        !matches!(self.way, Way::OwnGenerator | Way::OneSample)
+    }
+    fn loss(&self, x: &[f64], xi: &mut Stream) -> Result<f64, OracleError> {
+        if self.way == Way::LikelihoodRatio {
+            return Ok(f64::from(u8::from(x[0] + xi.normal() > 0.0)));
+        }
+        let mut sum = 0.0;
+        for x in x {
+            let noise = if self.way == Way::NoNoise { 0.0 } else { self.noise * xi.normal() };
+            let error = x - 1.0 - noise;
+            sum += match self.way {
+                Way::Kink => error.abs(),
+                Way::WrongSign => -error * error / 2.0,
+                Way::Factor(factor) => factor * error * error / 2.0,
+                Way::MissingTerm => error * error / 2.0 - 0.05 * x * x,
+                _ => error * error / 2.0,
+            };
+        }
+        Ok(sum)
+    }
+}
+
+fn findings(way: Way, noise: f64, seed: u64, effort: Effort) -> Findings {
+    let mut gate = Gate::new(bowl(way, 3, noise), seed);
+    let findings = check::oracle(&mut gate, &[2.5, -1.0, 0.0], effort).unwrap();
+    assert_eq!(gate.ledger().of(Role::Check).samples, findings.samples);
+    assert_eq!(gate.ledger().samples(), findings.samples);
+    assert!(findings.samples <= effort.samples(), "{way:?}: {}", findings.samples);
+    findings
+}
+
+fn slips(way: Way, noise: f64, seed: u64) -> Vec<Slip> {
+    findings(way, noise, seed, Effort::Quick).slips
+}
+
+#[test]
+fn every_slip_is_caught_and_named_in_a_few_dozen_samples() {
+    assert!(Effort::Quick.samples() <= 48);
+    for seed in 1..=20 {
+        assert!(matches!(slips(Way::IgnoresWeight, 1.0, seed)[..], [Slip::IgnoresWeight]));
+        assert_eq!(slips(Way::Overwrites, 1.0, seed), [Slip::Overwrites { samples: 5 }]);
+        assert!(matches!(slips(Way::OwnGenerator, 1.0, seed)[..], [Slip::OwnGenerator { samples: 5, .. }]));
+        assert!(matches!(slips(Way::WrongDifference, 1.0, seed)[..], [Slip::NotTheDifference { .. }]));
+        assert_eq!(slips(Way::Nan, 1.0, seed), [Slip::NotFinite { away: 0.0 }]);
+        // Far more noise than gradient: the means could not tell, the samples one by one do.
+        for (way, noise) in [
+            (Way::Factor(2.0), 10.0),
+            (Way::Factor(0.9), 10.0),
+            (Way::WrongSign, 1.0),
+            (Way::MissingTerm, 3.0),
+        ] {
+            assert!(
+                matches!(slips(way, noise, seed)[..], [Slip::Loss { samples: 16, .. }]),
+                "{way:?} {seed}"
+            );
+        }
+    }
+    let sentences = [
+        (Way::Overwrites, "overwrites the sum instead of adding to it"),
+        (Way::IgnoresWeight, "ignores its weight"),
+        (Way::OwnGenerator, "a generator of its own"),
+        (Way::WrongDifference, "is not g(x) - g(y)"),
+        (Way::Nan, "not finite"),
+        (Way::WrongSign, "the loss does not belong to the gradient"),
+    ];
+    for (way, sentence) in sentences {
+        assert!(slips(way, 1.0, 1)[0].to_string().contains(sentence), "{}", slips(way, 1.0, 1)[0]);
+    }
+}
+
+#[test]
+fn honest_oracles_are_not_accused() {
+    // At 10^-6 a test, 1200 of them pass by luck alone but for a chance of about 0.001.
+    for seed in 1..=100 {
+        for way in [Way::Honest, Way::Kink, Way::LikelihoodRatio, Way::NoNoise] {
+            for noise in [0.01, 1.0, 100.0] {
+                assert_eq!(slips(way, noise, seed), [], "{way:?} {noise} {seed}");
+            }
+        }
+    }
+    for way in [Way::Honest, Way::Kink, Way::LikelihoodRatio] {
+        let found = findings(way, 1.0, 7, Effort::Thorough);
+        assert_eq!((found.slips.len(), found.slopes.len(), found.has_noise), (0, 4, true), "{found:?}");
+    }
+    assert!(!findings(Way::NoNoise, 1.0, 1, Effort::Quick).has_noise);
+}
+
+#[test]
+fn a_seed_that_is_ignored_is_noticed_where_samples_differ() {
+    use pasta_opt::oracle::{About, Answer, Charge, Draw, Request};
+    struct Numbered(About);
+    impl Oracle for Numbered {
+        fn about(&self) -> &About {
+            &self.0
+        }
+        fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
+            let Draw::Batch(batch) = &request.draw else { return Err(OracleError::new("no")) };
+            answer.gradients.fill(0.0);
+            batch
+                .samples
+                .clone()
+                .for_each(|i| answer.gradients.iter_mut().for_each(|g| *g += (i as f64).sin()));
+            if request.form == pasta_opt::oracle::Form::Differences {
+                answer.gradients.fill(0.0);
+            }
+            Ok(request.usual_price(&self.0))
+        }
+    }
+    let mut gate = Gate::new(Numbered(About::stream(2, "numbered")), 1);
+    let found = check::oracle(&mut gate, &[0.0, 0.0], Effort::Quick).unwrap();
+    assert_eq!(found.slips, [Slip::IgnoresSeed { samples: 5 }]);
+    // An oracle whose samples are all the same has no noise, as far as anyone can tell.
+    assert!(!findings(Way::OneSample, 1.0, 1, Effort::Quick).has_noise);
+}
+
+#[test]
+fn a_sum_that_misses_a_sample_is_noticed() {
+    use pasta_opt::oracle::{About, Answer, Charge, Draw, Form, Request};
+    struct Lossy(Batched<Bowl>);
+    impl Oracle for Lossy {
+        fn about(&self) -> &About {
+            self.0.about()
+        }
+        fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
+            let mut request = request.clone();
+            if let (Draw::Batch(batch), Form::Sums, 1) =
+                (&mut request.draw, request.form, request.points.len())
+                && batch.count() > 2
+            {
+                batch.samples.end -= 1;
+            }
+            self.0.answer(&request, answer)
+        }
+    }
+    let mut gate = Gate::new(Lossy(bowl(Way::Honest, 2, 1.0)), 1);
+    let found = check::oracle(&mut gate, &[5.0, 5.0], Effort::Quick).unwrap();
+    assert!(matches!(found.slips[..], [Slip::NotAdditive { samples: 5, .. }]), "{found:?}");
+}
