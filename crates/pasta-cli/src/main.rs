@@ -8,6 +8,7 @@ mod plan;
 mod problems;
 mod solve;
 mod spec;
+mod world;
 
 use std::process::ExitCode;
 
@@ -39,12 +40,24 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    console::program(|program: Program| match program.command {
-        Command::Calibrate(arguments) => calibrate::run(&arguments),
-        Command::Certify(arguments) => certify::run(&arguments),
-        Command::Plan(arguments) => plan::run(&arguments),
-        Command::Problems(arguments) => problems::run(&arguments),
-        Command::Solve(arguments) => solve::run(&arguments),
-        Command::Resume(arguments) => solve::resume(&arguments),
-    })
+    let session = match world::begin() {
+        Ok(session) => session,
+        Err(failure) => {
+            console::say(&failure.to_string());
+            return failure.exit.into();
+        }
+    };
+    let mut complaint = String::new();
+    let exit = console::program(|program: Program| {
+        let done = match program.command {
+            Command::Calibrate(arguments) => calibrate::run(&arguments),
+            Command::Certify(arguments) => certify::run(&arguments),
+            Command::Plan(arguments) => plan::run(&arguments),
+            Command::Problems(arguments) => problems::run(&arguments),
+            Command::Solve(arguments) => solve::run(&arguments),
+            Command::Resume(arguments) => solve::resume(&arguments),
+        };
+        done.inspect_err(|failure| complaint = failure.to_string())
+    });
+    session.end(exit, &complaint)
 }

@@ -19,6 +19,7 @@ pub(crate) use problem::{Problem, Truth};
 use section::{Section, Source, line_at};
 use toml_edit::{Document, Item};
 
+use crate::world;
 use pasta_report::console::Failure;
 use pasta_report::console::flags::{MOST_THREADS, sample_count, seed, thread_count};
 
@@ -118,7 +119,7 @@ pub(crate) fn read_setup(path: &Path, overrides: &Overrides) -> Result<Setup, Fa
 
 fn load(path: &Path) -> Result<(String, String), Failure> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::input(error).in_file(&name))?;
+    let text = world::read_to_string(path).map_err(|error| Failure::input(error).in_file(&name))?;
     Ok((name, text))
 }
 

@@ -15,6 +15,7 @@ use pasta_opt::problems::{self, Parameters};
 use pasta_opt::recipe::{Constant, Constants};
 
 use super::section::Section;
+use crate::world;
 use pasta_report::console::Failure;
 
 /// What a problem file describes, whatever kind it is.
@@ -33,7 +34,7 @@ pub(crate) struct Truth(Arc<Noisy>);
 
 impl Problem {
     pub(crate) fn gate(&self, seed: u64, budget: Option<u128>, stop: Arc<AtomicBool>) -> Gate {
-        Gate::over(Arc::clone(&self.oracle), seed).with_budget(budget).with_stop(stop)
+        Gate::over(Arc::clone(&self.oracle), seed).with_budget(budget).with_stop(world::watch(stop))
     }
 
     /// The objective, where it is known.
@@ -105,10 +106,11 @@ pub(super) fn read_problem(problem: &Section<'_>, noise: &Section<'_>) -> Result
         format!("{}, {tail} noise, growth {growth}, floor {floor}{exponent}", oracle.objective().identity());
     if problem.flag(FORMULAS)?.unwrap_or(true) {
         let truth = Some(Truth(Arc::clone(&oracle)));
-        Ok(Problem { oracle, start, truth, words })
+        Ok(Problem { oracle: world::spread(oracle), start, truth, words })
     } else {
         let oracle = Arc::new(SamplesOnly::of(oracle));
-        Ok(Problem { oracle, start, truth: None, words: format!("{words}, samples only") })
+        let words = format!("{words}, samples only");
+        Ok(Problem { oracle: world::spread(oracle), start, truth: None, words })
     }
 }
 
