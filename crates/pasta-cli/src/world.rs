@@ -167,7 +167,7 @@ mod many {
         let told = world.tell(|| {
             let (what, bytes) = match find() {
                 Ok(bytes) => (FOUND, bytes),
-                Err(error) if error.kind() == io::ErrorKind::NotAt => (MISSING, error.to_string().into()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => (MISSING, error.to_string().into()),
                 Err(error) => (FAILED, error.to_string().into()),
             };
             [vec![what], bytes].concat()
@@ -175,7 +175,7 @@ mod many {
         let mut told = told.map_err(io::Error::other)?;
         let kind = match told.first() {
             Some(&FOUND) => return Ok(told.split_off(1)),
-            Some(&MISSING) => io::ErrorKind::NotAt,
+            Some(&MISSING) => io::ErrorKind::NotFound,
             _ => io::ErrorKind::Other,
         };
         Err(io::Error::new(kind, String::from_utf8_lossy(told.get(1..).unwrap_or_default())))

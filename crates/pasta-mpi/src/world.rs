@@ -40,7 +40,7 @@ struct Here {
 pub enum Sharing {
     /// When that saves time, as rank 0 measures it.
     Measured,
-    /// Whenever it can be shared.
+    /// Whenever it can be shared; and they hear from each other at every other question at least.
     Always,
 }
 
@@ -365,11 +365,12 @@ impl Line {
             }
         }
         let words = if rank == 0 {
-            let least = match self.sharing {
-                Sharing::Measured => self.clock.least(size),
-                Sharing::Always => [0; 2],
+            let quiet = self.clock.quiet(self.silent);
+            let manners = match self.sharing {
+                Sharing::Measured => Manners { quiet, least: self.clock.least(size) },
+                Sharing::Always => Manners { quiet: 1, least: [0; 2] },
             };
-            report.verdict().encode(Manners { quiet: self.clock.quiet(self.silent), least })
+            report.verdict().encode(manners)
         } else {
             self.send(rank - reach, &report.encode())?;
             self.wire.receive(rank - reach)?
