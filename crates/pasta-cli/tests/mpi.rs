@@ -98,6 +98,24 @@ fn signal(name: &str, process: u32) -> bool {
     Command::new("kill").args([name, &process.to_string()]).status().is_ok_and(|status| status.success())
 }
 
+/// The process with this rank, which works in `place`.
+fn process(place: &Place, rank: usize) -> u32 {
+    let names = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"].map(|name| format!("{name}={rank}"));
+    let folder = fs::canonicalize(place.0.path()).unwrap();
+    let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let path = entry.ok()?.path();
+        let id: u32 = path.file_name()?.to_str()?.parse().ok()?;
+        let here = fs::read_link(path.join("cwd")).ok()? == folder;
+        let is_pasta = fs::read_link(path.join("exe")).ok()? == fs::canonicalize(PASTA).ok()?;
+        let variables = fs::read(path.join("environ")).ok()?;
+        let its = variables
+            .split(|byte| *byte == 0)
+            .any(|variable| names.iter().any(|name| name.as_bytes() == variable));
+        (here && is_pasta && its).then_some(id)
+    });
+    processes.last().expect("a process of each rank")
+}
+
 impl Job {
     fn start(command: &mut Command) -> Self {
         Self(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("mpirun is installed"))
@@ -117,24 +135,6 @@ impl Job {
             thread::yield_now();
         }
         panic!("the run did not come to step {step}");
-    }
-
-    /// The process with this rank, which works in `place`.
-    fn rank(&self, place: &Place, rank: usize) -> u32 {
-        let names = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"].map(|name| format!("{name}={rank}"));
-        let folder = fs::canonicalize(place.0.path()).unwrap();
-        let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| {
-            let path = entry.ok()?.path();
-            let id: u32 = path.file_name()?.to_str()?.parse().ok()?;
-            let here = fs::read_link(path.join("cwd")).ok()? == folder;
-            let is_pasta = fs::read_link(path.join("exe")).ok()? == fs::canonicalize(PASTA).ok()?;
-            let variables = fs::read(path.join("environ")).ok()?;
-            let its = variables
-                .split(|byte| *byte == 0)
-                .any(|variable| names.iter().any(|name| name.as_bytes() == variable));
-            (here && is_pasta && its).then_some(id)
-        });
-        processes.last().expect("a process of each rank")
     }
 
     /// How it ended, and what was said.
@@ -259,7 +259,7 @@ fn a_signal_at_any_rank_stops_all_of_them() {
     let place = Place::holding(&endless());
     let mut job = Job::start(&mut place.on(3, "solve p.toml --output run --checkpoint-every 0"));
     job.until(&place, "run", 3);
-    assert!(signal("-INT", job.rank(&place, 2)));
+    assert!(signal("-INT", process(&place, 2)));
     let (code, _, said) = job.end();
     assert_eq!(code, Some(130), "{said}");
     assert_eq!(said.matches("go on with: pasta resume run").count(), 1, "{said}");
@@ -276,7 +276,7 @@ fn a_rank_that_is_killed_takes_the_job_down_and_the_last_checkpoint_is_good() {
         let mut command = place.on(3, &format!("{verb} --checkpoint-every 0"));
         let mut job = Job::start(&mut command);
         job.until(&place, "run", before + further);
-        assert!(signal("-KILL", job.rank(&place, rank)));
+        assert!(signal("-KILL", process(&place, rank)));
         let (code, _, said) = job.end();
         assert_ne!(code, Some(0), "{said}");
         assert!(!place.path("run/result.json").exists());
@@ -387,7 +387,9 @@ impl Drop for Hosts {
             if let Ok(output) = Command::new("ip").args(["netns", "pids", name]).output() {
                 let processes = text(&output.stdout);
                 let processes = processes.split_whitespace().filter_map(|process| process.parse().ok());
-                processes.for_each(|process| drop(signal("-KILL", process)));
+                processes.for_each(|process| {
+                    signal("-KILL", process);
+                });
             }
             ip(&format!("netns del {name}"));
         });

@@ -35,18 +35,20 @@ impl Sampled for Busy {
         xi: &mut Stream,
         out: &mut [f64],
     ) -> Result<(), OracleError> {
-        let mut noise = xi.normal();
+        let mut noise = xi.normal().abs();
         for _ in 0..self.turns {
-            noise = noise.mul_add(0.999, 1e-9).sqrt().abs();
+            noise = noise.mul_add(0.999, 1e-9).sqrt();
         }
         out.iter_mut().zip(x).for_each(|(out, x)| *out += weight * (x + noise));
         Ok(())
     }
 }
 
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
 const ROUNDS: usize = 15;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Failure> {
     let mpi = Mpi::start()?;
     let world = World::new(mpi.wire(), Sharing::Always);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
@@ -56,21 +58,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Seconds for some steps.
-fn seconds(
-    oracle: impl Oracle + 'static,
-    dim: usize,
-    batch: u64,
-    steps: u64,
-) -> Result<f64, Box<dyn std::error::Error>> {
+fn seconds(oracle: impl Oracle + 'static, dim: usize, batch: u64, steps: u64) -> Result<f64, Failure> {
     let mut gate = Gate::new(oracle, 1);
     let rule = Rule::Sgd { eta: Sequence::Constant(0.01) };
     let walk = Baseline::start(&gate, Settings { rule, steps, batch }, &vec![1.0; dim])?;
     let started = Instant::now();
-    walk.finish(&mut gate)?;
+    let end = walk.finish(&mut gate)?;
+    if end.stop != Stop::PlannedEnd {
+        return Err(format!("the run ended early: {:?}", end.stop).into());
+    }
     Ok(started.elapsed().as_secs_f64())
 }
 
-fn measure(world: &World) -> Result<(), Box<dyn std::error::Error>> {
+fn measure(world: &World) -> Result<(), Failure> {
     let (size, first) = (world.size(), world.rank() == 0);
     // All ranks must be busy for the same time: rank 0 measures, and tells.
     let turns = world.tell(|| {

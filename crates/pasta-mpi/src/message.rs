@@ -171,7 +171,8 @@ impl Report {
         let call = CALLS.iter().position(|call| *call == self.call).unwrap_or(0) as u64;
         let mut to = vec![self.rank, call, questions, role, step, checksum, u64::from(self.stop), self.code];
         put_text(&mut to, &self.words);
-        put_trouble(&mut to, self.trouble.as_ref());
+        to.push(u64::from(self.trouble.is_some()));
+        self.trouble.iter().for_each(|trouble| put_trouble(&mut to, trouble));
         put_text(&mut to, self.discord.as_deref().unwrap_or(""));
         match &self.body {
             Body::Nothing => to.push(0),
@@ -200,7 +201,7 @@ impl Report {
             stop: stop != 0,
             code,
             words: from.text()?,
-            trouble: from.trouble()?,
+            trouble: if from.word()? == 0 { None } else { Some(from.trouble()?) },
             discord: Some(from.text()?).filter(|text| !text.is_empty()),
             body: from.body()?,
         };
@@ -233,7 +234,7 @@ impl Verdict {
             Self::Stop => to.push(1),
             Self::Failed(trouble) => {
                 to.push(2);
-                put_trouble(&mut to, Some(trouble));
+                put_trouble(&mut to, trouble);
             }
             Self::Finished(code) => to.extend([3, *code]),
         }
@@ -246,7 +247,7 @@ impl Verdict {
         let verdict = match what {
             0 => Self::Go(from.0.to_vec()),
             1 => Self::Stop,
-            2 => Self::Failed(from.trouble()??),
+            2 => Self::Failed(from.trouble()?),
             3 => Self::Finished(from.word()?),
             _ => return None,
         };
@@ -273,14 +274,9 @@ fn put_text(to: &mut Vec<u64>, text: &str) {
     put_bytes(to, text.as_bytes());
 }
 
-fn put_trouble(to: &mut Vec<u64>, trouble: Option<&Trouble>) {
-    match trouble {
-        None => to.push(0),
-        Some(Trouble { kind, text }) => {
-            to.push(if *kind == ErrorKind::TimedOut { 2 } else { 1 });
-            put_text(to, text);
-        }
-    }
+fn put_trouble(to: &mut Vec<u64>, Trouble { kind, text }: &Trouble) {
+    to.push(u64::from(*kind == ErrorKind::TimedOut));
+    put_text(to, text);
 }
 
 /// Takes words off the front; `None` where there are too few.
@@ -315,14 +311,9 @@ impl Reader<'_> {
         String::from_utf8(self.bytes()?).ok()
     }
 
-    fn trouble(&mut self) -> Option<Option<Trouble>> {
-        let kind = match self.word()? {
-            0 => return Some(None),
-            1 => ErrorKind::Fatal,
-            2 => ErrorKind::TimedOut,
-            _ => return None,
-        };
-        Some(Some(Trouble { kind, text: self.text()? }))
+    fn trouble(&mut self) -> Option<Trouble> {
+        let kind = if self.word()? == 0 { ErrorKind::Fatal } else { ErrorKind::TimedOut };
+        Some(Trouble { kind, text: self.text()? })
     }
 
     fn body(&mut self) -> Option<Body> {

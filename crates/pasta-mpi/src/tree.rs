@@ -123,7 +123,7 @@ mod tests {
 
     /// Numbers whose sum depends on the order of additions.
     fn term(sample: u64) -> f64 {
-        1.0 / (sample as f64 + 0.3) * if sample % 3 == 0 { -1.0 } else { 1e3 }
+        1.0 / (sample as f64 + 0.3) * if sample.is_multiple_of(3) { -1.0 } else { 1e3 }
     }
 
     fn sum(batch: &Batch, block: u64) -> f64 {
@@ -152,7 +152,7 @@ mod tests {
                     });
                     all.extend(mine);
                     // Joined at once or at the end, it is the same.
-                    if rank % 2 == 0 {
+                    if rank.is_multiple_of(2) {
                         all = join(leaves, all);
                     }
                 }

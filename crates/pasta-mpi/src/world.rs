@@ -356,12 +356,11 @@ impl Line {
         };
         for child in below() {
             let words = self.wire.receive(child)?;
-            match Report::decode(&words) {
-                Some(next) => report.merge(next),
-                None => {
-                    let text = format!("rank {child} reported something that cannot be read");
-                    report.trouble.get_or_insert(Trouble { kind: ErrorKind::Fatal, text });
-                }
+            if let Some(next) = Report::decode(&words) {
+                report.merge(next);
+            } else {
+                let text = format!("rank {child} reported something that cannot be read");
+                report.trouble.get_or_insert(Trouble { kind: ErrorKind::Fatal, text });
             }
         }
         let words = if rank == 0 {

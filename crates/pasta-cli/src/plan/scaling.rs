@@ -207,7 +207,11 @@ pub(super) fn run(
     let usual = Setting::of(target_variance, &usual);
     let best = |ranks: u64| {
         let time = |setting: &Setting| setting.seconds(&machine, ranks as f64);
-        settings.iter().min_by(|one, other| time(one).total_cmp(&time(other))).unwrap_or(&usual)
+        // Where the time is the same, the fewer samples.
+        let order = |one: &&Setting, other: &&Setting| {
+            time(one).total_cmp(&time(other)).then(one.samples.total_cmp(&other.samples))
+        };
+        settings.iter().min_by(order).unwrap_or(&usual)
     };
     let alone = best(1).seconds(&machine, 1.0);
     let on = |ranks: u64| {

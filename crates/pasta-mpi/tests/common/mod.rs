@@ -73,7 +73,7 @@ pub(crate) fn work(name: &str, world: Option<&World>) -> String {
         Gate::over(oracle, 5)
     };
     let regression = || gate(Arc::new(Batched::new(Regression)));
-    let bits = |point: &[f64]| point.iter().map(|x| format!("{:016x} ", x.to_bits())).collect::<String>();
+    let bits = |point: &[f64]| format!("{:016x?}", point.iter().map(|x| x.to_bits()).collect::<Vec<_>>());
     let sgd = |mut gate: Gate, start: &[f64], batch| {
         let rule = Rule::Sgd { eta: Sequence::Constant(0.05) };
         let walk = Baseline::start(&gate, Settings { rule, steps: 40, batch }, start).unwrap();
