@@ -1,4 +1,4 @@
-//! Developer commands: `cargo xtask test`, `cargo xtask check`, `cargo xtask bench`, `cargo xtask bench-peers`.
+//! Developer commands: `cargo xtask test`, `cargo xtask check`, `cargo xtask mpi`, `cargo xtask bench` and what measures beside peers.
 #![expect(clippy::print_stderr, reason = "stderr is where a program talks")]
 
 mod evidence;
@@ -12,6 +12,7 @@ cargo xtask COMMAND
 
   test   all tests: unit, integration, documentation examples
   check  what has to hold besides: formatting, clippy, rustdoc, all without a warning
+  mpi    clippy and tests of what needs MPI, on real ranks; needs mpirun, mpicc and libclang
   bench  benchmarks, printed as ratios of the same run; an argument selects by name
   bench-peers
          speed on tables beside NumPy, scikit-learn, JAX and cyanure; makes a Python environment
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     let succeeded = match command.as_str() {
         "test" => cargo(&["test", "--workspace"], &rest, &[]),
         "check" => check(),
+        "mpi" => mpi(&rest),
         "bench-peers" => peers::run(),
         "bench-parse" => evidence::bench_parse(),
         "raw-tables" => evidence::raw_tables(),
@@ -53,6 +55,24 @@ fn check() -> bool {
             &[],
             &[("RUSTDOCFLAGS", "--deny warnings")],
         )
+}
+
+/// What needs MPI. Debian has it in libopenmpi-dev, openmpi-bin and libclang-dev; MPICH does as well.
+fn mpi(rest: &[String]) -> bool {
+    let is_there = |program: &str| {
+        let found = Command::new(program).arg("--version").output().is_ok();
+        if !found {
+            eprintln!("no {program}: install MPI (Debian: libopenmpi-dev openmpi-bin libclang-dev)");
+        }
+        found
+    };
+    let packages =
+        ["--package", "pasta-mpi", "--package", "pasta-cli", "--features", "pasta-mpi/mpi,pasta-cli/mpi"];
+    let with = |command: &'static str, more: &[&'static str]| [&[command], &packages[..], more].concat();
+    is_there("mpirun")
+        && is_there("mpicc")
+        && cargo(&with("clippy", &["--all-targets", "--", "--deny", "warnings"]), &[], &[])
+        && cargo(&with("test", &["--test", "mpirun", "--test", "mpi"]), rest, &[])
 }
 
 /// Runs cargo and says whether it succeeded.

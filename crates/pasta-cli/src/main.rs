@@ -14,6 +14,7 @@ mod problems;
 mod solve;
 mod spec;
 mod table;
+mod world;
 
 use std::process::ExitCode;
 
@@ -50,17 +51,29 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    console::program(|program: Program| match program.command {
-        Command::Calibrate(arguments) => calibrate::run(&arguments),
-        Command::Certify(arguments) => certify::run(&arguments),
-        Command::Compare(arguments) => compare::run(&arguments),
-        Command::Fit(arguments) => fit::run(&arguments),
-        Command::Inspect(arguments) => inspect::run(&arguments),
-        Command::Check(arguments) => check::run(&arguments),
-        Command::Plan(arguments) => plan::run(&arguments),
-        Command::Predict(arguments) => predict::run(&arguments),
-        Command::Problems(arguments) => problems::run(&arguments),
-        Command::Solve(arguments) => solve::run(&arguments),
-        Command::Resume(arguments) => solve::resume(&arguments),
-    })
+    let session = match world::begin() {
+        Ok(session) => session,
+        Err(failure) => {
+            console::say(&failure.to_string());
+            return failure.exit.into();
+        }
+    };
+    let mut complaint = String::new();
+    let exit = console::program(|program: Program| {
+        let done = match program.command {
+            Command::Calibrate(arguments) => calibrate::run(&arguments),
+            Command::Certify(arguments) => certify::run(&arguments),
+            Command::Compare(arguments) => compare::run(&arguments),
+            Command::Fit(arguments) => fit::run(&arguments),
+            Command::Inspect(arguments) => inspect::run(&arguments),
+            Command::Check(arguments) => check::run(&arguments),
+            Command::Plan(arguments) => plan::run(&arguments),
+            Command::Predict(arguments) => predict::run(&arguments),
+            Command::Problems(arguments) => problems::run(&arguments),
+            Command::Solve(arguments) => solve::run(&arguments),
+            Command::Resume(arguments) => solve::resume(&arguments),
+        };
+        done.inspect_err(|failure| complaint = failure.to_string())
+    });
+    session.end(exit, &complaint)
 }

@@ -594,3 +594,72 @@ fn a_reader_that_hangs_up_is_no_failure() {
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
 }
+
+const CLUSTER: &str =
+    "--ranks 10000 --seconds-per-sample 1e-5 --latency 2e-6 --bandwidth 1.25e10 --dimension 1000";
+
+#[test]
+fn a_plan_for_many_ranks_finds_the_sigma_that_is_shortest_there() {
+    let regime = "smooth --smoothness 1 --gap 1 --growth 0.1 --floor 1 --target 0.1";
+    let scaling = json(&format!("{regime} {CLUSTER}"));
+    let on = scaling["on"].as_array().unwrap();
+    let ranks: Vec<u64> = on.iter().map(|on| on["ranks"].as_u64().unwrap()).collect();
+    assert_eq!(ranks, [1, 10, 100, 1000, 10_000]);
+    for on in on {
+        let number = |key: &str| on[key].as_f64().unwrap();
+        assert!(number("seconds") <= number("usual_seconds") * (1.0 + 1e-12), "{on}");
+        assert!(number("speedup") <= number("ranks") * (1.0 + 1e-12), "{on}");
+        // The plan is the one that the same command makes for that sigma^2.
+        let plan = json(&format!("{regime} --variance {}", on["variance"]));
+        assert_eq!(plan["K"].as_f64(), on["steps"].as_f64());
+        assert_eq!(plan["samples"].as_f64(), on["samples"].as_f64());
+    }
+    // One rank: no messages, so the fewest samples; and its time is theirs.
+    let (seconds, samples) = (on[0]["seconds"].as_f64().unwrap(), on[0]["samples"].as_f64().unwrap());
+    assert!((seconds / (samples * 1e-5) - 1.0).abs() < 1e-9);
+    // Ten times the latency changes nothing there, and is paid on many.
+    let slow = json(&format!("{regime} {}", CLUSTER.replace("2e-6", "2e-5")));
+    assert_eq!(slow["on"][0]["seconds"], on[0]["seconds"]);
+    assert!(slow["on"][4]["seconds"].as_f64() > on[4]["seconds"].as_f64());
+}
+
+#[test]
+fn machines_that_cannot_be_are_refused() {
+    let regime = "smooth --smoothness 1 --gap 1 --growth 0.1 --floor 1 --target 0.1";
+    for (words, complaint) in [
+        (format!("{regime} --ranks 10"), "give --seconds-per-sample"),
+        (format!("{regime} --ranks 0 --seconds-per-sample 1"), "--ranks must be from 1 to 1000000, but is 0"),
+        (format!("{regime} --ranks 10 --seconds-per-sample -1"), "--seconds-per-sample must be positive"),
+        (format!("{regime} --ranks 10 --seconds-per-sample 1 --latency nan"), "--latency must be finite"),
+        (format!("{regime} --ranks 10 --seconds-per-sample 1 --bandwidth 0"), "--bandwidth must be positive"),
+        (format!("{regime} --ranks 10 --seconds-per-sample 1 --variance 1"), "--variance has no place"),
+        ("pl --smoothness 1 --mu 1 --gap 1 --growth 1 --floor 1 --target 1 --ranks 2 --seconds-per-sample 1".into(), "no sigma^2 to choose"),
+        ("--replay nothing.jsonl --ranks 2 --seconds-per-sample 1".into(), "nothing.jsonl: No such file"),
+        ("--replay nothing.jsonl --ranks 2 --seconds-per-sample 1 --mu 1".into(), "--mu has no place beside --replay"),
+        ("--all --ranks 2 --target 1".into(), "--ranks is for one regime"),
+    ] {
+        pasta(&words).assert().code(2).stderr(contains(complaint));
+    }
+}
+
+#[test]
+fn a_trace_is_replayed_on_many_ranks() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run").display().to_string();
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/sine-bowl.toml");
+    let mut solve = std::process::Command::new(assert_cmd::cargo::cargo_bin!("pasta"));
+    assert!(solve.args(["solve", example, "--output", &run]).output().unwrap().status.success());
+    let replay = json(&format!("--replay {run}/trace.jsonl {CLUSTER}"));
+    let on = replay["on"].as_array().unwrap();
+    // Alone, every sample takes its time.
+    let alone = on[0]["seconds"].as_f64().unwrap();
+    assert!((alone / (replay["samples"].as_f64().unwrap() * 1e-5) - 1.0).abs() < 1e-9);
+    let efficiency: Vec<f64> = on.iter().map(|on| on["efficiency"].as_f64().unwrap()).collect();
+    assert!(efficiency.windows(2).all(|pair| pair[1] <= pair[0] * (1.0 + 1e-12)), "{efficiency:?}");
+    std::fs::write(folder.path().join("bad.jsonl"), "{\"event\": \"start\"}\nnonsense\n").unwrap();
+    let bad = folder.path().join("bad.jsonl").display().to_string();
+    pasta(&format!("--replay {bad} {CLUSTER}"))
+        .assert()
+        .code(2)
+        .stderr(contains("jsonl:2: no line of a trace"));
+}

@@ -43,4 +43,5 @@ fn main() -> ExitCode {
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::SelfTest(arguments) => self_test::run(&arguments),
     })
+    .into()
 }

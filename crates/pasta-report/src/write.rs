@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::console::Failure;
+use crate::console::{Failure, is_muted};
 
 /// Makes the folder and those above it, where they are not there.
 fn folder(path: &Path) -> Result<(), Failure> {
@@ -14,6 +14,9 @@ fn folder(path: &Path) -> Result<(), Failure> {
 
 /// Makes the folder for a page, and refuses one whose page this program did not write. To be called before the work.
 pub fn folder_for_page(path: &Path) -> Result<(), Failure> {
+    if is_muted() {
+        return Ok(());
+    }
     folder(path)?;
     let page = path.join("index.html");
     match fs::read(&page) {
@@ -36,8 +39,11 @@ const OURS: &str = "<meta name=\"generator\" content=\"pasta ";
 /// The contents go to a file beside it first, which is then renamed, so that a reader never sees half a file. What a killed
 /// program left there is written over.
 pub fn write(into: &Path, name: &str, contents: impl AsRef<[u8]>) -> Result<PathBuf, Failure> {
-    folder(into)?;
     let path = into.join(name);
+    if is_muted() {
+        return Ok(path);
+    }
+    folder(into)?;
     let unfinished = into.join(format!(".{name}.unfinished"));
     let written = fill(&unfinished, contents.as_ref()).and_then(|()| fs::rename(&unfinished, &path));
     match written {

@@ -24,15 +24,17 @@
 //! ```
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
 use crate::draws::{Role, derived_seed};
 use crate::ledger::Ledger;
-use crate::oracle::{About, Answer, Batch, Charge, Draw, ErrorKind, Oracle, OracleError, Request};
+use crate::oracle::{About, Answer, Batch, Charge, Draw, ErrorKind, Oracle, OracleError, Request, Team};
 use crate::stop::{Divergence, Stop};
 
 /// The only way to an oracle: it counts, keeps the budget, and can be told to stop.
@@ -40,6 +42,8 @@ pub struct Gate {
     oracle: Arc<dyn Oracle>,
     /// What the oracle says about itself: asked once, since a small step has no time to ask again.
     about: About,
+    /// Whether the oracle has a team.
+    has_team: bool,
     seed: u64,
     ledger: Ledger,
     budget: Option<u128>,
@@ -94,6 +98,17 @@ impl Halt {
     }
 }
 
+impl From<Halt> for OracleError {
+    /// For an oracle that asks another one.
+    fn from(halt: Halt) -> Self {
+        match halt {
+            Halt::Oracle(error) => error,
+            Halt::Interrupted => Self::interrupted(),
+            other => Self::new(other),
+        }
+    }
+}
+
 impl From<OracleError> for Halt {
     fn from(error: OracleError) -> Self {
         match error.kind() {
@@ -114,8 +129,17 @@ impl Gate {
 
     /// The same for an oracle that is shared.
     pub fn over(oracle: Arc<dyn Oracle>, seed: u64) -> Self {
-        let about = oracle.about().clone();
-        Self { oracle, about, seed, ledger: Ledger::default(), budget: None, held: 0, stop: Arc::default() }
+        let (about, has_team) = (oracle.about().clone(), oracle.team().is_some());
+        Self {
+            oracle,
+            about,
+            has_team,
+            seed,
+            ledger: Ledger::default(),
+            budget: None,
+            held: 0,
+            stop: Arc::default(),
+        }
     }
 
     /// At most so many samples in all. Not one more is ever drawn.
@@ -204,6 +228,9 @@ impl Gate {
     ) -> Result<Charge, Halt> {
         let mut request: Request<'_> = request;
         request.stop = Some(&self.stop);
+        if self.has_team {
+            request.team = self.oracle.team();
+        }
         let price = match self.budget {
             None => u128::MAX,
             Some(_) => afford(self.oracle.price(&request).samples, self.left())?,
@@ -344,15 +371,63 @@ impl Window<'_> {
         Ok(charge)
     }
 
-    /// Asks for an answer that may be anything, also infinite.
-    pub(crate) fn ask_unchecked(
+    /// Asks many questions of one shape: on all threads, and where the oracle has a team, each member some of them. The
+    /// answers may be anything, also infinite.
+    pub(crate) fn each<'p>(
+        &self,
+        count: usize,
+        samples: Samples,
+        question: impl Fn(usize) -> Request<'p> + Sync,
+    ) -> Result<Answers, Halt> {
+        if count == 0 {
+            return Ok(Answers::default());
+        }
+        let first = question(0);
+        let gradients = first.rows() * self.about.dim;
+        let width = gradients + if first.losses { first.points.len() } else { 0 };
+        let ask = |i: usize, row: &mut [f64]| {
+            let (gradients, losses) = row.split_at_mut(gradients);
+            self.put(question(i), &mut Answer { gradients, losses, support: usize::MAX })
+        };
+        let mut answers = Answers {
+            asked: asked(&first.draw),
+            gradients,
+            width,
+            numbers: vec![0.0; count * width],
+            charges: Vec::new(),
+        };
+        answers.charges = match self.oracle.team() {
+            None => {
+                let rows = answers.numbers.par_chunks_mut(width.max(1)).enumerate();
+                rows.map(|(i, row)| ask(i, row)).collect::<Result<_, Halt>>()?
+            }
+            Some(team) => {
+                team.hear(&first)?;
+                team.hear(&question(count - 1))?;
+                let work = first.usual_price(self.about).evaluations * count as u128;
+                share(team, work, width, &mut answers.numbers, ask)?
+            }
+        };
+        for charge in &mut answers.charges {
+            *charge = self.spend(*charge, samples)?;
+        }
+        Ok(answers)
+    }
+
+    fn ask_unchecked(
         &self,
         request: Request<'_>,
         answer: &mut Answer<'_>,
         samples: Samples,
     ) -> Result<Charge, Halt> {
-        let request = Request { stop: Some(self.stop), ..request };
-        let mut charge = put(self.oracle, self.about, &request, answer)?;
+        self.spend(self.put(request, answer)?, samples)
+    }
+
+    fn put(&self, request: Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, Halt> {
+        put(self.oracle, self.about, &Request { stop: Some(self.stop), ..request }, answer)
+    }
+
+    fn spend(&self, mut charge: Charge, samples: Samples) -> Result<Charge, Halt> {
         if samples == Samples::Known {
             charge.samples = 0;
         }
@@ -364,6 +439,82 @@ impl Window<'_> {
         }
         Ok(charge)
     }
+}
+
+/// Answers to many questions of one shape.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    /// The role and step of the first question; each of the others is a step further.
+    asked: (Role, u64),
+    /// Numbers of an answer that are gradients; losses follow.
+    gradients: usize,
+    width: usize,
+    numbers: Vec<f64>,
+    charges: Vec<Charge>,
+}
+
+impl Default for Answers {
+    fn default() -> Self {
+        let asked = (Role::Large, 0);
+        Self { asked, gradients: 0, width: 0, numbers: Vec::new(), charges: Vec::new() }
+    }
+}
+
+impl Answers {
+    pub(crate) fn len(&self) -> usize {
+        self.charges.len()
+    }
+
+    pub(crate) fn gradients(&self, i: usize) -> &[f64] {
+        &self.numbers[i * self.width..][..self.gradients]
+    }
+
+    pub(crate) fn losses(&self, i: usize) -> &[f64] {
+        &self.numbers[i * self.width..(i + 1) * self.width][self.gradients..]
+    }
+
+    /// What all of them cost.
+    pub(crate) fn samples(&self) -> u128 {
+        self.charges.iter().map(|charge| charge.samples).sum()
+    }
+
+    /// Refuses NaN and infinity.
+    pub(crate) fn check_finite(&self) -> Result<(), Halt> {
+        let (role, first) = self.asked;
+        (0..self.len()).try_for_each(|i| finite(self.gradients(i), self.losses(i), (role, first + i as u64)))
+    }
+}
+
+/// Has each member of a team answer some of the questions. An answer travels as its numbers and what it cost.
+fn share(
+    team: &dyn Team,
+    work: u128,
+    width: usize,
+    numbers: &mut [f64],
+    ask: impl Fn(usize, &mut [f64]) -> Result<Charge, Halt> + Sync,
+) -> Result<Vec<Charge>, Halt> {
+    const COST: usize = 5;
+    let mut rows = vec![0; (width + COST) * (numbers.len() / width.max(1))];
+    team.share(work, width + COST, &mut rows, &|range: Range<usize>, rows: &mut [u64]| {
+        let both = rows.par_chunks_mut(width + COST).zip(range);
+        both.try_for_each(|(row, i)| {
+            let mut numbers = vec![0.0; width];
+            let Charge { samples, evaluations, exact } = ask(i, &mut numbers).map_err(OracleError::from)?;
+            let words = |n: u128| [n as u64, (n >> 64) as u64];
+            row[..2].copy_from_slice(&words(samples));
+            row[2..4].copy_from_slice(&words(evaluations));
+            row[4] = u64::from(exact);
+            row[COST..].iter_mut().zip(numbers).for_each(|(word, number)| *word = number.to_bits());
+            Ok(())
+        })
+    })?;
+    let filled = numbers.chunks_mut(width.max(1)).zip(rows.chunks(width + COST));
+    let read = |(numbers, row): (&mut [f64], &[u64])| {
+        numbers.iter_mut().zip(&row[COST..]).for_each(|(number, word)| *number = f64::from_bits(*word));
+        let number = |words: &[u64]| u128::from(words[0]) | u128::from(words[1]) << 64;
+        Charge { samples: number(&row[..2]), evaluations: number(&row[2..4]), exact: row[4] != 0 }
+    };
+    Ok(filled.map(read).collect())
 }
 
 /// Whether samples are drawn, or were drawn before and are now evaluated elsewhere: then only the evaluations count.
@@ -425,9 +576,13 @@ fn asked(draw: &Draw) -> (Role, u64) {
 }
 
 /// Refuses NaN and infinity. What is too large to be squared is of no use to anyone either.
-fn check_finite(answer: &Answer<'_>, (role, step): (Role, u64)) -> Result<(), Halt> {
-    let squares: f64 = answer.gradients.iter().map(|g| g * g).sum();
-    let losses: f64 = answer.losses.iter().map(|loss| loss.abs()).sum();
+fn check_finite(answer: &Answer<'_>, asked: (Role, u64)) -> Result<(), Halt> {
+    finite(answer.gradients, answer.losses, asked)
+}
+
+fn finite(gradients: &[f64], losses: &[f64], (role, step): (Role, u64)) -> Result<(), Halt> {
+    let squares: f64 = gradients.iter().map(|g| g * g).sum();
+    let losses: f64 = losses.iter().map(|loss| loss.abs()).sum();
     if (squares + losses).is_finite() { Ok(()) } else { Err(Halt::NotFinite { role, step }) }
 }
 

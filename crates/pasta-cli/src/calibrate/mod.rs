@@ -94,8 +94,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 fn measure(setup: &Setup, budget: u64, signals: &Signals) -> Result<Option<Calibration>, Failure> {
     // Draws nothing where stderr is not a terminal.
     let style = ProgressStyle::with_template("{bar:20} {percent:>3} %  {human_pos} samples");
-    let progress =
-        ProgressBar::new(budget).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let bar = if console::is_muted() { ProgressBar::hidden() } else { ProgressBar::new(budget) };
+    let progress = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     let mut gate = setup.problem.gate(setup.seed, None, signals.flag());
     let watch = &mut |samples| progress.set_position(u64::try_from(samples).unwrap_or(u64::MAX));
     let measured = Calibration::measure(&mut gate, &setup.problem.start, budget, watch);

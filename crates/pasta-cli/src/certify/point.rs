@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::Arguments;
 use crate::solve::{point_of, spec_file};
 use crate::spec::{self, Overrides, Setup};
+use crate::world::{self, At};
 use pasta_report::Table;
 use pasta_report::console::{self, Exit, Failure, Report, Signals, say, with_threads};
 use pasta_report::number::{real, whole};
@@ -22,7 +23,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let path = &arguments.path;
     let mut overrides =
         Overrides { seed: arguments.seed, threads: arguments.threads, ..Overrides::default() };
-    let folder = path.is_dir();
+    let folder = world::look(path).map_err(Failure::system)? == At::Folder;
     let file = if folder { spec_file(path)? } else { path.clone() };
     let setup = spec::read_setup(&file, &overrides)?;
     let problem = &setup.problem;
@@ -140,7 +141,7 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
 
 /// A certificate of the gradient; as far as it came, if it was interrupted, and nothing if it had not begun.
 fn certify(gate: &mut Gate, x: &[f64], claim: Claim) -> Result<Option<Certificate>, Failure> {
-    let bar = ProgressBar::new_spinner();
+    let bar = if console::is_muted() { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
     let mut certifier = match Certifier::start(gate, x, claim, 0) {
         Err(CertificateError::Halt(Halt::Interrupted)) => return Ok(None),
         other => other.map_err(refused)?,
@@ -165,7 +166,7 @@ fn certify(gate: &mut Gate, x: &[f64], claim: Claim) -> Result<Option<Certificat
 fn read_point(text: &str) -> Result<Vec<f64>, Failure> {
     if let Some(file) = text.strip_prefix('@') {
         let failed = |error: &dyn std::fmt::Display| Failure::input(error).in_file(file);
-        let text = std::fs::read_to_string(file).map_err(|error| failed(&error))?;
+        let text = world::read_to_string(file.as_ref()).map_err(|error| failed(&error))?;
         return serde_json::from_str(&text)
             .map_err(|error| failed(&format!("expected a JSON list of numbers: {error}")));
     }

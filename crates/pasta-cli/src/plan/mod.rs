@@ -5,6 +5,7 @@ mod limit;
 mod pilot;
 mod principle;
 mod regime;
+mod scaling;
 mod single;
 
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use clap::{Arg, ArgMatches, Args};
 use pasta_opt::recipe::{Constant, Constants};
 use principle::Question;
 use regime::{Kind, Regime};
+use scaling::MachineFlags;
 
 use pasta_report::console::flags::{self, FlagSet, Given, count, number, sample_count};
 use pasta_report::console::{self, Exit, Failure};
@@ -56,6 +58,8 @@ pub(crate) struct Arguments {
     /// Samples a step, to check with --beta [default: 1]
     #[arg(long, value_name = "N", help_heading = UNCERTAINTY, allow_hyphen_values = true, value_parser = count)]
     batch: Option<u64>,
+    #[command(flatten)]
+    machine: MachineFlags,
     /// Print one JSON object, in full precision, instead of a table
     #[arg(long)]
     json: bool,
@@ -78,6 +82,10 @@ Examples:
 
   # What a certified run will probably cost, beside the worst case.
   pasta plan --pilot examples/sine-bowl.toml --target 0.01
+
+  # How long it takes on a cluster of 1000 ranks, and how wide steps should be.
+  pasta plan smooth --smoothness 3 --gap 1.6 --growth 9 --floor 1 --target 0.01 \\
+    --ranks 1000 --seconds-per-sample 1e-4 --latency 2e-6
 
   # Which anchorings keep a step of 0.09 stable, and with how many samples.
   pasta plan uncertainty --smoothness 1 --growth 3 --eta 0.09
@@ -106,6 +114,12 @@ impl FlagSet for ConstantFlags {
 /// Runs `pasta plan`.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     arguments.check_numbers()?;
+    if let Some(trace) = &arguments.machine.replay {
+        return arguments.replay(trace);
+    }
+    if arguments.machine.ranks.is_some() && (arguments.all || arguments.pilot.is_some()) {
+        return Err(Failure::input("--ranks is for one regime, or for --replay"));
+    }
     if let Some(file) = &arguments.pilot {
         return arguments.forecast(file);
     }
@@ -149,6 +163,15 @@ impl Arguments {
         pilot::run(file, self.constants.0.get(Constant::Target), self.samples, self.json)
     }
 
+    /// Everything but the machines is in the trace.
+    fn replay(&self, trace: &Path) -> Result<Exit, Failure> {
+        let constants = self.constants.0.known().map(|(constant, _)| constant.name());
+        if let Some(name) = constants.chain(self.extras()).next() {
+            return Err(Failure::input(format!("--{name} has no place beside --replay: the run is made")));
+        }
+        scaling::replay(trace, &self.machine, self.json)
+    }
+
     /// The flags besides the constants that only some regimes use, if given.
     fn extras(&self) -> impl Iterator<Item = &'static str> {
         let given = [
@@ -164,7 +187,12 @@ impl Arguments {
         regime.refuse_unused(self)?;
         regime.refuse_missing(self)?;
         let constants = &self.constants.0;
+        let many = self.machine.ranks.is_some();
         match regime.kind {
+            Kind::Recipe(row) if many && self.budget.is_none() => {
+                scaling::run(row, constants, &self.machine, self.json)
+            }
+            _ if many => Err(Failure::input("--ranks is for a recipe with a target")),
             Kind::Recipe(row) => {
                 let planned = single::plan(row, constants, self.budget).map_err(Failure::input)?;
                 console::print(&planned, self.json)

@@ -12,6 +12,7 @@ use super::Run;
 use super::result::Outcome;
 use crate::npy;
 use crate::spec::Problem;
+use crate::world::{self, At};
 use pasta_report as report;
 use pasta_report::console::{self, Failure, say};
 
@@ -27,12 +28,11 @@ const POINT_IN_RESULT: usize = 10_000;
 /// The problem file of an earlier run.
 pub(crate) fn spec_file(folder: &Path) -> Result<PathBuf, Failure> {
     let file = folder.join(SPEC);
-    let lacks = if file.is_file() {
-        return Ok(file);
-    } else if folder.is_dir() {
-        "it has no problem.toml"
-    } else {
-        "there is no such folder"
+    let look = |path: &Path| world::look(path).map_err(Failure::system);
+    let lacks = match (look(&file)?, look(folder)?) {
+        (At::File, _) => return Ok(file),
+        (_, At::Folder) => "it has no problem.toml",
+        _ => "there is no such folder",
     };
     Err(Failure::input(format!("{} is not the output folder of a run: {lacks}", folder.display())))
 }
@@ -42,7 +42,9 @@ pub(super) fn checkpoint(folder: &Path) -> Result<Checkpoint, Failure> {
     let path = folder.join(CHECKPOINT);
     let (folder, file) = (folder.display(), path.display());
     let again = || format!("start it again with `pasta solve {folder}/{SPEC} --output {folder} --overwrite`");
-    Checkpoint::load(&path).map_err(|error| match error {
+    let io = |source| CheckpointError::Io { path: file.to_string(), source };
+    let loaded = world::read(&path).map_err(io).and_then(|bytes| Checkpoint::from_bytes(&bytes));
+    loaded.map_err(|error| match error {
         CheckpointError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
             Failure::input(format!("{folder} holds no checkpoint: the run was stopped before its first"))
                 .hint(again())
@@ -64,7 +66,7 @@ struct Earlier {
 pub(crate) fn point(folder: &Path, problem: &Problem) -> Result<Vec<f64>, Failure> {
     let path = folder.join(RESULT);
     let refuse = |what: &str| Failure::input(what).in_file(path.display().to_string());
-    let text = match fs::read_to_string(&path) {
+    let text = match world::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let refuse = |error: CheckpointError| Failure::input(error).in_file(folder.display().to_string());
@@ -81,7 +83,7 @@ pub(crate) fn point(folder: &Path, problem: &Problem) -> Result<Vec<f64>, Failur
         Earlier { point: Some(point), .. } => Ok(point),
         Earlier { point_file: Some(name), .. } => {
             let path = folder.join(name);
-            let bytes = fs::read(&path).map_err(failed(&path))?;
+            let bytes = world::read(&path).map_err(failed(&path))?;
             npy::from_bytes(&bytes).map_err(|what| Failure::input(what).in_file(path.display().to_string()))
         }
         _ => Err(refuse("it has no point")),
@@ -107,6 +109,9 @@ struct Folder {
 impl Keep {
     /// A new run in a folder.
     pub(super) fn create(path: &Path, spec: &str, overwrite: bool) -> Result<Self, Failure> {
+        if console::is_muted() {
+            return Ok(Self::default());
+        }
         let files = [SPEC, TRACE, CHECKPOINT, RESULT, POINT].map(|name| path.join(name));
         if !overwrite && files.iter().any(|file| file.exists()) {
             let message = format!("{} already holds a run", path.display());
@@ -127,6 +132,9 @@ impl Keep {
     /// An earlier run in its folder. Trace lines beyond where it stands, which a killed run may have left, are dropped: the
     /// resumed run writes them again. So is a result that is not the last word.
     pub(super) fn open(path: &Path, spec: &str, run: &Run) -> Result<Self, Failure> {
+        if console::is_muted() {
+            return Ok(Self::default());
+        }
         let view = run.walk.view();
         let attempts = view.certification.map_or(0, |log| log.attempts);
         let name = path.join(TRACE);
@@ -192,6 +200,9 @@ impl Keep {
     pub(super) fn or_rescue(&mut self, path: &Path, spec: &str, run: &Run) -> Result<PathBuf, Failure> {
         if let Some(folder) = &self.folder {
             return Ok(folder.path.clone());
+        }
+        if console::is_muted() {
+            return Ok(path.to_owned());
         }
         let path = free(path);
         self.folder = Self::create(&path, spec, false)?.folder;

@@ -21,6 +21,7 @@ use result::Outcome;
 use crate::check;
 use crate::forecast::{self, Outlook};
 use crate::spec::{self, Overrides, Problem, QuickTry, Spec};
+use crate::world;
 use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
 
 /// The long help: a whole file, ready to copy.
@@ -216,7 +217,7 @@ fn go_on(
         return Err(refuse("the run has been making certificates, but problem.toml asks for none"));
     }
     let gate = Gate::resume(Arc::clone(&spec.problem.oracle), checkpoint).map_err(refused)?;
-    let gate = gate.with_budget(spec.budget).with_stop(stop);
+    let gate = gate.with_budget(spec.budget).with_stop(world::watch(stop));
     let drawn = gate.ledger().samples();
     if let Some(budget) = spec.budget.filter(|budget| *budget < drawn) {
         let message = format!("the run has already drawn {drawn} samples, more than the budget of {budget}");

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
-use pasta_report::console::say;
+use pasta_report::console::{is_muted, say};
 
 use super::Run;
 
@@ -31,7 +31,7 @@ impl Progress {
     /// `budget` is where the samples end, or are forecast to end.
     pub(super) fn start(run: &Run, budget: Option<u128>, save_every: f64) -> Self {
         let now = Instant::now();
-        let bar = std::io::stderr().is_terminal().then(|| {
+        let bar = (std::io::stderr().is_terminal() && !is_muted()).then(|| {
             let style = ProgressStyle::with_template("{bar:20} {percent:>3} %  {wide_msg}");
             ProgressBar::new(1000).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });

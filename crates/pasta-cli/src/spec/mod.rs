@@ -23,6 +23,7 @@ use section::{Section, Source, line_at};
 use table::{FILES, TABLE, read_table};
 use toml_edit::{Document, Item};
 
+use crate::world;
 use pasta_report::console::Failure;
 use pasta_report::console::flags::{MOST_THREADS, sample_count, seed, thread_count};
 
@@ -172,7 +173,7 @@ fn own_method(recipe: &Section<'_>, problem: &Problem, target: Option<f64>) -> R
 
 fn load(path: &Path) -> Result<(String, String), Failure> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::input(error).in_file(&name))?;
+    let text = world::read_to_string(path).map_err(|error| Failure::input(error).in_file(&name))?;
     Ok((name, text))
 }
 

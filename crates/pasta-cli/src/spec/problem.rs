@@ -17,6 +17,7 @@ use pasta_opt::recipe::{Constant, Constants};
 use super::pipe::Simulated;
 use super::section::Section;
 use super::table::Tabled;
+use crate::world;
 use pasta_report::console::Failure;
 
 /// What a problem file describes, whatever kind it is.
@@ -39,7 +40,7 @@ pub(crate) struct Truth(Arc<Noisy>);
 
 impl Problem {
     pub(crate) fn gate(&self, seed: u64, budget: Option<u128>, stop: Arc<AtomicBool>) -> Gate {
-        Gate::over(Arc::clone(&self.oracle), seed).with_budget(budget).with_stop(stop)
+        Gate::over(Arc::clone(&self.oracle), seed).with_budget(budget).with_stop(world::watch(stop))
     }
 
     /// What is proved about it, seen from its start, and the classes that it is in; `None` where nothing is.
@@ -135,9 +136,10 @@ pub(super) fn read_problem(problem: &Section<'_>, noise: &Section<'_>) -> Result
         format!("{}, {tail} noise, growth {growth}, floor {floor}{exponent}", oracle.objective().identity());
     if problem.flag(FORMULAS)?.unwrap_or(true) {
         let truth = Some(Truth(Arc::clone(&oracle)));
+        let oracle = world::spread(oracle);
         Ok(Problem { oracle, start, truth, table: None, words, simulator: None })
     } else {
-        let oracle = Arc::new(SamplesOnly::of(oracle));
+        let oracle = world::spread(Arc::new(SamplesOnly::of(oracle)));
         let words = format!("{words}, samples only");
         Ok(Problem { oracle, start, truth: None, table: None, words, simulator: None })
     }

@@ -1,6 +1,7 @@
 //! What a program says when it cannot go on, and the exit code that goes with it.
 
 use std::fmt;
+use std::process::ExitCode;
 
 use serde::Serialize;
 
@@ -27,6 +28,12 @@ pub enum Exit {
     Killed = 137,
     /// Stopped by SIGTERM; a run that had begun has written a checkpoint.
     Terminated = 143,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
 }
 
 /// One sentence, where it is about, an optional hint, and an exit code. All of it may echo what a user gave, and is made

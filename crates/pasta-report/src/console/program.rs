@@ -2,12 +2,11 @@
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
-use std::process::ExitCode;
 
 use clap::Parser;
 
 use super::failure::safe;
-use super::{Exit, Failure, answer, say};
+use super::{Exit, Failure, answer, is_muted, say};
 
 /// The exit codes, for the help.
 pub const EXIT_CODES: &str = "Exit codes: 0 done, 1 system failure, 2 bad input, 3 diverged, 4 not certified though that \
@@ -16,16 +15,18 @@ pub const EXIT_CODES: &str = "Exit codes: 0 done, 1 system failure, 2 bad input,
 
 /// Reads the command line and runs the command. A failure is told on stderr, and where the command line has `--json`
 /// on stdout too, as an object.
-pub fn program<P: Parser>(run: impl FnOnce(P) -> Result<Exit, Failure>) -> ExitCode {
+pub fn program<P: Parser>(run: impl FnOnce(P) -> Result<Exit, Failure>) -> Exit {
     let as_json = env::args_os().any(|argument| argument == "--json");
-    let exit = match P::try_parse() {
+    match P::try_parse() {
         Ok(program) => run(program).unwrap_or_else(|failure| {
             say(&failure.to_string());
             tell(&failure, as_json)
         }),
         Err(error) if error.use_stderr() => {
             let text = error.render();
-            if io::stderr().is_terminal() && text.to_string().len() < LONGEST_COMPLAINT {
+            if is_muted() {
+                // Another process complains.
+            } else if io::stderr().is_terminal() && text.to_string().len() < LONGEST_COMPLAINT {
                 let _ = write!(io::stderr(), "{}", text.ansi());
             } else {
                 let _ = write!(io::stderr(), "{}", safe(&text.to_string(), LONGEST_COMPLAINT));
@@ -34,11 +35,12 @@ pub fn program<P: Parser>(run: impl FnOnce(P) -> Result<Exit, Failure>) -> ExitC
         }
         // Help or the version, which were asked for.
         Err(asked) => {
-            let _ = asked.print();
+            if !is_muted() {
+                let _ = asked.print();
+            }
             Exit::Done
         }
-    };
-    ExitCode::from(exit as u8)
+    }
 }
 
 /// Longer than any usage.

@@ -1,6 +1,7 @@
 //! Answers on stdout, talk on stderr.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
@@ -47,8 +48,24 @@ pub fn width() -> usize {
     claimed.filter(|width| *width >= 40).unwrap_or(80)
 }
 
+/// Whether another process talks and writes for this one.
+static MUTED: AtomicBool = AtomicBool::new(false);
+
+/// From here on this process neither talks nor writes files: another that runs the same command does.
+pub fn mute() {
+    MUTED.store(true, Ordering::Relaxed);
+}
+
+/// Whether it was [muted](mute).
+pub fn is_muted() -> bool {
+    MUTED.load(Ordering::Relaxed)
+}
+
 /// The answer, on stdout.
 pub fn answer(text: &str) -> Result<(), Failure> {
+    if is_muted() {
+        return Ok(());
+    }
     match writeln!(io::stdout().lock(), "{text}") {
         // Nobody listens any more: not our failure.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -58,7 +75,9 @@ pub fn answer(text: &str) -> Result<(), Failure> {
 
 /// A line on stderr. A closed stderr is no reason to stop a run.
 pub fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    if !is_muted() {
+        let _ = writeln!(io::stderr(), "{line}");
+    }
 }
 
 /// A line on stderr in place of the bar, which goes on below it.

@@ -1,6 +1,5 @@
 //! Samples in blocks, the same ones at any number of points.
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::draws::Role;
@@ -44,24 +43,20 @@ impl Eval {
     pub(super) fn at(gate: &mut Gate, x: &[f64], blocks: &[Block]) -> Result<Self, Halt> {
         let losses = gate.about().losses;
         let most = blocks.iter().map(|block| u128::from(block.size)).sum();
-        let answers: Vec<(Vec<f64>, f64)> = gate.window(Role::Large, most, |window| {
-            let ask = |block: &Block| {
-                let Block { step, from, size } = *block;
+        let points = &[x];
+        let answers = gate.window(Role::Large, most, |window| {
+            window.each(blocks.len(), Samples::New, |i| {
+                let Block { step, from, size } = blocks[i];
                 let batch = Batch { samples: from..from + size, ..window.batch(step, 0) };
-                let (mut gradient, mut loss) = (vec![0.0; x.len()], [0.0]);
-                let mut answer = Answer::new(&mut gradient);
-                if losses {
-                    answer.losses = &mut loss;
-                }
-                let points = &[x];
-                let request = Request { losses, ..Request::sums(batch, points) };
-                window.ask_unchecked(request, &mut answer, Samples::New)?;
-                gradient.iter_mut().for_each(|g| *g /= size as f64);
-                Ok((gradient, loss[0] / size as f64))
-            };
-            blocks.par_iter().map(ask).collect()
+                Request { losses, ..Request::sums(batch, points) }
+            })
         })?;
-        let (gradients, losses) = answers.into_iter().unzip();
+        let of_block = |(i, block): (usize, &Block)| {
+            let size = block.size as f64;
+            let gradient = answers.gradients(i).iter().map(|g| g / size).collect();
+            (gradient, answers.losses(i).first().map_or(0.0, |loss| loss / size))
+        };
+        let (gradients, losses) = blocks.iter().enumerate().map(of_block).unzip();
         Ok(Self { blocks: blocks.to_vec(), rows: None, gradients, losses })
     }
 

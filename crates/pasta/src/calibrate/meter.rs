@@ -5,13 +5,15 @@ use rayon::prelude::*;
 use super::CalibrationError;
 use super::estimate::BLOCKS;
 use crate::draws::{Address, Role};
-use crate::gate::{self, Gate, Halt};
+use crate::gate::{self, Gate};
 use crate::kernels::squared_norm;
 use crate::moments::Moments;
 use crate::oracle::{Answer, Form, Request};
 
 /// Samples of each block between two looks at the outside world.
-const WAVE: u64 = 16;
+const WAVE: usize = 16;
+/// Numbers that are held between two looks, unless one sample of each block is more.
+const HELD: usize = 1 << 20;
 
 /// Samples by their addresses: block k has `per_block` of them, from `first + k per_block` on. They can be asked for
 /// again at other points, and are then the same samples.
@@ -57,22 +59,21 @@ impl<'a> Meter<'a> {
         self.asked = self.asked.max(first + BLOCKS as u64 * per_block);
         let samples = if known { gate::Samples::Known } else { gate::Samples::New };
         let rows = if form == Form::Sums { points.len() } else { points.len() - 1 };
-        let mut answers = vec![vec![0.0; rows * points[0].len()]; BLOCKS];
-        for from in (0..per_block).step_by(WAVE as usize) {
-            let wave = from..(from + WAVE).min(per_block);
-            let count = (wave.end - wave.start) * BLOCKS as u64;
-            self.gate.window(Role::Calibration, if known { 0 } else { u128::from(count) }, |window| {
-                let both = blocks.par_iter_mut().zip(&mut answers).enumerate();
-                both.try_for_each(|(k, (block, answer))| {
-                    wave.clone().try_for_each(|i| {
-                        let batch = window.batch(first + k as u64 * per_block + i, 1);
-                        let request = Request { form, ..Request::sums(batch, points) };
-                        window.ask_unchecked(request, &mut Answer::new(answer), samples)?;
-                        take(block, answer);
-                        Ok::<(), Halt>(())
-                    })
+        let wave = (HELD / (BLOCKS * rows * points[0].len()).max(1)).clamp(1, WAVE);
+        for from in (0..per_block).step_by(wave) {
+            let wave = (per_block - from).min(wave as u64) as usize;
+            let count = wave * BLOCKS;
+            let most = if known { 0 } else { count as u128 };
+            let answers = self.gate.window(Role::Calibration, most, |window| {
+                window.each(count, samples, |i| {
+                    let (k, i) = (i / wave, i % wave);
+                    let batch = window.batch(first + k as u64 * per_block + from + i as u64, 1);
+                    Request { form, ..Request::sums(batch, points) }
                 })
             })?;
+            blocks.par_iter_mut().enumerate().for_each(|(k, block)| {
+                (0..wave).for_each(|i| take(block, answers.gradients(k * wave + i)));
+            });
             (self.watch)(self.gate.ledger().of(Role::Calibration).samples);
         }
         Ok(())

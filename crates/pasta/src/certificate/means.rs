@@ -2,12 +2,10 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use crate::draws::Role;
-use crate::gate::{Gate, Halt};
+use crate::gate::{Gate, Halt, Samples};
 use crate::moments::Moments;
-use crate::oracle::{Answer, Request};
+use crate::oracle::Request;
 
 /// A sequence of independent means of `samples_each` samples at x, numbered from 0.
 #[derive(Debug, Clone, Copy)]
@@ -27,17 +25,14 @@ impl Means<'_> {
         let each = gate.price(&Request::sums(gate.batch(role, 0, n), points)).samples;
         let most = each.saturating_mul(u128::from(numbers.end - numbers.start));
         gate.window(role, most, |window| {
-            let mean = |number: u64| {
-                let mut mean = vec![0.0; x.len()];
-                let request = Request::sums(window.batch((attempt << 40) | number, n), points);
-                let charge = window.ask(request, &mut Answer::new(&mut mean))?;
-                mean.iter_mut().for_each(|g| *g /= n as f64);
-                Ok((mean, charge.samples))
+            let question = |i: usize| {
+                Request::sums(window.batch((attempt << 40) | (numbers.start + i as u64), n), points)
             };
-            let drawn: Vec<(Vec<f64>, u128)> =
-                numbers.into_par_iter().map(mean).collect::<Result<_, Halt>>()?;
-            let samples = drawn.iter().map(|(_, samples)| samples).sum();
-            Ok((drawn.into_iter().map(|(mean, _)| mean).collect(), samples))
+            let answers = window.each((numbers.end - numbers.start) as usize, Samples::New, question)?;
+            answers.check_finite()?;
+            let mean = |sum: &[f64]| sum.iter().map(|g| g / n as f64).collect();
+            let means = (0..answers.len()).map(|i| mean(answers.gradients(i))).collect();
+            Ok((means, answers.samples()))
         })
     }
 

@@ -46,7 +46,7 @@ use crate::draws::Role;
 use crate::gate::{Gate, Halt};
 use crate::kernels::{squared_distance, squared_norm, update_mean};
 use crate::moments::Moments;
-use crate::oracle::{About, Answer, Batch, Charge, Draw, Oracle, OracleError, Request, Source};
+use crate::oracle::{About, Answer, Batch, Charge, Draw, Oracle, OracleError, Request, Source, Team};
 
 /// A claim to certify: |grad phi_{1/lambda}(x)| is at most the target.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -515,6 +515,7 @@ impl Oracle for Averaged {
             let request = Request {
                 draw: self.draw(&request.draw, t),
                 stop: request.stop,
+                team: request.team,
                 ..Request::everything(Role::Search, points)
             };
             let Charge { samples, evaluations, exact } =
@@ -526,5 +527,9 @@ impl Oracle for Averaged {
         }
         self.geometry.add_known(n, out);
         Ok(total)
+    }
+
+    fn team(&self) -> Option<&dyn Team> {
+        self.oracle.team()
     }
 }

@@ -127,12 +127,12 @@ impl<P: Sampled> Oracle for Batched<P> {
         };
         if request.losses {
             let mut both = vec![0.0; answer.gradients.len() + answer.losses.len()];
-            batch.sum_over(self.block, &mut both, &add)?;
+            request.sum_over(batch, self.block, &mut both, &add)?;
             let (gradients, losses) = both.split_at(answer.gradients.len());
             answer.gradients.copy_from_slice(gradients);
             answer.losses.copy_from_slice(losses);
         } else {
-            batch.sum_over(self.block, answer.gradients, &add)?;
+            request.sum_over(batch, self.block, answer.gradients, &add)?;
         }
         Ok(request.usual_price(&self.about))
     }

@@ -9,6 +9,7 @@ mod batch;
 mod batched;
 mod error;
 mod noisy;
+mod team;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +18,7 @@ pub use batch::Batch;
 pub use batched::{Batched, Sampled};
 pub use error::{ErrorKind, OracleError};
 pub use noisy::{BatchMode, Noise, NoiseError, Noisy, Tail};
+pub use team::{PartOfRows, PartOfSum, Team};
 
 use crate::draws::Role;
 
@@ -95,7 +97,7 @@ pub enum Form {
 }
 
 /// A question to an oracle.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Request<'a> {
     /// Which samples.
     pub draw: Draw,
@@ -109,6 +111,8 @@ pub struct Request<'a> {
     pub active: usize,
     /// Set when the answer is no longer wanted; see [`interrupted`](Self::interrupted).
     pub stop: Option<&'a AtomicBool>,
+    /// Who shares the work; `None` where this process is to answer alone.
+    pub team: Option<&'a dyn Team>,
 }
 
 impl<'a> Request<'a> {
@@ -131,7 +135,7 @@ impl<'a> Request<'a> {
 
     #[inline]
     fn new(draw: Draw, points: &'a [&'a [f64]], form: Form) -> Self {
-        Self { draw, points, form, losses: false, active: usize::MAX, stop: None }
+        Self { draw, points, form, losses: false, active: usize::MAX, stop: None, team: None }
     }
 
     /// How many rows the answer has.
@@ -279,6 +283,23 @@ pub trait Oracle: Send + Sync {
     /// Answers, and says what it cost. The shapes were checked: points and rows have `dim` coordinates, and nothing is asked
     /// that [`About`] rules out.
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError>;
+
+    /// Who shares the work on its answers, where that is not this process alone. A wrapper that does not forward it is
+    /// answered by every member alone: the same bits, without help.
+    fn team(&self) -> Option<&dyn Team> {
+        None
+    }
+}
+
+impl fmt::Debug for Request<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("draw", &self.draw)
+            .field("points", &self.points)
+            .field("form", &self.form)
+            .field("losses", &self.losses)
+            .finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for dyn Oracle + '_ {
@@ -298,6 +319,9 @@ macro_rules! oracle_through {
             }
             fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
                 (**self).answer(request, answer)
+            }
+            fn team(&self) -> Option<&dyn Team> {
+                (**self).team()
             }
         }
     };

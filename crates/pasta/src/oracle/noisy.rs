@@ -321,7 +321,7 @@ impl Tail {
         dimension: usize,
     ) -> Result<Vec<f64>, OracleError> {
         let mut units = vec![0.0; dimension];
-        batch.sum_over(BLOCK, &mut units, &|samples, units: &mut [f64]| {
+        request.sum_over(batch, BLOCK, &mut units, &|samples, units: &mut [f64]| {
             samples.into_iter().try_for_each(|i| {
                 request.interrupted()?;
                 self.add_unit(&mut batch.sample(i), units);

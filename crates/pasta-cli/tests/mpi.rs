@@ -1,0 +1,425 @@
+//! `mpirun -n N pasta ..`: real processes of MPI. Same bits on any number of ranks, one voice, and ends that can be resumed.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod place;
+
+use std::fs;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+
+use place::{PASTA, Place, SGD, with};
+use serde_json::Value;
+
+/// Batches that are drawn sample by sample, and certificates.
+const STUDENT: &str = r#"seed = 1
+
+[problem]
+name = "quadratic"
+spectrum = [2.0, 0.5, 1.0]
+start = [1.0, 1.0, -1.0]
+
+[noise]
+tail = "student-t"
+dof = 3.0
+growth = 0.5
+floor = 1.0
+
+[recipe]
+name = "sgd"
+eta = 0.02
+steps = 60
+batch = 1500
+"#;
+
+/// The same without an end.
+fn endless() -> String {
+    with(STUDENT, "steps = 60", "steps = 1e15")
+}
+
+/// `mpirun` as it can run here: by root, on fewer cores than ranks.
+fn mpirun() -> Command {
+    let mut command = Command::new("mpirun");
+    let variables = [
+        ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
+        ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+        ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
+        ("OMPI_MCA_hwloc_base_binding_policy", "none"),
+        ("OMPI_MCA_mpi_yield_when_idle", "1"),
+        ("OMPI_MCA_btl_vader_single_copy_mechanism", "none"),
+        ("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"),
+    ];
+    command.envs(variables).stdin(Stdio::null());
+    command
+}
+
+trait OnRanks {
+    fn on(&self, ranks: usize, words: &str) -> Command;
+    fn output(&self, ranks: usize, words: &str) -> Output;
+    fn step(&self, folder: &str) -> Option<u64>;
+}
+
+impl OnRanks for Place {
+    /// `mpirun -n RANKS pasta WORDS` in this place.
+    fn on(&self, ranks: usize, words: &str) -> Command {
+        let mut command = mpirun();
+        command.args(["-n", &ranks.to_string(), PASTA]).args(words.split_whitespace());
+        command.current_dir(self.0.path());
+        command
+    }
+
+    fn output(&self, ranks: usize, words: &str) -> Output {
+        self.on(ranks, words).output().expect("mpirun is installed")
+    }
+
+    /// The step of the checkpoint in a folder, once there is one.
+    fn step(&self, folder: &str) -> Option<u64> {
+        let bytes = fs::read(self.path(folder).join("checkpoint.pasta")).ok()?;
+        let header: Value = serde_json::from_slice(bytes.split(|b| *b == b'\n').nth(1)?).ok()?;
+        let sections = header["sections"].as_array()?;
+        sections.iter().find(|section| section["name"] == "baseline")?["data"][1]["step"].as_u64()
+    }
+}
+
+/// A job that a failing test does not leave behind.
+struct Job(Child);
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        if let Ok(None) = self.0.try_wait() {
+            signal("-TERM", self.0.id());
+            let _ = self.0.wait();
+        }
+    }
+}
+
+fn signal(name: &str, process: u32) -> bool {
+    Command::new("kill").args([name, &process.to_string()]).status().is_ok_and(|status| status.success())
+}
+
+/// The process with this rank, which works in `place`.
+fn process(place: &Place, rank: usize) -> u32 {
+    let names = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"].map(|name| format!("{name}={rank}"));
+    let folder = fs::canonicalize(place.0.path()).unwrap();
+    let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let path = entry.ok()?.path();
+        let id: u32 = path.file_name()?.to_str()?.parse().ok()?;
+        let here = fs::read_link(path.join("cwd")).ok()? == folder;
+        let is_pasta = fs::read_link(path.join("exe")).ok()? == fs::canonicalize(PASTA).ok()?;
+        let variables = fs::read(path.join("environ")).ok()?;
+        let its = variables
+            .split(|byte| *byte == 0)
+            .any(|variable| names.iter().any(|name| name.as_bytes() == variable));
+        (here && is_pasta && its).then_some(id)
+    });
+    processes.last().expect("a process of each rank")
+}
+
+impl Job {
+    fn start(command: &mut Command) -> Self {
+        Self(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("mpirun is installed"))
+    }
+
+    /// Waits until the checkpoint in `folder` has come to `step`.
+    fn until(&mut self, place: &Place, folder: &str, step: u64) {
+        for _ in 0..10_000_000 {
+            if place.step(folder).is_some_and(|at| at >= step) {
+                return;
+            }
+            if let Some(status) = self.0.try_wait().unwrap() {
+                let mut said = String::new();
+                self.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+                panic!("the run ended before step {step}: {status}, {said}");
+            }
+            thread::yield_now();
+        }
+        panic!("the run did not come to step {step}");
+    }
+
+    /// How it ended, and what was said.
+    fn end(mut self) -> (Option<i32>, String, String) {
+        let (mut printed, mut said) = (String::new(), String::new());
+        self.0.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+        self.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (self.0.wait().unwrap().code(), printed, said)
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Lets the run in `folder` go on alone for some steps and compares it with one that was never stopped.
+fn assert_same_as_uninterrupted(place: &Place, folder: &str) {
+    let budget = 1500 * (place.step(folder).unwrap() + 30);
+    let resumed = place.json(&format!("resume {folder} --budget {budget}"), 5);
+    let whole = place.json(&format!("solve p.toml --budget {budget} --output whole --overwrite"), 5);
+    assert_eq!(resumed, whole);
+    for file in ["result.json", "trace.jsonl"] {
+        assert_eq!(place.read(&format!("{folder}/{file}")), place.read(&format!("whole/{file}")), "{file}");
+    }
+}
+
+#[test]
+fn any_number_of_ranks_prints_and_writes_what_one_process_does() {
+    let certificate = "\n[certificate]\ntarget = 0.3\nvariance = 20\nshare = 0.8\npilot = 3000\n";
+    let auto = "[recipe]\nname = \"auto\"\n";
+    let start = STUDENT.find("[recipe]").unwrap();
+    let certified = format!("{}{certificate}", endless());
+    let auto = format!("budget = 20000\n{}{auto}", &STUDENT[..start]);
+    for (problem, code) in [(STUDENT, 0), (certified.as_str(), 0), (auto.as_str(), 0)] {
+        let place = Place::holding(problem);
+        let alone = place.pasta("solve p.toml --output alone --json").output().unwrap();
+        assert_eq!(alone.status.code(), Some(code), "{}", text(&alone.stderr));
+        for ranks in [1, 2, 3, 4, 7] {
+            let words = format!("solve p.toml --output on{ranks} --json --threads {}", 1 + ranks % 2);
+            let together = place.output(ranks, &words);
+            assert_eq!(together.status.code(), Some(code), "{}", text(&together.stderr));
+            assert_eq!(text(&together.stdout), text(&alone.stdout), "{ranks} ranks");
+            for file in ["result.json", "trace.jsonl", "checkpoint.pasta"] {
+                let of = |folder: &str| fs::read(place.path(folder).join(file)).unwrap();
+                assert_eq!(of(&format!("on{ranks}")), of("alone"), "{file} on {ranks} ranks");
+            }
+        }
+    }
+}
+
+#[test]
+fn calibrate_certify_and_plan_answer_as_one_process_does() {
+    let place = Place::holding(STUDENT);
+    for words in [
+        "calibrate p.toml --budget 5000 --json",
+        "certify p.toml --at 0.01,0.01,0.01 --target 0.5 --json",
+        "plan smooth --smoothness 3 --gap 1 --growth 1 --floor 1 --target 0.1 --json",
+        "problems --json",
+    ] {
+        let alone = place.pasta(words).output().unwrap();
+        let together = place.output(3, words);
+        assert_eq!(text(&together.stdout), text(&alone.stdout), "{words}: {}", text(&together.stderr));
+        assert_eq!(together.status.code(), alone.status.code(), "{words}");
+    }
+}
+
+#[test]
+fn a_failure_is_told_once_and_ends_all_ranks_alike() {
+    let place = Place::holding(&with(STUDENT, "dof = 3.0", "dof = 1.0"));
+    for (words, complaint) in [
+        ("solve p.toml", "error: p.toml:10: [noise] dof"),
+        ("solve nothing.toml", "error: nothing.toml: No such file"),
+        ("resume nothing", "there is no such folder"),
+        ("solve p.toml --what", "unexpected argument '--what'"),
+    ] {
+        let output = place.output(3, words);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words}: {said}");
+        assert_eq!(said.matches(complaint).count(), 1, "{words}: {said}");
+    }
+    // Only the first knows that its folder is taken; the others hear of it.
+    let place = Place::holding(STUDENT);
+    place.pasta("solve p.toml --output run").assert().code(0);
+    let output = place.output(3, "solve p.toml --output run");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert_eq!(said.matches("run already holds a run").count(), 1, "{said}");
+}
+
+#[test]
+fn a_run_goes_on_bit_for_bit_on_another_number_of_ranks() {
+    let place = Place::holding(&endless());
+    assert_eq!(place.output(2, "solve p.toml --output run --budget 30000").status.code(), Some(5));
+    assert_eq!(place.output(3, "resume run --budget 60000").status.code(), Some(5));
+    assert_eq!(place.output(1, "resume run --budget 90000").status.code(), Some(5));
+    assert_eq!(place.output(4, "resume run --budget 120000").status.code(), Some(5));
+    place.pasta("solve p.toml --output whole --budget 120000").assert().code(5);
+    for file in ["result.json", "trace.jsonl"] {
+        assert_eq!(place.read(&format!("run/{file}")), place.read(&format!("whole/{file}")), "{file}");
+    }
+}
+
+#[test]
+fn a_signal_at_mpirun_ends_in_a_checkpoint() {
+    for (name, ranks) in [("-TERM", 3), ("-INT", 2)] {
+        let place = Place::holding(&endless());
+        let mut command = place.on(ranks, "solve p.toml --output run --checkpoint-every inf");
+        // Time for a checkpoint between the request to end and the end by force, also on a busy machine.
+        let mut job = Job::start(command.env("OMPI_MCA_odls_base_sigkill_timeout", "5"));
+        // With no checkpoints in between, only the first, before any step, is there until the signal.
+        job.until(&place, "run", 0);
+        assert!(signal(name, job.0.id()));
+        let (code, _, said) = job.end();
+        assert_ne!(code, Some(0), "{said}");
+        assert_eq!(said.matches("go on with: pasta resume run").count(), 1, "{said}");
+        assert_same_as_uninterrupted(&place, "run");
+    }
+}
+
+#[test]
+fn a_signal_at_any_rank_stops_all_of_them() {
+    let place = Place::holding(&endless());
+    let mut job = Job::start(&mut place.on(3, "solve p.toml --output run --checkpoint-every 0"));
+    job.until(&place, "run", 3);
+    assert!(signal("-INT", process(&place, 2)));
+    let (code, _, said) = job.end();
+    assert_eq!(code, Some(130), "{said}");
+    assert_eq!(said.matches("go on with: pasta resume run").count(), 1, "{said}");
+    assert_same_as_uninterrupted(&place, "run");
+}
+
+#[test]
+fn a_rank_that_is_killed_takes_the_job_down_and_the_last_checkpoint_is_good() {
+    let place = Place::holding(&endless());
+    let mut verb = "solve p.toml --output run";
+    // Steps that look random and are the same every time.
+    for (rank, further) in [(1, 17), (0, 41), (2, 5)] {
+        let before = place.step("run").unwrap_or(0);
+        let mut command = place.on(3, &format!("{verb} --checkpoint-every 0"));
+        let mut job = Job::start(&mut command);
+        job.until(&place, "run", before + further);
+        assert!(signal("-KILL", process(&place, rank)));
+        let (code, _, said) = job.end();
+        assert_ne!(code, Some(0), "{said}");
+        assert!(!place.path("run/result.json").exists());
+        verb = "resume run";
+    }
+    assert_same_as_uninterrupted(&place, "run");
+}
+
+#[test]
+fn steps_that_are_too_cheap_to_share_still_stop_together() {
+    // Gaussian batches are drawn whole: no rank can help another, and they talk only now and then.
+    let place = Place::holding(&with(SGD, "steps = 1000", "steps = 1e15"));
+    let mut command = place.on(3, "solve p.toml --output run --checkpoint-every 0");
+    let mut job = Job::start(command.env("OMPI_MCA_odls_base_sigkill_timeout", "5"));
+    job.until(&place, "run", 1000);
+    assert!(signal("-TERM", job.0.id()));
+    let (_, _, said) = job.end();
+    assert_eq!(said.matches("go on with: pasta resume run").count(), 1, "{said}");
+    let budget = place.step("run").unwrap() + 1000;
+    place.pasta(&format!("resume run --budget {budget}")).assert().code(5);
+    place.pasta(&format!("solve p.toml --budget {budget} --output whole")).assert().code(5);
+    assert_eq!(place.read("run/trace.jsonl"), place.read("whole/trace.jsonl"));
+}
+
+/// Two hosts on this machine: network namespaces with an address each and a cable between them.
+struct Hosts {
+    names: [String; 2],
+    cables: [String; 2],
+}
+
+const ADDRESSES: [&str; 2] = ["10.203.0.1", "10.203.0.2"];
+
+fn ip(words: &str) -> bool {
+    let output = Command::new("ip").args(words.split_whitespace()).output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+impl Hosts {
+    /// `None` where that is not permitted.
+    fn lay_out() -> Option<Self> {
+        let number = std::process::id();
+        let hosts = Self {
+            names: [0, 1].map(|i| format!("pasta-{number}-{i}")),
+            // Names of interfaces have fifteen letters at most.
+            cables: [0, 1].map(|i| format!("pa{number}-{i}")),
+        };
+        let [one, other] = &hosts.cables;
+        let made = hosts.names.iter().all(|name| ip(&format!("netns add {name}")))
+            && ip(&format!("link add {one} type veth peer name {other}"));
+        let joined = made
+            && (0..2).all(|i| {
+                let (name, cable, address) = (&hosts.names[i], &hosts.cables[i], ADDRESSES[i]);
+                ip(&format!("link set {cable} netns {name}"))
+                    && ip(&format!("-n {name} addr add {address}/24 dev {cable}"))
+                    && ip(&format!("-n {name} link set lo up"))
+                    && ip(&format!("-n {name} link set {cable} up"))
+            });
+        joined.then_some(hosts)
+    }
+
+    /// A program that takes the place of ssh: it runs a command on the host with an address.
+    fn launcher(&self, place: &Place) -> PathBuf {
+        let [first, second] = &self.names;
+        let [one, other] = ADDRESSES;
+        place.write(
+            "launcher",
+            &format!(
+                "#!/bin/sh\nhost=$1; shift\ncase $host in {one}) name={first};; {other}) name={second};; *) exit 1;; esac\n\
+                 exec ip netns exec $name unshare --uts sh -c \"hostname $name; $*\"\n"
+            ),
+        );
+        let path = place.path("launcher");
+        let mode = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
+        fs::set_permissions(&path, mode).unwrap();
+        path
+    }
+
+    /// `mpirun` on the first host, with a rank on each.
+    fn mpirun(&self, place: &Place, words: &str) -> Command {
+        let [name, _] = &self.names;
+        place.write("hosts", &ADDRESSES.map(|address| format!("{address} slots=1\n")).concat());
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", name, "unshare", "--uts", "sh", "-c"]);
+        let launcher = self.launcher(place);
+        let options = format!(
+            "--hostfile hosts -n 2 --map-by node --mca plm_rsh_agent {} --mca plm_rsh_no_tree_spawn 1 \
+             --mca btl tcp,self --mca pml ob1 --mca btl_tcp_if_include 10.203.0.0/24 \
+             --mca oob_tcp_if_include 10.203.0.0/24 \
+             --mca oob_tcp_keepalive_time 1 --mca oob_tcp_keepalive_intvl 1 --mca oob_tcp_keepalive_probes 2",
+            launcher.display()
+        );
+        command.arg(format!("hostname {name}; exec mpirun {options} {PASTA} {words}"));
+        command.current_dir(place.0.path()).stdin(Stdio::null());
+        let plain = mpirun();
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command
+    }
+
+    fn cut(&self) -> bool {
+        ip(&format!("-n {} link set {} down", self.names[1], self.cables[1]))
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        self.names.iter().for_each(|name| {
+            // What a cut cable left behind.
+            if let Ok(output) = Command::new("ip").args(["netns", "pids", name]).output() {
+                let processes = text(&output.stdout);
+                let processes = processes.split_whitespace().filter_map(|process| process.parse().ok());
+                processes.for_each(|process| {
+                    signal("-KILL", process);
+                });
+            }
+            ip(&format!("netns del {name}"));
+        });
+    }
+}
+
+#[test]
+fn two_hosts_work_together_and_one_that_is_cut_off_costs_nothing_but_time() {
+    let version = mpirun().arg("--version").output().expect("mpirun is installed");
+    if !text(&version.stdout).contains("Open MPI") {
+        println!("skipped: two_hosts_work_together, whose options are those of Open MPI");
+        return;
+    }
+    let Some(hosts) = Hosts::lay_out() else {
+        println!("skipped: two_hosts_work_together, since network namespaces are not permitted here");
+        return;
+    };
+    let place = Place::holding(STUDENT);
+    let output = hosts.mpirun(&place, "solve p.toml --output on-two --json").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    place.pasta("solve p.toml --output alone").assert().code(0);
+    for file in ["result.json", "trace.jsonl"] {
+        assert_eq!(place.read(&format!("on-two/{file}")), place.read(&format!("alone/{file}")), "{file}");
+    }
+    place.write("p.toml", &endless());
+    let mut job = Job::start(&mut hosts.mpirun(&place, "solve p.toml --output run --checkpoint-every 0"));
+    job.until(&place, "run", 20);
+    assert!(hosts.cut());
+    let (code, _, said) = job.end();
+    assert_ne!(code, Some(0), "{said}");
+    assert!(!place.path("run/result.json").exists());
+    assert_same_as_uninterrupted(&place, "run");
+}
