@@ -198,7 +198,7 @@ pub(crate) fn proved_recipe(
     let plan = row.plan(&constants).map_err(|error| error.to_string())?;
     plan.schedule.check().map_err(|error| error.to_string())?;
     let engine = Engine::Schedule(plan.schedule.clone());
-    let promise = Some(Promise { constants, plan, doubts: Vec::new(), estimated: Vec::new() });
+    let promise = Some(Promise { constants, plan, doubts: Vec::new(), estimated: Vec::new(), proved: true });
     Ok(Method { name: row.name, engine, promise })
 }
 
