@@ -8,7 +8,7 @@ use pasta_opt::gate::Gate;
 use pasta_opt::oracle::{Answer, Batch, Form, Oracle, Request};
 use pasta_opt::recipe::{Constant, Constants};
 use pasta_opt::table::{
-    Dense, Design, Features, LOSSES, Labels, Linear, Loss, Sparse, Table, TableError, Values,
+    Dense, Design, Features, LOSSES, Labels, Linear, Loss, Parts, Sparse, Table, TableError, Values,
 };
 
 use common::{batch_of, difference_at, sum_at};
@@ -343,6 +343,42 @@ fn any_number_of_threads_gives_the_same_bits() {
             .collect();
         assert_eq!(answers[0], answers[1]);
         assert_eq!(answers[0], answers[2]);
+    }
+}
+
+/// The sum of a subtree of parts, as a machine that holds their rows computes it.
+fn subtree(parts: &Parts<'_>, node: &Batch) -> Vec<f64> {
+    if let Some([left, right]) = node.halves(1) {
+        let (left, right) = (subtree(parts, &left), subtree(parts, &right));
+        return left.iter().zip(&right).map(|(a, b)| a + b).collect();
+    }
+    let mut sum = vec![0.0; parts.width()];
+    parts.add(node.samples.start, &mut sum).unwrap();
+    sum
+}
+
+#[test]
+fn parts_that_are_added_down_the_tree_have_the_bits_of_the_answer() {
+    let problem = problem(Loss::Logistic, Design::default(), Storage::Dense64, 150_000, true);
+    let [x, y] = [somewhere(problem.dim(), 1), somewhere(problem.dim(), 2)];
+    let points = [&x[..], &y];
+    for n in [10, 5_000, 100_000, 150_000] {
+        let request = Request { losses: true, ..Request::sums(batch_of(5, Role::Large, n, n), &points) };
+        let parts = problem.parts(&request);
+        // Together they cover the rows, each once.
+        let covered: Vec<usize> = (0..parts.count()).flat_map(|part| parts.rows(part)).collect();
+        assert!(covered.iter().copied().eq(0..150_000), "{} parts", parts.count());
+        let answers = [true, false].map(|whole| {
+            let (mut out, mut losses) = (vec![0.0; 2 * x.len()], [0.0; 2]);
+            let mut answer = Answer { losses: &mut losses, ..Answer::new(&mut out) };
+            if whole {
+                problem.answer(&request, &mut answer).unwrap();
+            } else {
+                parts.complete(&subtree(&parts, &batch_of(0, Role::Setup, 0, parts.count())), &mut answer);
+            }
+            (out, losses)
+        });
+        assert_eq!(answers[0], answers[1]);
     }
 }
 
@@ -741,4 +777,13 @@ fn constants_of_a_start_of_the_wrong_dimension_are_refused() {
     let problem = problem(Loss::Logistic, Design::default(), Storage::Dense64, 100, false);
     let refused = message(problem.constants(&[0.0]));
     assert!(refused.contains("needs 6 coordinates of the start, but has 1"), "{refused}");
+}
+
+#[test]
+fn the_page_about_tables_lists_every_loss() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tables.md")).unwrap();
+    let listed: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    let names: Vec<&str> = LOSSES.iter().map(|row| row.name).collect();
+    assert_eq!(listed, names);
 }

@@ -7,14 +7,20 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::TableError;
-use crate::kernels::huge::collapse;
+use crate::kernels::huge;
 
 /// Numbers that are owned, shared or mapped from a file: whatever can show a slice. It must show the same slice every time.
 pub type Shared<T> = Arc<dyn AsRef<[T]> + Send + Sync>;
 
-/// Shares numbers that are in memory, on huge pages where the system has them: what a table read at the speed of memory wants.
+/// An empty vector with room for so many numbers, on huge pages where the system has them: for readers that know how much comes.
+pub fn room<T>(count: usize) -> Vec<T> {
+    huge::room(count)
+}
+
+/// Shares numbers that are in memory, moved to huge pages where the system has them: what a table read at the speed of memory wants.
+/// What was collected in a [`room`] is there already, which saves the time of moving it.
 pub fn shared<T: Send + Sync + 'static>(numbers: Vec<T>) -> Shared<T> {
-    collapse(&numbers);
+    huge::collapse(&numbers);
     Arc::new(numbers)
 }
 

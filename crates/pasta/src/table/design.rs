@@ -1,11 +1,14 @@
 //! How rows become features: scaling, monomials, the intercept; and the model that comes of it.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::data::{Features, Table};
+use super::data::{Features, Slice, Table};
 use super::{Loss, TableError};
 use crate::draws::Role;
+use crate::kernels::rows::Element;
 use crate::oracle::{Batch, OracleError};
 
 /// How the columns of a table become the coordinates of a linear model.
@@ -153,21 +156,18 @@ impl Scaling {
         let columns = table.columns();
         let total = total_weight(table);
         let shift = if centred {
-            let mut sums = column_sums(table, 1, |_, value, sums| sums[0] += value);
+            let mut sums = column_sums(table, 1, &|_, value| [value, 0.0]);
             sums.iter_mut().for_each(|sum| *sum /= total);
             sums
         } else {
             vec![0.0; columns]
         };
         // The second sum is the weight of the entries that are stored: the others are zeros, each of them -shift away.
-        let squares = column_sums(table, 2, |j, value, sums| {
-            sums[0] += (value - shift[j]) * (value - shift[j]);
-            sums[1] += 1.0;
-        });
+        let squares = column_sums(table, 2, &|j, value| [(value - shift[j]) * (value - shift[j]), 1.0]);
         let mut scale = Vec::with_capacity(columns);
-        for (column, (square, shift)) in squares.chunks(2).zip(&shift).enumerate() {
-            let absent = if sparse { (total - square[1]).max(0.0) } else { 0.0 };
-            let deviation = ((square[0] + absent * shift * shift) / total).sqrt();
+        for (column, shift) in shift.iter().enumerate() {
+            let absent = if sparse { (total - squares[columns + column]).max(0.0) } else { 0.0 };
+            let deviation = ((squares[column] + absent * shift * shift) / total).sqrt();
             if !deviation.is_finite() {
                 return Err(TableError::TooLarge { column });
             }
@@ -189,29 +189,56 @@ pub(super) fn total_weight(table: &Table) -> f64 {
     table.weight_slice().map_or(table.rows() as f64, |weights| weights.iter().sum())
 }
 
-/// `width` weighted sums for each column over all stored entries, in an order that no number of threads changes. `add` adds
-/// what an entry of weight 1 adds.
-fn column_sums(table: &Table, width: usize, add: impl Fn(usize, f64, &mut [f64]) + Sync) -> Vec<f64> {
+/// The weighted sums over all stored entries of the first `width` of two terms, all columns of one after all of the other, in an
+/// order that no number of threads changes.
+fn column_sums(table: &Table, width: usize, terms: &(impl Fn(usize, f64) -> [f64; 2] + Sync)) -> Vec<f64> {
     const BLOCK: usize = 2048;
-    let rows = table.rows();
-    let mut sums = vec![0.0; width * table.columns()];
+    let (rows, columns) = (table.rows(), table.columns());
+    let mut sums = vec![0.0; width * columns];
     let weights = table.weight_slice();
     let tree = Batch { seed: 0, role: Role::Setup, step: 0, samples: 0..rows.div_ceil(BLOCK) as u64 };
-    let add_block = |blocks: std::ops::Range<u64>, out: &mut [f64]| -> Result<(), OracleError> {
-        let mut one = vec![0.0; width];
+    let add_block = |blocks: Range<u64>, out: &mut [f64]| -> Result<(), OracleError> {
+        let (first, second) = out.split_at_mut(columns);
         for row in blocks.start as usize * BLOCK..(blocks.end as usize * BLOCK).min(rows) {
             let weight = weights.map_or(1.0, |weights| weights[row]);
-            table.features.visit_row(row, |j, value| {
-                one.fill(0.0);
-                add(j, value, &mut one);
-                let sums = &mut out[width * j..width * (j + 1)];
-                sums.iter_mut().zip(&one).for_each(|(sum, term)| *sum += weight * term);
-            });
+            match dense_row(table, row) {
+                // Columns one after another, which the compiler makes vectors of; a dense table has all entries.
+                Some(Slice::F64(values)) => add_terms(weight, values, terms, first),
+                Some(Slice::F32(values)) => add_terms(weight, values, terms, first),
+                None => table.features.visit_row(row, |j, value| {
+                    let [one, two] = terms(j, value);
+                    first[j] += weight * one;
+                    if let Some(second) = second.get_mut(j) {
+                        *second += weight * two;
+                    }
+                }),
+            }
         }
         Ok(())
     };
     tree.sum_over(1, &mut sums, &add_block).expect("adding cannot fail");
     sums
+}
+
+fn dense_row(table: &Table, row: usize) -> Option<Slice<'_>> {
+    let Features::Dense(dense) = &table.features else { return None };
+    let place = row * dense.columns..(row + 1) * dense.columns;
+    Some(match dense.values.slice() {
+        Slice::F64(values) => Slice::F64(&values[place]),
+        Slice::F32(values) => Slice::F32(&values[place]),
+    })
+}
+
+#[inline]
+fn add_terms<T: Element>(
+    weight: f64,
+    values: &[T],
+    terms: &impl Fn(usize, f64) -> [f64; 2],
+    sums: &mut [f64],
+) {
+    for (j, (sum, value)) in sums.iter_mut().zip(values).enumerate() {
+        *sum += weight * terms(j, value.real())[0];
+    }
 }
 
 /// A linear model: what was learnt, in terms of the table's own columns.

@@ -139,17 +139,12 @@ impl Linear {
             let labels: f64 = self.table.label_slice().iter().map(|y| y.max(0.0)).sum();
             start.fill(1.0);
             let point = self.point(&start);
-            let squares = self.sum_rows(&mut |reader, _, row| reader.score(row, &point).powi(2));
+            let mut reader = Reader::new(self);
+            let squares: f64 = (0..self.table.rows()).map(|row| reader.score(row, &point).powi(2)).sum();
             let length = if squares > 0.0 && labels > 0.0 { (labels / squares).sqrt() } else { 1.0 };
             start.fill(length);
         }
         start
-    }
-
-    /// A sum over all rows, one after another.
-    fn sum_rows(&self, term: &mut dyn FnMut(&mut Reader<'_>, usize, usize) -> f64) -> f64 {
-        let mut reader = Reader::new(self);
-        (0..self.table.rows()).map(|row| term(&mut reader, row, row)).sum()
     }
 
     /// What x says in terms of the table's own columns: the scaling is undone.
@@ -171,7 +166,7 @@ impl Linear {
         let scaling = if self.design.degree > 1 { self.scaling.clone() } else { None };
         let (mut weights, mut intercepts) = (Vec::new(), Vec::new());
         for output in x.chunks(self.stride().max(1)) {
-            let (w, b) = self.parts(output);
+            let (w, b) = self.weights_of(output);
             match &self.scaling {
                 Some(Scaling { shift, scale }) if self.design.degree == 1 => {
                     let raw: Vec<f64> = w.iter().zip(scale).map(|(w, scale)| w / scale).collect();
@@ -214,7 +209,7 @@ impl Linear {
     }
 
     /// Weights and intercept of one output.
-    fn parts<'x>(&self, output: &'x [f64]) -> (&'x [f64], f64) {
+    fn weights_of<'x>(&self, output: &'x [f64]) -> (&'x [f64], f64) {
         let (w, b) = output.split_at(self.features);
         (w, b.first().copied().unwrap_or(0.0))
     }
@@ -227,7 +222,7 @@ impl Linear {
     /// x in terms of the rows as they are read.
     pub(super) fn point<'x>(&self, x: &'x [f64]) -> Point<'x> {
         let outputs = x.chunks(self.stride()).map(|output| {
-            let (w, b) = self.parts(output);
+            let (w, b) = self.weights_of(output);
             match (&self.scaling, self.way) {
                 (Some(Scaling { shift, scale }), Way::Stored) => {
                     let u: Vec<f64> = w.iter().zip(scale).map(|(w, scale)| w / scale).collect();
@@ -360,17 +355,18 @@ impl Linear {
         let labels = self.table.label_slice();
         let (u, rest) = x.split_at_mut(self.features);
         let offset = (rest.first().copied().unwrap_or(0.0), f64::from(u8::from(self.design.intercept)));
-        let store = Store::of(self);
-        let end = with_scalar!(self.loss, loss => {
-            let slope = |row: usize, z: f64| step * loss.slope(z, labels[row]);
-            match store {
-                Store::Dense64(table) => rows::sweep_dense(table, rows, slope, u, offset),
-                Store::Dense32(table) => rows::sweep_dense(table, rows, slope, u, offset),
-                Store::Sparse64(table) => rows::sweep_sparse(table, rows, slope, u, offset),
-                Store::Sparse32(table) => rows::sweep_sparse(table, rows, slope, u, offset),
-                Store::DenseRoom | Store::SparseRoom => return false,
-            }
-        }, return false);
+        let slope: &dyn Fn(usize, f64) -> f64 = with_scalar!(
+            self.loss,
+            loss => &move |row: usize, z: f64| step * loss.slope(z, labels[row]),
+            return false
+        );
+        let end = match Store::of(self) {
+            Store::Dense64(table) => rows::sweep_dense(table, rows, slope, u, offset),
+            Store::Dense32(table) => rows::sweep_dense(table, rows, slope, u, offset),
+            Store::Sparse64(table) => rows::sweep_sparse(table, rows, slope, u, offset),
+            Store::Sparse32(table) => rows::sweep_sparse(table, rows, slope, u, offset),
+            Store::DenseRoom | Store::SparseRoom => return false,
+        };
         rest.iter_mut().for_each(|b| *b = end);
         true
     }
@@ -557,35 +553,35 @@ impl<'a> Reader<'a> {
         factor: impl Fn(usize) -> f64,
         out: &mut [f64],
     ) {
-        let loss = self.linear.loss;
+        let (loss, labels) = (self.linear.loss, self.labels);
         with_scalar!(loss, loss => match (ask.form, ask.points, ask.losses) {
-            (Form::Sums, [point], false) => self.add_gradients(loss, point, visits, row, factor, out),
+            (Form::Sums, [point], false) => {
+                let slope = |i: usize, z: f64| factor(i) * loss.slope(z, labels[row(i)]);
+                self.add_gradients(point, visits, &row, &slope, out);
+            }
             _ => (0..visits.0).for_each(|i| self.add_scalar_row(loss, ask, row(i), factor(i), out)),
         }, (0..visits.0).for_each(|i| self.add_multinomial_row(ask, row(i), factor(i), out)));
     }
 
-    /// The most frequent question: gradients at one point, no losses.
-    #[inline]
+    /// The most frequent question: gradients at one point, no losses. A call for each row's slope is little beside the row, and one
+    /// kernel serves all losses.
     fn add_gradients(
         &mut self,
-        loss: impl Scalar,
         point: &Point<'_>,
         visits: (usize, usize),
-        row: impl Fn(usize) -> usize,
-        factor: impl Fn(usize) -> f64,
+        row: &impl Fn(usize) -> usize,
+        slope: &dyn Fn(usize, f64) -> f64,
         out: &mut [f64],
     ) {
         let (u, offset) = &point.outputs[0];
         let at = (&u[..], *offset);
-        let labels = self.labels;
-        let slope = |i: usize, z: f64| factor(i) * loss.slope(z, labels[row(i)]);
         let (sums, slopes) = out.split_at_mut(self.linear.features);
         let before = slopes[0];
         slopes[0] = match self.store {
-            Store::Dense64(table) => rows::add_dense(table, visits, &row, slope, at, sums, before),
-            Store::Dense32(table) => rows::add_dense(table, visits, &row, slope, at, sums, before),
-            Store::Sparse64(table) => rows::add_sparse(table, visits, &row, slope, at, sums, before),
-            Store::Sparse32(table) => rows::add_sparse(table, visits, &row, slope, at, sums, before),
+            Store::Dense64(table) => rows::add_dense(table, visits, row, slope, at, sums, before),
+            Store::Dense32(table) => rows::add_dense(table, visits, row, slope, at, sums, before),
+            Store::Sparse64(table) => rows::add_sparse(table, visits, row, slope, at, sums, before),
+            Store::Sparse32(table) => rows::add_sparse(table, visits, row, slope, at, sums, before),
             Store::DenseRoom | Store::SparseRoom => (0..visits.0).fold(before, |total, i| {
                 let row = row(i);
                 self.open(row);
@@ -658,46 +654,9 @@ impl<'a> Reader<'a> {
 #[derive(Debug)]
 enum Rows<'a> {
     /// All of them, in blocks of so many, with their weights.
-    All { block: usize },
-    /// Those of a batch, with their numbers.
+    All { block: usize, rows: usize },
+    /// Those of a batch, each as often as it occurs.
     Drawn { batch: &'a Batch, leaves: Leaves<'a> },
-}
-
-impl Rows<'_> {
-    fn leaves(&self, rows: usize) -> u64 {
-        match self {
-            Self::All { block } => rows.div_ceil(*block) as u64,
-            Self::Drawn { leaves, .. } => leaves.count(),
-        }
-    }
-
-    /// Adds what is asked of the rows of a leaf.
-    fn add(
-        &self,
-        reader: &mut Reader<'_>,
-        ask: &Ask<'_>,
-        leaf: u64,
-        request: &Request<'_>,
-        out: &mut [f64],
-    ) -> Result<(), OracleError> {
-        match self {
-            Self::All { block } => {
-                let from = leaf as usize * block;
-                let end = (from + block).min(reader.labels.len());
-                for start in (from..end).step_by(PATIENCE) {
-                    request.interrupted()?;
-                    reader.add_rows(ask, start..(start + PATIENCE).min(end), out);
-                }
-            }
-            Self::Drawn { batch, leaves } => {
-                for drawn in leaves.draws(batch, leaf).chunks(PATIENCE) {
-                    request.interrupted()?;
-                    reader.add_drawn(ask, drawn, out);
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Oracle for Linear {
@@ -714,40 +673,111 @@ impl Oracle for Linear {
     }
 
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
-        let points: Vec<Point<'_>> = request.points.iter().map(|x| self.point(x)).collect();
-        let ask = Ask { points: &points, form: request.form, losses: request.losses };
-        let pass = self.pass(&request.draw);
-        let rows = match &request.draw {
-            Draw::Batch(batch) if pass.is_none() => Rows::Drawn { batch, leaves: self.urn.leaves(batch) },
-            _ => Rows::All { block: self.urn.block },
-        };
-        let mut raw = vec![0.0; ask.width(self)];
-        let tree = Batch { seed: 0, role: Role::Setup, step: 0, samples: 0..rows.leaves(self.table.rows()) };
-        tree.sum_over(1, &mut raw, &|leaves: Range<u64>, out: &mut [f64]| {
-            let mut reader = Reader::new(self);
-            leaves.into_iter().try_for_each(|leaf| rows.add(&mut reader, &ask, leaf, request, out))
+        let parts = self.parts(request);
+        let mut sums = vec![0.0; parts.width()];
+        let tree = Batch { seed: 0, role: Role::Setup, step: 0, samples: 0..parts.count() };
+        tree.sum_over(1, &mut sums, &|leaves: Range<u64>, out: &mut [f64]| {
+            leaves.into_iter().try_for_each(|leaf| parts.add(leaf, out))
         })?;
+        parts.complete(&sums, answer);
+        Ok(self.price(request))
+    }
+}
+
+/// The parts of an answer, for machines that each hold some of the rows.
+///
+/// The rows are cut into parts, and the sums of the parts are added down the tree of [`Batch::halves`] with blocks of one: whoever adds
+/// them in this order has the bits of [`Linear`]'s own answer.
+#[derive(Debug)]
+pub struct Parts<'a> {
+    linear: &'a Linear,
+    request: &'a Request<'a>,
+    points: Vec<Point<'a>>,
+    rows: Rows<'a>,
+}
+
+impl Linear {
+    /// The parts of the answer to a request.
+    pub fn parts<'a>(&'a self, request: &'a Request<'a>) -> Parts<'a> {
+        let rows = match (&request.draw, self.pass(&request.draw)) {
+            (Draw::Batch(batch), None) => Rows::Drawn { batch, leaves: self.urn.leaves(batch) },
+            _ => Rows::All { block: self.urn.block, rows: self.table.rows() },
+        };
+        let points = request.points.iter().map(|x| self.point(x)).collect();
+        Parts { linear: self, request, points, rows }
+    }
+}
+
+impl Parts<'_> {
+    /// How many parts there are.
+    pub fn count(&self) -> u64 {
+        match &self.rows {
+            Rows::All { block, rows } => rows.div_ceil(*block) as u64,
+            Rows::Drawn { leaves, .. } => leaves.count(),
+        }
+    }
+
+    /// The rows that a part may read. Its samples are among them.
+    pub fn rows(&self, part: u64) -> Range<usize> {
+        match &self.rows {
+            Rows::All { block, rows } => part as usize * block..((part as usize + 1) * block).min(*rows),
+            Rows::Drawn { leaves, .. } => leaves.rows_of_leaf(part),
+        }
+    }
+
+    /// How many numbers the sum of a part has.
+    pub fn width(&self) -> usize {
+        self.ask().width(self.linear)
+    }
+
+    fn ask(&self) -> Ask<'_> {
+        Ask { points: &self.points, form: self.request.form, losses: self.request.losses }
+    }
+
+    /// Adds the sum of a part to `out`.
+    pub fn add(&self, part: u64, out: &mut [f64]) -> Result<(), OracleError> {
+        let (ask, mut reader) = (self.ask(), Reader::new(self.linear));
+        match &self.rows {
+            Rows::All { .. } => {
+                let rows = self.rows(part);
+                for first in rows.clone().step_by(PATIENCE) {
+                    self.request.interrupted()?;
+                    reader.add_rows(&ask, first..(first + PATIENCE).min(rows.end), out);
+                }
+            }
+            Rows::Drawn { batch, leaves } => {
+                for drawn in leaves.draws(batch, part).chunks(PATIENCE) {
+                    self.request.interrupted()?;
+                    reader.add_drawn(&ask, drawn, out);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the answer of the sum of all parts.
+    pub fn complete(&self, sums: &[f64], answer: &mut Answer<'_>) {
+        let Self { linear, request, .. } = self;
         // A pass has the mean, times the number of samples that were asked for; a batch has its sum.
-        let (weight, factor) = match (pass, &request.draw) {
-            (Some(times), _) => (times, times / self.total),
+        let (weight, factor) = match (linear.pass(&request.draw), &request.draw) {
+            (Some(times), _) => (times, times / linear.total),
             (None, Draw::Batch(batch)) => (batch.count() as f64, 1.0),
             (None, Draw::Everything(_)) => unreachable!("everything is a pass"),
         };
-        let width = self.loss.outputs() * (self.features + 1);
-        let (sums, losses) = raw.split_at(request.rows() * width);
+        let width = linear.loss.outputs() * (linear.features + 1);
+        let (sums, losses) = sums.split_at(request.rows() * width);
         let base = match request.form {
             Form::Sums => None,
             Form::Differences => Some(request.base()),
         };
-        let out = answer.gradients.chunks_mut(self.about.dim);
+        let out = answer.gradients.chunks_mut(linear.about.dim);
         for ((x, raw), out) in request.points.iter().zip(sums.chunks(width)).zip(out) {
-            self.finish(raw, x, base, weight, factor, out);
+            linear.finish(raw, x, base, weight, factor, out);
         }
         if request.losses {
             for ((x, loss), out) in request.points.iter().zip(losses).zip(answer.losses.iter_mut()) {
-                *out = factor * loss + weight * 0.5 * self.design.penalty * self.squared_weights(x);
+                *out = factor * loss + weight * 0.5 * linear.design.penalty * linear.squared_weights(x);
             }
         }
-        Ok(self.price(request))
     }
 }

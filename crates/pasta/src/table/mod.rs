@@ -33,8 +33,8 @@ mod loss;
 mod sampling;
 
 pub use constants::{Proved, ProvedConstant};
-pub use data::{Dense, Features, Shared, Sparse, Table, Values, shared};
+pub use data::{Dense, Features, Shared, Sparse, Table, Values, room, shared};
 pub use design::{Design, Model, Scaling};
 pub use error::TableError;
-pub use linear::Linear;
+pub use linear::{Linear, Parts};
 pub use loss::{Bounds, Class, LOSSES, Labels, Loss, LossRow, Parameter};

@@ -128,6 +128,11 @@ impl Leaves<'_> {
         leaves.start * self.rows..(leaves.end * self.rows).min(self.urn.rows)
     }
 
+    /// The rows of one leaf.
+    pub(super) fn rows_of_leaf(&self, leaf: u64) -> Range<usize> {
+        self.rows_of(&(leaf as usize..leaf as usize + 1))
+    }
+
     /// Splits the samples among the leaves, down the tree of [`Batch::halves`].
     fn split(&self, batch: &Batch, leaves: Range<usize>, samples: u64, counts: &mut [u64]) {
         if samples == 0 {
@@ -150,8 +155,7 @@ impl Leaves<'_> {
     pub(super) fn draws(&self, batch: &Batch, leaf: u64) -> Draws {
         let samples = self.counts[leaf as usize];
         let mut out = Vec::with_capacity(samples.min(1 << 16) as usize);
-        let rows = self.rows_of(&(leaf as usize..leaf as usize + 1));
-        self.urn.draw_all(rows, samples, &mut batch.part(2 * leaf + 1), &mut out);
+        self.urn.draw_all(self.rows_of_leaf(leaf), samples, &mut batch.part(2 * leaf + 1), &mut out);
         out
     }
 }
