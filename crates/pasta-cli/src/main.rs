@@ -2,9 +2,9 @@
 
 mod calibrate;
 mod certify;
+mod check;
 mod compare;
 mod fit;
-mod check;
 mod forecast;
 mod inspect;
 mod npy;
