@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     file: PathBuf,
     /// The most samples to draw; more of them sharpen every figure.
     #[arg(long, allow_negative_numbers = true, value_name = "SAMPLES", value_parser = flags::sample_count)]
-    #[arg(default_value = "25000")]
+    #[arg(default_value = "32000")]
     budget: u128,
     /// Seed of all randomness (overrides the file; default 1).
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::seed())]
