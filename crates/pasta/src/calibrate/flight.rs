@@ -112,11 +112,10 @@ fn flights(
         let distance = squared_distance(last, start.x).sqrt();
         let flight = Flight { steps: flown, eta, steady: matches!(end, End::Steady), raised, distance };
         match end {
-            End::Steady => return Ok((flight, way)),
+            End::Steady | End::Away => return Ok((flight, way)),
             End::Steep { curvature, from } => {
-                known.smoothness = (curvature, Found::OnTheWay { distance: from })
+                known.smoothness = (curvature, Found::OnTheWay { distance: from });
             }
-            End::Away => return Ok((flight, way)),
             End::NotFinite => {
                 let (smoothness, found) = &mut known.smoothness;
                 *smoothness = smoothness.map(|value| SLOWER * value);

@@ -220,8 +220,13 @@ impl Calibration {
         let Local { unit, .. } = local;
         let conditions = Conditions { unit, growth: growth.map_or(0.0, |growth| growth.value) };
         let (known, flight) = flight::fly(meter, start, &conditions, known, sizes)?;
-        let ((smoothness, smoothness_found), (ms_smoothness, ms_smoothness_found)) =
-            (known.smoothness, known.ms_smoothness);
+        let (smoothness, smoothness_found) = known.smoothness;
+        // No mean of gradients changes faster than they do in mean square.
+        let (ms_smoothness, ms_smoothness_found) = if known.ms_smoothness.0.value < smoothness.value {
+            known.smoothness
+        } else {
+            known.ms_smoothness
+        };
         Ok(Self {
             gradient: start.gradient,
             unit,
