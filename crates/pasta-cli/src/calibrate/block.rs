@@ -55,6 +55,7 @@ pub(super) fn flown(calibration: &Calibration) -> Option<String> {
     let (steps, eta) = (flight.steps, rounded(flight.eta));
     let raised = match flight.raised {
         0 => String::new(),
+        1 => " L was raised once because a flight with a smaller one contradicted it.".to_owned(),
         times => format!(" L was raised {times} times because a flight with a smaller one contradicted it."),
     };
     Some(if flight.steady {
