@@ -236,15 +236,66 @@ fn what_the_file_knows_to_be_false_is_said_to_be() {
     let place = Place::holding(BOWL);
     for flags in ["--variance 0.01", "--growth 1 --floor 1", "--kurtosis 2.9"] {
         let words = format!("certify p.toml --at 0.03 --target 0.1 {flags}");
-        place.pasta(&words).assert().stderr(contains("this certificate means nothing: [noise] has"));
+        let told = "VOID: the declared noise is wrong: [noise] has";
+        place.pasta(&words).assert().code(4).stderr(contains(told)).stdout(contains("VOID (target 0.1)"));
+        let certificate = &place.json(&words, 4)["certificate"];
+        assert_eq!((&certificate["verdict"], &certificate["bound"]), (&"void".into(), &Value::Null));
+        assert!(certificate["statement"].as_str().unwrap().starts_with(told), "{certificate}");
     }
+    let moreau = place.json("certify p.toml --at 0.01 --target 9 --variance 1 --moreau 3 --rho 1", 4);
+    assert_eq!(moreau["certificate"]["verdict"], "void");
     for flags in ["", "--variance 200", "--growth 9 --floor 1", "--kurtosis 3"] {
         let words = format!("certify p.toml --at 0.03 --target 0.3 {flags}");
-        place.pasta(&words).assert().code(0).stderr(contains("means nothing").not());
+        place.pasta(&words).assert().code(0).stderr(contains("VOID").not());
     }
     place.write("q.toml", &STREAM.replace("pilot = 0", "pilot = 0\nkurtosis = 100"));
-    let output = place.pasta("solve q.toml").output().unwrap();
-    assert!(unwrapped(&output.stdout).contains("But it means nothing: [noise] has kurtosis inf"));
+    let output = place.pasta("solve q.toml --output run").output().unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    let void = "VOID: the declared noise is wrong: [noise] has kurtosis inf";
+    assert!(unwrapped(&output.stdout).contains(void) && unwrapped(&output.stderr).contains(void));
+    assert!(unwrapped(&output.stderr).contains("every certificate of this run will be void"));
+    // Nobody who reads a file of the run is told that it is certified.
+    let result: Value = serde_json::from_str(&place.read("run/result.json")).unwrap();
+    assert_eq!(
+        (&result["stop"]["kind"], &result["certificate"]["verdict"]),
+        (&"void".into(), &"void".into())
+    );
+    assert_eq!(result["promise"]["holds"], false);
+    let trace = place.read("run/trace.jsonl");
+    assert!(!trace.contains(r#""certified""#) && trace.contains(r#""verdict":"void""#), "{trace}");
+}
+
+#[test]
+fn rare_events_behind_a_kurtosis_make_a_certificate_void() {
+    let rare = BOWL.replace(r#"tail = "gaussian""#, "tail = \"two-point\"\nprobability = 1e-4");
+    let place = Place::holding(&rare);
+    // True, but void: what it rests on is not.
+    let answer = place.json("certify p.toml --at 0.001 --target 5 --kurtosis", 4);
+    assert_eq!(answer["certificate"]["verdict"], "void");
+    assert_eq!(place.json("solve p.toml --certify 5 --budget 1e5", 0)["stop"]["kind"], "certified");
+    place.write("q.toml", &format!("{rare}\n[certificate]\ntarget = 5\nkurtosis = 100\npilot = 0\n"));
+    assert_eq!(place.json("solve q.toml --budget 1e5", 4)["certificate"]["verdict"], "void");
+}
+
+#[test]
+fn attempts_by_hand_share_delta_and_have_samples_of_their_own() {
+    let place = Place::holding(BOWL);
+    let of = |flags: &str| {
+        let answer = place.json(&format!("certify p.toml --at 0.001 --target 0.1 --delta 0.06 {flags}"), 0);
+        answer["certificate"].clone()
+    };
+    let (alone, first, third) = (of(""), of("--attempt 1"), of("--attempt 3"));
+    assert_eq!((&alone["attempt"], &alone["delta_of_attempt"]), (&Value::Null, &Value::Null));
+    let share = |certificate: &Value| certificate["delta_of_attempt"].as_f64().unwrap();
+    assert_eq!((share(&first), share(&third)), (0.03, 0.005));
+    // The statement is made for all of them, and a smaller share of delta takes more samples.
+    assert!(third["statement"].as_str().unwrap().contains("at least 94 %"), "{third}");
+    let samples = |certificate: &Value| certificate["samples"].as_u64().unwrap();
+    assert!(samples(&alone) < samples(&first) && samples(&first) < samples(&third));
+    let words = "certify p.toml --at 0.001 --target 0.1 --attempt";
+    let told = place.pasta(&format!("{words} 2")).output().unwrap();
+    assert!(unwrapped(&told.stdout).contains("if those before were made with --attempt 1 to 1"));
+    place.pasta(&format!("{words} 0")).assert().code(2).stderr(contains("--attempt"));
 }
 
 #[test]
@@ -256,8 +307,9 @@ fn noise_of_another_exponent_is_declared_where_the_point_is_known_and_asked_for_
     let declared = answer["certificate"]["grade"]["variance"].as_f64().unwrap();
     assert!((declared - (0.25 * 2f64.powf(1.5) + 1.0)).abs() < 1e-12);
     place.pasta("certify p.toml --at 0,0").assert().code(0);
-    let answer = place.json("certify p.toml --at 0,0 --kurtosis 1000", 0);
+    let answer = place.json("certify p.toml --at 0,0 --kurtosis 1000", 4);
     assert_eq!(answer["certificate"]["grade"]["kurtosis"], 1000.0);
+    assert_eq!(answer["certificate"]["verdict"], "void");
     // The points near x on which a Moreau certificate rests are noisier.
     let moreau = "certify point.toml --at 0,0 --target 0.5 --moreau 3 --rho 1";
     place.pasta(moreau).assert().code(2).stderr(contains("growth and floor do not bound this noise"));

@@ -1,6 +1,6 @@
 //! A calibration, as a chart and in words.
 
-use pasta_opt::calibrate::{Calibration, Diagnosis, Ray};
+use pasta_opt::calibrate::{Calibration, Diagnosis, Ray, Trend};
 
 use crate::{Axis, Chart, Series, Shape, Tone, significant};
 
@@ -14,10 +14,12 @@ pub fn verdict(ray: &Ray) -> String {
         Diagnosis::Bounded => ("bounded", ": no noise at the far end"),
         Diagnosis::CannotTell => ("cannot tell", ": too few points with noise"),
     };
+    let changing = ray.diagnosis == Diagnosis::CannotTell && ray.trend != Trend::Settled;
+    let changing = if changing { ", not settled" } else { "" };
     match ray.exponent {
         Some(e) => {
             let [value, low, high] = [e.value, e.low, e.high].map(rounded);
-            format!("{word}: exponent {value} ({low} to {high})")
+            format!("{word}: exponent {value} ({low} to {high}){changing}")
         }
         None => format!("{word}{otherwise}"),
     }

@@ -19,6 +19,9 @@ pub enum Stop {
     Interrupted,
     /// The point is certified: with the stated confidence, under the stated assumption, its gradient is small.
     Certified,
+    /// The run stopped on a certificate whose assumption is known to be false: nothing is promised. No walk says this by
+    /// itself, since samples do not tell; it is said by whoever knows the noise.
+    Void,
     /// The run left the region where numbers mean something: the point is the last sane one.
     Diverged(Divergence),
 }
@@ -33,6 +36,7 @@ impl Stop {
             Self::Settled => "settled",
             Self::Interrupted => "interrupted",
             Self::Certified => "certified",
+            Self::Void => "void",
             Self::Diverged(_) => "diverged",
         }
     }
@@ -49,6 +53,7 @@ impl Stop {
             Self::Settled => "no further step passed its check; the point is the last that did".into(),
             Self::Interrupted => "it was interrupted; nothing is promised for this point".into(),
             Self::Certified => "the point is certified; what that means is in the certificate".into(),
+            Self::Void => "the certificate that ended it is void; nothing is promised for this point".into(),
             Self::Diverged(divergence) => format!("diverged: {divergence}; the last finite iterate is kept"),
         }
     }

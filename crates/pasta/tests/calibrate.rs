@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pasta_opt::calibrate::{
-    Calibration, CalibrationError, Diagnosis, Estimate, Found, MeanSquare, RayEnd, USUAL_BUDGET,
+    Calibration, CalibrationError, Diagnosis, Estimate, Found, MeanSquare, RayEnd, SAFETY, Trend,
+    USUAL_BUDGET,
 };
 use pasta_opt::draws::Role;
 use pasta_opt::oracle::{About, Answer, Draw, Form, Request};
 use pasta_opt::prelude::*;
+use pasta_opt::recipe::{self, Constant, Constants};
 
 use common::{Made, batch_of, counted, sum_at};
 
@@ -343,7 +345,8 @@ impl Sampled for Saddle {
 #[test]
 fn gradients_that_jump_have_no_mean_square_constant() {
     let found = over_seeds(Batched::new(Newsvendor), &[0.3]);
-    diagnosed(&found, Diagnosis::Bounded);
+    // Far out on both sides all gradients are the same; but silence proves nothing.
+    diagnosed(&found, Diagnosis::CannotTell);
     for found in &found {
         assert!(found.mean_square.jumps(), "{:?}", found.mean_square);
         assert_eq!(found.ms_smoothness, None);
@@ -360,10 +363,11 @@ fn one_dimension_has_two_rays() {
     assert_eq!(found.rays.len(), 2);
     assert_eq!(found.rays[0].points.len(), found.rays[1].points.len());
     assert!(within(found.growth.unwrap(), 0.1, 9.0));
-    // f'' = 1 + 2 cos 2x: a local figure, and the smallest is negative.
+    // f'' = 1 + 2 cos 2x: at the start it is negative; what is largest is seen on the way.
     let curvature = 1.0 + 2.0 * 2.4f64.cos();
     assert!((found.least_curvature.value - curvature).abs() < 0.01, "{:?}", found.least_curvature);
-    assert!(within(found.smoothness, 0.01, -curvature), "{:?}", found.smoothness);
+    assert!(found.smoothness.value > -2.0 * curvature, "{:?}", found.smoothness);
+    assert_ne!(found.smoothness_found, Found::AtStart);
 }
 
 #[test]
@@ -373,7 +377,7 @@ fn ten_thousand_coordinates_are_no_burden() {
     let start = vec![0.01; d as usize];
     let noise = Noise { growth: 0.5, floor: 1.0, tail: Tail::TwoPoint { probability: 0.5 } };
     let oracle = Noisy::new(Box::new(Quadratic { spectrum }), noise, start.clone()).unwrap();
-    let found = measured(&(Arc::new(oracle) as Arc<dyn Oracle>), &start, 1, 5_000).unwrap();
+    let found = measured(&(Arc::new(oracle) as Arc<dyn Oracle>), &start, 1, 6_400).unwrap();
     assert!(within(found.smoothness, 0.02, 4.0), "{:?}", found.smoothness);
     assert!(within(found.growth.unwrap(), 0.1, 0.5));
     assert!(found.rays.iter().all(|ray| ray.diagnosis == Diagnosis::Plausible));
@@ -405,7 +409,7 @@ fn the_answer_does_not_depend_on_the_number_of_threads() {
 
 #[test]
 fn the_ledger_is_exact_and_the_budget_is_kept() {
-    for budget in [5_000, 5_001, 12_345, 25_000, 60_000] {
+    for budget in [6_400, 6_401, 12_345, 32_000, 60_000] {
         for exponent in [0.0, 6.0] {
             let (counts, oracle) = counted(noisy_quadratic(0.5, 1.0, Tail::Gaussian, exponent));
             let mut told = 0;
@@ -429,7 +433,7 @@ fn a_larger_budget_sharpens_the_figures() {
     let sharp = measured(&oracle, &[0.0; 5], 1, 400_000);
     let (sharp, usual) = (sharp.unwrap().smoothness, measure(oracle, &[0.0; 5], 1).smoothness);
     // Sixteen times the samples, a quarter of the width; half is beyond doubt.
-    assert!(sharp.high - sharp.low < 0.5 * (usual.high - usual.low), "{sharp:?} {usual:?}");
+    assert!(sharp.value - sharp.low < 0.5 * (usual.value - usual.low), "{sharp:?} {usual:?}");
 }
 
 /// Finite only within a distance of the origin.
@@ -461,19 +465,19 @@ fn what_is_not_finite_ends_a_ray_and_at_the_start_all() {
     let found = measure(Batched::new(Fence(10.0)), &[1.0, 1.0], 1);
     assert!(found.rays.iter().all(|ray| ray.end == RayEnd::NotFinite && ray.points.len() >= 2));
     assert!(found.rays.iter().flat_map(|ray| &ray.points).all(|point| point.variance.value.is_finite()));
-    assert!(refused(Batched::new(Fence(0.5)), &[1.0, 1.0], 25_000).contains("not finite"));
+    assert!(refused(Batched::new(Fence(0.5)), &[1.0, 1.0], 32_000).contains("not finite"));
 }
 
 #[test]
 fn bad_requests_are_refused_with_their_numbers() {
     let oracle = Arc::new(noisy_quadratic(0.5, 1.0, Tail::Gaussian, 2.0));
-    let budget = refused(oracle.clone(), &START, 4_999);
-    assert!(budget.contains("4999") && budget.contains("5000"), "{budget}");
-    let dimension = refused(oracle.clone(), &[1.0], 25_000);
+    let budget = refused(oracle.clone(), &START, 6_399);
+    assert!(budget.contains("6399") && budget.contains("6400"), "{budget}");
+    let dimension = refused(oracle.clone(), &[1.0], 32_000);
     assert!(dimension.contains("1 coordinates") && dimension.contains("has 3"), "{dimension}");
-    assert!(refused(oracle, &[1.0, f64::NAN, 1.0], 25_000).contains("coordinate 1 is NaN"));
+    assert!(refused(oracle, &[1.0, f64::NAN, 1.0], 32_000).contains("coordinate 1 is NaN"));
     assert!(
-        refused(Batched::new(LeastSquares { dimension: 0, noise: 1.0 }), &[], 25_000).contains("no coord")
+        refused(Batched::new(LeastSquares { dimension: 0, noise: 1.0 }), &[], 32_000).contains("no coord")
     );
 }
 
@@ -508,7 +512,7 @@ fn failing() -> impl Oracle {
 
 #[test]
 fn an_oracle_that_fails_is_heard() {
-    assert!(refused(failing(), &[1.0], 25_000).contains("the simulator has crashed"));
+    assert!(refused(failing(), &[1.0], 32_000).contains("the simulator has crashed"));
 }
 
 #[test]
@@ -524,4 +528,160 @@ fn the_power_of_the_noise_is_part_of_what_an_oracle_is() {
         g[0] - 12.0
     };
     assert!((at(&six) / at(&two) - (17f64 / 2.0).sqrt()).abs() < 1e-12);
+}
+
+/// E max(0, 1 - y <a, x>)^2/2 with y = sign(a_1 + noise): the variance is at most quadratic, since each gradient is
+/// Lipschitz; but samples become active one after the other as x moves.
+struct SquaredHinge;
+
+impl Sampled for SquaredHinge {
+    fn dim(&self) -> usize {
+        3
+    }
+    fn identity(&self) -> String {
+        "squaredhinge".into()
+    }
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
+        let a: Vec<f64> = x.iter().map(|_| xi.normal()).collect();
+        let label = if a[0] + 0.05 * xi.normal() > 0.0 { 1.0 } else { -1.0 };
+        let score: f64 = a.iter().zip(x).map(|(a, x)| a * x).sum();
+        let short = (1.0 - label * score).max(0.0);
+        out.iter_mut().zip(&a).for_each(|(o, a)| *o -= weight * short * label * a);
+        Ok(())
+    }
+}
+
+/// f = |x|^2/2 with noise of variance 1 + max(0, |x - x0| - 10)^2: quiet, then a transition, then quadratic.
+struct Quiet;
+
+impl Sampled for Quiet {
+    fn dim(&self) -> usize {
+        2
+    }
+    fn identity(&self) -> String {
+        "quiet".into()
+    }
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
+        let far = ((x[0] - 1.0).hypot(x[1] - 1.0) - 10.0).max(0.0);
+        let size = (0.5 * (1.0 + far * far)).sqrt();
+        out.iter_mut().zip(x).for_each(|(o, x)| *o += weight * (x + size * xi.normal()));
+        Ok(())
+    }
+}
+
+#[test]
+fn a_transition_is_not_taken_for_growth_that_breaks_bg_0() {
+    for scale in [1.0, 5.0, 30.0] {
+        let found = over_seeds(Batched::new(SquaredHinge), &[scale, scale, 0.0]);
+        // It provably holds, so that one false alarm is one too many.
+        assert!(found.iter().all(|found| !found.breaks_bg0()), "{scale}");
+        // And in most cases it is seen to hold.
+        let rays: Vec<_> = found.iter().flat_map(|found| &found.rays).collect();
+        mostly(&rays, 0.8, |ray| ray.diagnosis == Diagnosis::Plausible);
+    }
+    let found = over_seeds(Batched::new(Quiet), &[1.0, 1.0]);
+    diagnosed(&found, Diagnosis::Plausible);
+    assert!(found.iter().all(|found| !found.breaks_bg0()));
+    assert!(found.iter().flat_map(|found| &found.rays).all(|ray| ray.trend == Trend::Settled));
+    assert!(found.iter().all(|found| within(found.growth.unwrap(), 0.15, 1.0)), "{:?}", found[0].growth);
+}
+
+#[test]
+fn silence_on_a_ray_is_no_bound_where_the_start_has_noise() {
+    // An event in 333 samples: nearly half of the rays, of 256 samples, see none.
+    let found = over_seeds(noisy_quadratic(0.5, 1.0, Tail::TwoPoint { probability: 0.003 }, 2.0), &START);
+    let mut silent = 0;
+    for found in &found {
+        assert!(found.variance_at_start.value > 0.0);
+        for ray in found.rays.iter().filter(|ray| ray.points.iter().all(|p| p.variance.value == 0.0)) {
+            silent += 1;
+            assert_eq!(ray.diagnosis, Diagnosis::CannotTell);
+        }
+        assert_ne!(found.growth, Some(Estimate::ZERO));
+    }
+    assert!(silent > 60, "{silent}");
+}
+
+#[test]
+fn curvature_is_looked_for_where_a_run_goes() {
+    // At the start the sine bowl has a curvature of -.47, at its minimum of 3.
+    let noise = Noise { growth: 9.0, floor: 1.0, tail: Tail::Gaussian };
+    let bowl = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2]).unwrap();
+    let found = over_seeds(bowl, &[1.2]);
+    mostly(&found, 0.95, |found| SAFETY * found.smoothness.value >= 3.0);
+    mostly(&found, 0.95, |found| found.smoothness.value <= 6.0);
+    mostly(&found, 0.95, |found| found.flight.unwrap().steady);
+    // A curvature without sampling error is still only that of a few places.
+    let silent = measure(noisy_quadratic(0.0, 0.0, Tail::Gaussian, 2.0), &START, 1);
+    assert!(silent.smoothness.high >= SAFETY * silent.smoothness.value);
+}
+
+/// Problems made for the flow "calibrate, take the constants, run": an objective, its start, and its noise.
+fn made_problems() -> Vec<Noisy> {
+    let objectives: [fn() -> Box<dyn Objective>; 6] = [
+        || Box::new(SineBowl { dimension: 2 }),
+        || Box::new(Quadratic { spectrum: vec![10.0, 1.0, 0.3] }),
+        || Box::new(Quadratic { spectrum: vec![0.02, 0.01] }),
+        || Box::new(SoftAbsolute { dimension: 3 }),
+        || Box::new(Huber { dimension: 2, curvature: 5.0, lipschitz: 1.0 }),
+        || Box::new(SineBowl { dimension: 1 }),
+    ];
+    let noises = [(0.0, 0.5), (0.5, 1.0), (3.0, 0.1), (9.0, 1.0), (0.1, 10.0), (20.0, 0.0)];
+    let starts = [0.4, 1.2, 2.0, 5.0];
+    let tails = [Tail::Gaussian, Tail::TwoPoint { probability: 0.1 }];
+    let mut made = Vec::new();
+    for (i, objective) in objectives.iter().enumerate() {
+        for (j, (growth, floor)) in noises.iter().enumerate() {
+            let (tail, start) = (tails[(i + j) % 2], starts[(2 * i + j) % 4]);
+            let objective = objective();
+            let start = vec![start; objective.dim()];
+            made.push(Noisy::new(objective, Noise { growth: *growth, floor: *floor, tail }, start).unwrap());
+        }
+    }
+    made
+}
+
+#[test]
+fn a_run_with_the_printed_constants_arrives() {
+    let squared = |oracle: &Noisy, x: &[f64]| Measure::GradientSquared.at(oracle.objective(), x).unwrap();
+    let mut runs = Vec::new();
+    for oracle in made_problems() {
+        let oracle = Arc::new(oracle);
+        for seed in 0..3 {
+            let start = oracle.start();
+            let found = measured(&(oracle.clone() as Arc<dyn Oracle>), start, seed, USUAL_BUDGET).unwrap();
+            // What cannot be measured is declared; what can be is taken as it is printed.
+            let mut constants = Constants::of(oracle.objective(), &oracle.noise(), start);
+            constants.set(Constant::Smoothness, SAFETY * found.smoothness.value);
+            constants.set(Constant::Growth, found.growth.map_or(0.0, |growth| growth.value));
+            constants.set(Constant::Floor, found.floor.value);
+            let target = 0.25 * squared(&oracle, start).sqrt();
+            constants.set(Constant::Target, target);
+            let row = recipe::find("smooth").unwrap();
+            let plan = row.plan(&row.relevant(&constants)).unwrap();
+            let mut gate = Gate::over(oracle.clone(), seed + 100);
+            let walk = Pasta::start(&gate, plan.schedule, start).unwrap();
+            let end = walk.finish(&mut gate).unwrap();
+            // Promised is the mean of the squares; by Markov's inequality three times it is exceeded by a third at most,
+            // and in fact hardly ever.
+            let arrived =
+                end.stop == Stop::PlannedEnd && squared(&oracle, &end.point) <= 3.0 * target * target;
+            runs.push((arrived, oracle.about().identity.clone(), seed, found.smoothness, end.stop, end.last));
+        }
+    }
+    assert!(runs.len() >= 100);
+    let lost: Vec<_> = runs.iter().filter(|(arrived, ..)| !arrived).collect();
+    assert!(lost.len() * 20 <= runs.len(), "{} of {}: {lost:#?}", lost.len(), runs.len());
 }

@@ -231,7 +231,7 @@ fn a_run_resumed_anywhere_ends_as_if_it_had_not_stopped_and_spends_no_error_twic
             let end = loop {
                 match walk.advance(&mut gate).unwrap() {
                     Advance::Stop(_) => break walk.finish(&mut gate).unwrap(),
-                    Advance::Checked => inside += 1,
+                    Advance::Checked | Advance::Planned => inside += 1,
                     _ => {}
                 }
                 calls += 1;
@@ -271,6 +271,62 @@ fn a_run_that_ran_out_of_budget_stays_so_until_it_gets_more() {
     let rich = resume(rule, None).unwrap();
     assert_eq!(rich.stop, Stop::Certified);
     assert!(rich.certification.unwrap().attempts > end.certification.unwrap().attempts);
+}
+
+#[test]
+fn an_attempt_resumed_under_another_budget_is_a_new_attempt() {
+    let oracle = oracle(Noise { tail: Tail::StudentT { dof: 3.0 }, ..NOISE });
+    let rule = rule(0.1, GROWTH);
+    let mut gate = Gate::over(oracle.clone(), 3).with_budget(400_000);
+    let mut walk = smooth(&oracle, &gate, 0.1).certified(&gate, rule).unwrap();
+    while walk.advance(&mut gate).unwrap() != Advance::Planned {}
+    let before = gate.ledger().clone();
+    // In the middle of the attempt: some of its samples are drawn.
+    for _ in 0..3 {
+        assert_eq!(walk.advance(&mut gate).unwrap(), Advance::Checked);
+    }
+    let role = pasta_opt::draws::Role::Certificate;
+    assert!(gate.ledger().of(role).samples > before.of(role).samples);
+    let tried = walk.view().certification.unwrap().attempts;
+    let resume = |budget: u128| {
+        let mut checkpoint = saved(&gate, &walk);
+        let mut gate = Gate::resume(oracle.clone(), &mut checkpoint).unwrap().with_budget(budget);
+        let walk = Pasta::resume(&gate, &mut checkpoint).unwrap();
+        let walk = walk.certified_again(&gate, rule, &mut checkpoint).unwrap();
+        let spent = walk.view().certification.unwrap().attempts;
+        (spent, walk.finish(&mut gate).unwrap())
+    };
+    let (same, end) = resume(400_000);
+    assert_eq!((same, end.stop), (tried, Stop::Certified));
+    for budget in [gate.ledger().samples() + 1, 300_000, 10_000_000] {
+        let (spent, other) = resume(budget);
+        assert_eq!(spent, tried + 1, "the attempt under way counts as made, {budget}");
+        if let Some(certificate) = other.certification.unwrap().last {
+            assert!(certificate.bound.is_none_or(|bound| gradient(&oracle, &other.point) <= bound));
+        }
+    }
+}
+
+#[test]
+fn no_budget_hands_out_one_point_with_the_bound_of_another() {
+    // In the exact grade a bound is the gradient itself: that of any other point than the one handed out would differ.
+    let oracle = oracle(NOISE);
+    let rule = StopRule { share: 0.9, ..rule(0.02, Grade::Exact) };
+    let mut bounds = 0;
+    for seed in 0..10 {
+        for budget in (1..60).map(|i| 37 * i) {
+            let mut gate = Gate::over(oracle.clone(), seed).with_budget(budget);
+            let end = certified_sgd(&mut gate, 0.3, 1_000_000, rule);
+            let last = end.certification.as_ref().unwrap().last;
+            if let Some(bound) = last.and_then(|certificate| certificate.bound) {
+                bounds += 1;
+                let truth = gradient(&oracle, &end.point);
+                // One of them is a root of a square.
+                assert!((truth - bound).abs() <= 1e-12 * bound, "{seed} {budget}: {truth} {bound}");
+            }
+        }
+    }
+    assert!(bounds > 100, "{bounds}");
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn a_hard_budget_is_never_overdrawn_by_all_that_draws_together_and_every_sample_
         for budget in [0, 1, 63, 511, 5_000, 5_001, 20_000, 77_777, 200_000] {
             let (seen, oracle) = watched(tail, 3);
             let mut gate = Gate::new(oracle, 3).with_budget(budget);
-            match Calibration::measure(&mut gate, &START, 5_000, &mut |_| {}) {
+            match Calibration::measure(&mut gate, &START, 6_400, &mut |_| {}) {
                 Ok(_) | Err(CalibrationError::Halt(Halt::OverBudget { .. })) => {}
                 Err(other) => panic!("{other}"),
             }

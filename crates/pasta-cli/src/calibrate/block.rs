@@ -1,6 +1,6 @@
 //! The estimates as a table [recipe.constants], ready to be copied into a problem file.
 
-use pasta_opt::calibrate::Calibration;
+use pasta_opt::calibrate::{Calibration, SAFETY};
 use pasta_opt::recipe::Constant;
 
 use super::findings::{Evidence, Figure, interval};
@@ -13,14 +13,22 @@ pub(super) fn constants(figures: &[Figure], calibration: &Calibration) -> String
     if calibration.breaks_bg0() {
         lines.push("# BG-0 fails along some ray: no growth and floor bound this noise.".to_owned());
     }
+    lines.extend(flown(calibration).map(|line| format!("# {line}")));
     let (mut estimated, mut unknowable) = (Vec::new(), Vec::new());
     for (constant, figure) in figures.iter().filter_map(|figure| Some((figure.constant?, figure))) {
         let (name, symbol) = (constant.name(), constant.symbol());
         match &figure.measured {
             Evidence::Estimated { estimate, found } if usable(constant, estimate.value) => {
                 estimated.push(format!("{name:?}"));
-                lines.push(format!("# {symbol}: {}, {found}", interval(*estimate)));
-                lines.push(format!("{name} = {:?}", rounded(estimate.value)));
+                let factor = safety(constant);
+                let raised = if factor > 1.0 {
+                    let seen = rounded(estimate.value);
+                    format!("; {factor} times {seen}, the largest seen in a few places")
+                } else {
+                    String::new()
+                };
+                lines.push(format!("# {symbol}: {}, {found}{raised}", interval(*estimate)));
+                lines.push(format!("{name} = {:?}", rounded(factor * estimate.value)));
             }
             Evidence::Estimated { .. } => lines.push(format!("# {name} =    # {symbol}: none was seen")),
             Evidence::NotEstimated { reason } => lines.push(format!("# {name} =    # {symbol}: {reason}")),
@@ -34,6 +42,31 @@ pub(super) fn constants(figures: &[Figure], calibration: &Calibration) -> String
     lines.push(declare.to_owned());
     lines.extend(unknowable);
     lines.join("\n") + "\n"
+}
+
+/// What is known from below is given to a run with a margin.
+fn safety(constant: Constant) -> f64 {
+    if matches!(constant, Constant::Smoothness | Constant::MsSmoothness) { SAFETY } else { 1.0 }
+}
+
+/// What became of the short run with these constants.
+pub(super) fn flown(calibration: &Calibration) -> Option<String> {
+    let flight = calibration.flight?;
+    let (steps, eta) = (flight.steps, rounded(flight.eta));
+    let raised = match flight.raised {
+        0 => String::new(),
+        1 => " L was raised once because a flight with a smaller one contradicted it.".to_owned(),
+        times => format!(" L was raised {times} times because a flight with a smaller one contradicted it."),
+    };
+    Some(if flight.steady {
+        format!("Flown for {steps} steps of {eta} times the gradient, without a contradiction.{raised}")
+    } else {
+        format!(
+            "WARNING: a short run with these constants did not hold together: it came to {} from the start in {steps} \
+             steps of {eta} times the gradient.{raised} f may have no minimum, or L may be larger still.",
+            rounded(flight.distance)
+        )
+    })
 }
 
 /// A smoothness of zero is what one sees when there is nothing to see, and no recipe takes it.

@@ -1,6 +1,6 @@
 //! What was measured, in words and tables: the same for the terminal, the page and machines.
 
-use pasta_opt::calibrate::{Calibration, Diagnosis, Estimate, Found, MeanSquare, Ray, RayEnd};
+use pasta_opt::calibrate::{Calibration, Diagnosis, Estimate, Flight, Found, MeanSquare, Ray, RayEnd};
 use pasta_opt::recipe::{Constant, Constants};
 use serde::Serialize;
 
@@ -24,6 +24,8 @@ pub(super) struct Findings<'f> {
     mean_square: MeanSquare,
     rays: Vec<Diagnosed<'f>>,
     bg0_fails: bool,
+    /// A short run with the constants as they are printed.
+    flight: Option<Flight>,
     /// What the diagnoses mean for the recipes; each once.
     pub(super) meanings: Vec<&'static str>,
     /// A table [recipe.constants].
@@ -100,6 +102,7 @@ impl<'f> Findings<'f> {
             mean_square: calibration.mean_square,
             rays: calibration.rays.iter().map(|ray| Diagnosed { ray, verdict: verdict(ray) }).collect(),
             bg0_fails: calibration.breaks_bg0(),
+            flight: calibration.flight,
             meanings: meanings(calibration),
             calibration,
         }
@@ -142,6 +145,10 @@ impl Report for Findings<'_> {
             self.figure_table().text(),
             self.ray_table().text(),
             fitted(&self.meanings.join("\n")),
+            fitted(
+                &block::flown(self.calibration)
+                    .unwrap_or_else(|| "No curvature was found, so nothing was flown.".into()),
+            ),
             fitted(&self.ledger()),
             format!("For `pasta solve`; with estimates nothing is promised:\n\n{constants}"),
         ];
@@ -214,6 +221,9 @@ fn place(found: Found) -> String {
             format!("{direction}, distance {} to {}", significant(from, 3), significant(to, 3))
         }
         Found::At { direction, radius } => format!("{direction}, distance {}", significant(radius, 3)),
+        Found::OnTheWay { distance } => {
+            format!("on the way of a short run, distance {}", significant(distance, 3))
+        }
         Found::Nowhere => "no ray shows growth".into(),
     }
 }
@@ -270,8 +280,9 @@ const MEANINGS: &[(Diagnosis, &str)] = &[
     ),
     (
         Diagnosis::CannotTell,
-        "Cannot tell: the samples do not decide how fast the noise grows. More of them (--budget) may; until then \
-         expect nothing from recipes that go far.",
+        "Cannot tell: the samples do not decide how fast the noise grows. They show no noise there although the start \
+         has some (its events may be rare), or a growth that still changes where the ray ends. More samples (--budget) \
+         may help; until then expect nothing from recipes that go far.",
     ),
 ];
 

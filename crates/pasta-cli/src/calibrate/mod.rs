@@ -26,6 +26,7 @@ start and along a few rays from it, the same samples at all points of a ray, and
   * for each ray, how fast the noise grows: "BG-0 fails along this direction: exponent 5.9";
   * what cannot be measured at all (Delta, the distance to a minimiser, mu, rho) and must be declared;
   * a table [recipe.constants] that `pasta solve` takes. With it nothing is promised: estimates prove nothing.
+    L and Lbar are in it with a factor of 2, and a short run has tried it: the first lines say how that went.
 
 Examples:
 
@@ -43,7 +44,7 @@ pub(crate) struct Arguments {
     file: PathBuf,
     /// The most samples to draw; more of them sharpen every figure.
     #[arg(long, allow_negative_numbers = true, value_name = "SAMPLES", value_parser = flags::sample_count)]
-    #[arg(default_value = "25000")]
+    #[arg(default_value = "32000")]
     budget: u128,
     /// Seed of all randomness (overrides the file; default 1).
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::seed())]

@@ -14,7 +14,7 @@ use pasta_report::console::flags::{self, count, number};
 /// Draws fresh samples at the point, never those that chose it, and stops as soon as they prove that |grad f| is at
 /// most the target. Nothing can be proved from samples alone: an event so rare that no sample shows it may carry the
 /// mean. So something is declared about the noise, and the answer says what. Exits with 0 if the point is certified
-/// and with 4 if it is not.
+/// and with 4 if it is not, also if what was declared is known to be false: then the certificate is void.
 #[derive(Args)]
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Arguments {
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     /// eps: certify |grad f(x)| <= EPS [default: that of the file, in its table certificate or its recipe]
     #[arg(long, value_name = "EPS", allow_hyphen_values = true, value_parser = number)]
     target: Option<f64>,
-    /// The probability with which the answer may be wrong [default: the file's, or 0.05]
+    /// The probability that a false certificate is issued [default: the file's, or 0.05]
     #[arg(long, value_name = "P", allow_hyphen_values = true, value_parser = number)]
     delta: Option<f64>,
     // On what the certificate may rest; without any, on the growth and floor of the table `noise`, as declared by the file.
@@ -72,6 +72,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "K", allow_hyphen_values = true, value_parser = count, help_heading = DECLARED)]
     #[arg(requires = "moreau")]
     points: Option<u64>,
+    /// Tell that this is the K-th attempt at the claim: it has samples of its own and DELTA/(K(K+1)) of the error
+    ///
+    /// An attempt that failed has spent its error: a second one, with another seed or budget, spends delta again, and the
+    /// two together may be wrong with probability 2 delta. Attempts that are numbered from --attempt 1 on share delta, as those
+    /// of a certified run do: the K-th gets delta/(K(K+1)), so that all of them together never exceed it.
+    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    attempt: Option<u64>,
     /// Draw at most so many samples
     #[arg(long, value_name = "SAMPLES", allow_negative_numbers = true, value_parser = flags::sample_count)]
     budget: Option<u128>,

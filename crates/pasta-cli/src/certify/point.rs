@@ -2,14 +2,14 @@
 
 use indicatif::ProgressBar;
 use pasta_opt::certificate::moreau::{self, MoreauCertificate, MoreauClaim};
-use pasta_opt::certificate::{CertificateError, ClaimError, Consequence};
+use pasta_opt::certificate::{CertificateError, ClaimError, Consequence, delta_of_attempt};
 use pasta_opt::objective::Measure;
 use pasta_opt::prelude::*;
 use serde::Serialize;
 
 use super::Arguments;
 use crate::solve::{point_of, spec_file};
-use crate::spec::{self, Overrides, Setup};
+use crate::spec::{self, Overrides, Setup, void};
 use crate::world::{self, At};
 use pasta_report::Table;
 use pasta_report::console::{self, Exit, Failure, Report, Signals, say, with_threads};
@@ -87,8 +87,13 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
     let Question { target, delta, grade, far } = *question;
     let doubt = setup.problem.false_assumption(&grade, x);
     if let Some(doubt) = &doubt {
-        say(&format!("note: this certificate means nothing: {doubt}"));
+        say(&void(doubt));
     }
+    // Each attempt has samples of its own, and they share delta as the attempts of a run do.
+    let (number, shared) = match arguments.attempt {
+        Some(attempt) => (attempt - 1, delta_of_attempt(delta, attempt)),
+        None => (0, delta),
+    };
     let signals = Signals::register()?;
     let mut gate = setup.problem.gate(setup.seed, arguments.budget, signals.flag());
     let found = if let Some(lambda) = arguments.moreau {
@@ -96,25 +101,31 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
             lambda,
             rho: arguments.rho.unwrap_or_default(),
             target,
-            delta,
+            delta: shared,
             grade,
             points: arguments.points.unwrap_or(POINTS),
             budget: None,
         };
-        let certifier = moreau::Certifier::start(&mut gate, x, &setup.problem.start, claim, 0);
+        let certifier = moreau::Certifier::start(&mut gate, x, &setup.problem.start, claim, number);
         match certifier.and_then(|certifier| certifier.finish(&mut gate)) {
             Err(CertificateError::Halt(Halt::Interrupted)) => {
                 say("interrupted during the search; nothing is known yet");
                 return Ok(signals.received().unwrap_or(Exit::Interrupted));
             }
-            other => Found::Moreau(other.map_err(refused)?),
+            other => {
+                let certificate = MoreauCertificate { delta, ..other.map_err(refused)? };
+                Found::Moreau(if doubt.is_some() { certificate.void() } else { certificate })
+            }
         }
     } else {
-        let claim = Claim { target, delta, grade, budget: None, guess: None };
-        let Some(certificate) = certify(&mut gate, x, claim)? else {
+        let claim = Claim { target, delta: shared, grade, budget: None, guess: None };
+        let Some(certificate) = certify(&mut gate, x, claim, number)? else {
             say("interrupted during its pilot; nothing is known yet");
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         };
+        // What is stated is the confidence of all attempts together.
+        let certificate = Certificate { delta, ..certificate };
+        let certificate = if doubt.is_some() { certificate.void() } else { certificate };
         Found::Gradient { certificate, gaps: arguments.gaps(&certificate)? }
     };
     let objective = setup.problem.objective().filter(|_| grade != Grade::Exact);
@@ -123,7 +134,13 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
         seed: setup.seed,
         point: x,
         truth: objective.and_then(|f| found.measure().at(f, x)).map(f64::sqrt),
-        certificate: Certified { statement: found.statement(), found, doubt },
+        certificate: Certified {
+            statement: doubt.as_deref().map_or_else(|| found.statement(), void),
+            found,
+            doubt,
+            attempt: arguments.attempt,
+            delta_of_attempt: arguments.attempt.map(|_| shared),
+        },
         distance: far,
         ledger: gate.ledger(),
     };
@@ -140,9 +157,9 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
 }
 
 /// A certificate of the gradient; as far as it came, if it was interrupted, and nothing if it had not begun.
-fn certify(gate: &mut Gate, x: &[f64], claim: Claim) -> Result<Option<Certificate>, Failure> {
+fn certify(gate: &mut Gate, x: &[f64], claim: Claim, number: u64) -> Result<Option<Certificate>, Failure> {
     let bar = if console::is_muted() { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
-    let mut certifier = match Certifier::start(gate, x, claim, 0) {
+    let mut certifier = match Certifier::start(gate, x, claim, number) {
         Err(CertificateError::Halt(Halt::Interrupted)) => return Ok(None),
         other => other.map_err(refused)?,
     };
@@ -247,6 +264,18 @@ impl Found {
     }
 }
 
+/// What an attempt by hand costs.
+fn spent(attempt: u64, delta: f64) -> String {
+    let alone = format!("{attempt}, made with {} of delta", real(delta));
+    match attempt {
+        1 => format!("{alone}: half is left for further ones"),
+        _ => format!(
+            "{alone}; the confidence is that of all {attempt} together, if those before were made with --attempt 1 to {}",
+            attempt - 1
+        ),
+    }
+}
+
 /// A bound on f(x) - inf f that follows.
 #[derive(Serialize)]
 struct Gap {
@@ -263,6 +292,9 @@ struct Certified {
     statement: String,
     /// Why it means nothing, by what is known about the noise.
     doubt: Option<String>,
+    /// Which attempt at the claim it is, if that was told, and the share of delta that it was made with.
+    attempt: Option<u64>,
+    delta_of_attempt: Option<f64>,
 }
 
 /// The answer, with what is known besides.
@@ -280,14 +312,16 @@ struct Answer<'a> {
 
 impl Report for Answer<'_> {
     fn text(&self) -> String {
-        let Certified { found, statement, doubt } = &self.certificate;
+        let Certified { found, statement, attempt, delta_of_attempt, .. } = &self.certificate;
         let (verdict, target) = found.verdict();
         let mut rows = vec![
             ("problem", self.problem.to_owned()),
             ("verdict", format!("{} (target {})", verdict.words(), real(target))),
             ("statement", statement.clone()),
         ];
-        rows.extend(doubt.iter().map(|doubt| ("but", format!("it means nothing: {doubt}"))));
+        if let (Some(attempt), Some(delta)) = (attempt, delta_of_attempt) {
+            rows.push(("attempt", spent(*attempt, *delta)));
+        }
         let what = match found {
             Found::Gradient { gaps, .. } => {
                 rows.extend(gaps.iter().map(|gap| ("it follows", gap.statement.clone())));

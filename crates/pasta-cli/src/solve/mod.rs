@@ -15,6 +15,7 @@ use pasta_opt::checkpoint::CheckpointError;
 use pasta_opt::method::{self, Engine};
 use pasta_opt::prelude::*;
 use pasta_opt::trace::{self, Event, Standing, is_milestone};
+use pasta_opt::walk::View;
 use progress::Progress;
 use result::Outcome;
 
@@ -279,6 +280,10 @@ fn notes(spec: &Spec) -> Result<Vec<String>, Failure> {
                 .into(),
         );
     }
+    let at_start = |rule: StopRule| spec.problem.false_assumption(&rule.grade, &spec.problem.start);
+    if let Some(doubt) = spec.certification.and_then(|certification| at_start(certification.rule)) {
+        notes.push(format!("every certificate of this run will be void: {doubt}"));
+    }
     if spec.certification.is_some() && spec.problem.has_kinks() {
         let note =
             "f has kinks, where |grad f| need not become small; `pasta certify --moreau` is for such f";
@@ -331,6 +336,7 @@ fn go(
                 say(&format!("the last failure of the simulator: {fault}"));
             }
         }
+        (Stop::Void, _) => say(&outcome.void().unwrap_or_default()),
         (Stop::OutOfBudget, Some(path)) => {
             say(&format!("go on with: pasta resume {} --budget SAMPLES", path.display()));
         }
@@ -357,6 +363,22 @@ fn tell_where(spec: &Spec, run: &Run, keep: &mut Keep, rescue: &Path) -> Result<
     say(&format!("{stopped}; the run is kept in {path}"));
     say(&format!("go on with: pasta resume {path}"));
     Ok(())
+}
+
+/// Why the last certificate is void, if it is.
+fn doubt(spec: &Spec, view: &View<'_>) -> Option<String> {
+    let certificate = view.certification?.last?;
+    spec.problem.false_assumption(&certificate.grade, view.point)
+}
+
+/// A certificate of the run, judged by what is known about the noise. Of one that failed the point is not known here; what is
+/// false at the start, where noise is least, is false there too.
+fn judged(spec: &Spec, view: &View<'_>, certificate: Certificate) -> Certificate {
+    let point = if view.ended.is_some() { view.point } else { &spec.problem.start };
+    match spec.problem.false_assumption(&certificate.grade, point) {
+        Some(_) => certificate.void(),
+        None => certificate,
+    }
 }
 
 /// The loop: step, trace, look at the clock now and then. An oracle that fails for good ends it.
@@ -386,9 +408,18 @@ fn drive(run: &mut Run, spec: &Spec, keep: &mut Keep, style: Style) -> Result<Re
                     step: view.step,
                     attempt: view.certification.map_or(0, |log| log.attempts),
                     samples: run.gate.ledger().samples(),
-                    certificate,
+                    certificate: judged(spec, &view, certificate),
                 })?;
-                progress.check(run)
+                // Neither the end of an attempt nor its plan is left to the clock: see `Advance::Planned`.
+                progress.check(run);
+                true
+            }
+            Ok(Advance::Planned) => {
+                progress.check(run);
+                true
+            }
+            Ok(Advance::Stop(Stop::Certified)) if doubt(spec, &run.walk.view()).is_some() => {
+                break Stop::Void;
             }
             Ok(Advance::Stop(stop)) => break stop,
             Ok(_) => progress.check(run),

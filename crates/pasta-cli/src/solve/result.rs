@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::Run;
 use crate::forecast::{Outlook, SHARE};
-use crate::spec::{Promise, Spec};
+use crate::spec::{Promise, Spec, void};
 use pasta_report::console::Report;
 use pasta_report::number::real;
 use pasta_report::{Table, grouped};
@@ -104,10 +104,12 @@ impl<'s> Outcome<'s> {
         let promise = spec.method.promise.as_ref();
         let certified = log.and_then(|log| {
             let certificate = log.last?;
+            let doubt = super::doubt(spec, &view);
+            let certificate = if doubt.is_some() { certificate.void() } else { certificate };
             Some(Certified {
                 certificate,
-                statement: certificate.statement(),
-                doubt: spec.problem.false_assumption(&certificate.grade, view.point),
+                statement: doubt.as_deref().map_or_else(|| certificate.statement(), void),
+                doubt,
                 about: log.handed_out(),
                 attempts: log.attempts,
             })
@@ -154,6 +156,12 @@ impl<'s> Outcome<'s> {
         self.certificate.as_ref().is_some_and(|c| c.certificate.verdict == Verdict::Certified)
     }
 
+    /// What a void certificate says.
+    pub(super) fn void(&self) -> Option<String> {
+        let certificate = self.certificate.as_ref()?;
+        certificate.doubt.as_deref().map(void)
+    }
+
     /// The certificate in words.
     fn certificate(&self) -> String {
         let Some(log) = self.log else { return "none was asked for (--certify EPS)".into() };
@@ -162,12 +170,11 @@ impl<'s> Outcome<'s> {
                 "none: no samples were left for one, or the run never looked good enough to try".into()
             }
             None => format!("none for this point, after {} failed attempts at others", log.attempts),
-            Some(Certified { certificate, statement, doubt, attempts, .. }) => {
+            Some(Certified { statement, doubt: Some(_), .. }) => statement.clone(),
+            Some(Certified { certificate, statement, attempts, .. }) => {
                 let tried = if *attempts == 1 { String::new() } else { format!(", attempt {attempts}") };
-                let doubt =
-                    doubt.as_ref().map_or(String::new(), |doubt| format!(" But it means nothing: {doubt}."));
                 let (verdict, target) = (certificate.verdict.words(), certificate.target);
-                format!("{verdict}{tried} (target {target}): {statement}{doubt}")
+                format!("{verdict}{tried} (target {target}): {statement}")
             }
         }
     }

@@ -78,6 +78,11 @@ impl Problem {
     }
 }
 
+/// What is said in place of a certificate whose assumption is false.
+pub(crate) fn void(doubt: &str) -> String {
+    format!("VOID: the declared noise is wrong: {doubt}; nothing follows from this certificate")
+}
+
 impl Deref for Truth {
     type Target = Noisy;
 

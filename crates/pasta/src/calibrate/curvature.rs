@@ -14,6 +14,9 @@ pub(super) const STARTS: u64 = 3;
 pub(super) const ITERATIONS: u64 = 8;
 pub(super) const LEAST_ITERATIONS: u64 = 16;
 
+/// The numbers of random directions at other points than the start.
+const OTHERS: u64 = 50;
+
 /// Steps as shares of the unit of length.
 const LOCAL: f64 = 0.01;
 const STEPS: [f64; 4] = [0.001, 0.01, 0.1, 1.0];
@@ -74,6 +77,19 @@ pub(super) fn local(
     let [smoothness, ms_smoothness] = quotient(meter, start, step, &direction, sizes.top)?;
     let size = if smoothness.low > 0.0 { smoothness.value } else { smoothness.high };
     Ok(Local { direction, smoothness, ms_smoothness, unit: start.unit(size) })
+}
+
+/// The largest curvature found at another point than the start, and its mean-square counterpart.
+pub(super) fn at(
+    meter: &mut Meter<'_>,
+    place: &Start<'_>,
+    unit: f64,
+    number: u64,
+    sizes: &Sizes,
+) -> Result<[Estimate; 2], CalibrationError> {
+    let step = place.step(LOCAL * unit);
+    let (_, _, direction) = power(meter, place, step, sizes.power, OTHERS + number)?;
+    quotient(meter, place, step, &direction, sizes.place)
 }
 
 /// One start of v <- H v/|H v|: the mean Rayleigh quotient of the second half, the last v, and H v/|H v|.

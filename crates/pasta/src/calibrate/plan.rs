@@ -1,11 +1,12 @@
 //! How a budget is spent.
 
 use super::CalibrationError;
+use super::flight::{PROVING, SCOUTING};
 
 /// The budget at which the sizes below are as written; others scale them.
-pub const USUAL_BUDGET: u64 = 25_000;
+pub const USUAL_BUDGET: u64 = 32_000;
 /// Below this blocks have too few samples to have a variance worth the name.
-const LEAST: u64 = 5_000;
+const LEAST: u64 = 6_400;
 /// Rays: against the gradient, and random ones.
 pub(super) const RAYS: u64 = 4;
 
@@ -30,6 +31,12 @@ pub(super) struct Sizes {
     pub(super) ray: u64,
     /// A block of the growth, measured afresh where it was largest.
     pub(super) growth: u64,
+    /// A block of a step of a flight, and the steps of the first and of the second one.
+    pub(super) flight: u64,
+    pub(super) scouting: u64,
+    pub(super) proving: u64,
+    /// A block of the curvature at a place of a flight.
+    pub(super) place: u64,
     /// A block of a secant, measured afresh where it was steepest.
     pub(super) secant: u64,
 }
@@ -51,6 +58,10 @@ impl Sizes {
             steps: scaled(160),
             ray: scaled(16),
             growth: scaled(128),
+            flight: scaled(1).max(1),
+            scouting: scaled(SCOUTING).min(SCOUTING),
+            proving: scaled(PROVING).min(PROVING),
+            place: scaled(48),
             secant: scaled(32),
         })
     }
@@ -60,6 +71,7 @@ impl Sizes {
 mod tests {
     use super::super::curvature::{ITERATIONS, LEAST_ITERATIONS, STARTS};
     use super::super::estimate::BLOCKS;
+    use super::super::flight::PLACES;
     use super::{LEAST, RAYS, Sizes, USUAL_BUDGET};
 
     /// All samples that may be drawn.
@@ -69,6 +81,8 @@ mod tests {
             + STARTS * ITERATIONS * sizes.power
             + 3 * sizes.choose
             + LEAST_ITERATIONS * sizes.least_power
+            + BLOCKS as u64 * sizes.flight * (sizes.scouting + sizes.proving)
+            + PLACES * (ITERATIONS * sizes.power + BLOCKS as u64 * sizes.place)
     }
 
     #[test]
@@ -79,6 +93,6 @@ mod tests {
             assert!(sizes.ray >= 3, "{budget}");
         }
         let usual = Sizes::of(USUAL_BUDGET).unwrap();
-        assert!(total(&usual) > 24_000, "{}", total(&usual));
+        assert!(total(&usual) > 31_000, "{}", total(&usual));
     }
 }

@@ -10,13 +10,23 @@ use super::{CalibrationError, Start, finite};
 use crate::kernels::{along, dot, minus, squared_distance, squared_norm};
 use crate::oracle::Form;
 
-/// Points at unit 4^i, i = 0, 1, ..: at most so many.
-const FARTHEST: i32 = 12;
-/// The ray ends where the noise is so many times that of the start, and was well above it one point before.
+/// Points at unit 4^i: i from here, so that there are some between the start and where a run will go, ..
+const NEAREST: i32 = -3;
+/// .. to here, and on to there if the noise has grown but its slope has not settled.
+const FARTHEST: i32 = 11;
+const BEYOND: i32 = 15;
+/// The noise has grown where it is so many times that of the start. Only where it is well above it is its slope looked at.
 const FAR_ABOVE: f64 = 1000.0;
 pub(super) const WELL_ABOVE: f64 = 10.0;
-/// With no noise at the start every noise is far above it: at least so many points then show a slope.
-const FEWEST: usize = 3;
+/// A slope has settled when so many neighbouring ones, over a factor of 4^4 = 256 of the distance, agree to this much.
+/// A transition, from quiet to noisy or from one power to another, takes a factor of 16 or so, and in it slopes are anything.
+const STRETCH: usize = 4;
+const AGREE: f64 = 0.3;
+/// Slopes that still rise by no less than minus this from one to the next do not come down to 2 either.
+const RISING: f64 = -0.1;
+/// Noise of which more and more samples get their part is in transition too: the share of blocks that carry it must be at
+/// least this part of the share at the far end.
+const SAME_CARRIERS: f64 = 0.5;
 
 /// Which way a ray goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -53,9 +63,9 @@ pub struct Point {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RayEnd {
-    /// The noise is a thousand times that of the start.
+    /// The noise is a thousand times that of the start, and grows with a power of the distance that has settled.
     NoiseGrew,
-    /// As far as rays go: four million units.
+    /// As far as rays go: four million units, or a billion where the noise has grown without settling.
     Farthest,
     /// The next gradients are no finite numbers, or their squares are none.
     NotFinite,
@@ -83,16 +93,33 @@ impl Diagnosis {
     /// Up to here growth is not told from none.
     const HARDLY: f64 = 0.3;
 
-    fn of(exponent: Option<Estimate>, end: RayEnd) -> Self {
+    fn of(exponent: Option<Estimate>, end: RayEnd, trend: Trend) -> Self {
         match exponent {
-            Some(Estimate { value, low, .. }) if value > Self::TOO_FAST && low > 2.0 => {
-                Self::WorseThanQuadratic
-            }
+            Some(Estimate { value, low, .. }) if value > Self::TOO_FAST && low > 2.0 => match trend {
+                Trend::Settled | Trend::Rising => Self::WorseThanQuadratic,
+                Trend::Changing => Self::CannotTell,
+            },
             Some(Estimate { high, .. }) if high <= Self::HARDLY && end == RayEnd::Farthest => Self::Bounded,
-            Some(Estimate { value, high, .. }) if value <= Self::TOO_FAST && high <= 3.0 => Self::Plausible,
+            Some(Estimate { value, high, .. })
+                if value <= Self::TOO_FAST && high <= 3.0 && trend != Trend::Rising =>
+            {
+                Self::Plausible
+            }
             _ => Self::CannotTell,
         }
     }
+}
+
+/// How the power with which the noise grows changes over the last points of a ray.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trend {
+    /// It is the same over a factor of 256 of the distance.
+    Settled,
+    /// It rises over all of that.
+    Rising,
+    /// Neither, or the ray is too short to tell.
+    Changing,
 }
 
 /// A ray from the start.
@@ -107,6 +134,8 @@ pub struct Ray {
     /// The power of the distance with which the variance grows at the last two points (less its value at the start where
     /// both are well above it); `None` if there are no two points with noise.
     pub exponent: Option<Estimate>,
+    /// Whether that power has settled. Where it has not, nothing follows from it for places farther out.
+    pub trend: Trend,
     /// What that means.
     pub diagnosis: Diagnosis,
 }
@@ -156,7 +185,10 @@ pub(super) fn measure(
     let mut secants = Vec::new();
     let mut end = RayEnd::Farthest;
     let mut before = start.x.to_vec();
-    for i in 0..FARTHEST {
+    for i in NEAREST..=BEYOND {
+        if i > FARTHEST && !grown(&variances) {
+            break;
+        }
         let point = along(start.x, unit * 4f64.powi(i), &v);
         // As it is after rounding.
         let radius = squared_distance(&point, start.x).sqrt();
@@ -171,18 +203,26 @@ pub(super) fn measure(
         variances.push(rows);
         radii.push(radius);
         before = point;
-        if grown(&variances) {
+        // Of noise that has stopped growing it takes the whole ray to say so.
+        let grows = exponent(&variances, &radii).is_some_and(|exponent| exponent.high > Diagnosis::HARDLY);
+        if grown(&variances) && grows && trend(&variances, &radii) == Trend::Settled {
             end = RayEnd::NoiseGrew;
             break;
         }
     }
     let exponent = exponent(&variances, &radii);
-    // No noise at the far end, or none at all, is noise that does not grow.
-    let silent = end == RayEnd::Farthest && variances.last().is_some_and(|rows| mean(rows) == 0.0);
-    let diagnosis = if silent { Diagnosis::Bounded } else { Diagnosis::of(exponent, end) };
+    let trend = trend(&variances, &radii);
+    let silent = variances.last().is_some_and(|rows| mean(rows) == 0.0);
+    let diagnosis = match silent {
+        false => Diagnosis::of(exponent, end, trend),
+        // No noise anywhere is noise that does not grow.
+        true if end == RayEnd::Farthest && mean(&start.variances) == 0.0 => Diagnosis::Bounded,
+        // The start has noise, and more samples than a ray: what carries it may be too rare to be among these.
+        true => Diagnosis::CannotTell,
+    };
     let points =
         radii.iter().zip(&variances).map(|(&radius, rows)| Point { radius, variance: variance(rows) });
-    let ray = Ray { direction, points: points.collect(), end, exponent, diagnosis };
+    let ray = Ray { direction, points: points.collect(), end, exponent, trend, diagnosis };
     Ok(Measured { ray, direction: v, secants })
 }
 
@@ -248,15 +288,47 @@ fn mean(rows: &[f64; BLOCKS]) -> f64 {
     rows.iter().sum::<f64>() / BLOCKS as f64
 }
 
+fn above(variances: &[[f64; BLOCKS]], rows: &[f64; BLOCKS], factor: f64) -> bool {
+    mean(rows) > 0.0 && mean(rows) >= factor * mean(&variances[0])
+}
+
 fn grown(variances: &[[f64; BLOCKS]]) -> bool {
-    let at_start = mean(&variances[0]);
-    let above = |rows: &[f64; BLOCKS], factor: f64| mean(rows) > 0.0 && mean(rows) >= factor * at_start;
-    match variances {
-        [_, .., before, last] => {
-            variances.len() > FEWEST && above(before, WELL_ABOVE) && above(last, FAR_ABOVE)
-        }
-        _ => false,
+    matches!(variances, [_, .., last] if above(variances, last, FAR_ABOVE))
+}
+
+/// How the slopes of the last points, all of them well above the noise of the start, compare with each other.
+fn trend(variances: &[[f64; BLOCKS]], radii: &[f64]) -> Trend {
+    let Some(first) = radii.len().checked_sub(STRETCH + 1).filter(|first| *first > 0) else {
+        return Trend::Changing;
+    };
+    let [near, .., far] = &variances[first..] else { return Trend::Changing };
+    let well_above = variances[first..].iter().all(|rows| above(variances, rows, WELL_ABOVE));
+    if !well_above || carriers(near) < SAME_CARRIERS * carriers(far) {
+        return Trend::Changing;
     }
+    let at_start = mean(&variances[0]);
+    let slope = |i: usize| {
+        let [near, far] = [i, i + 1].map(|i| mean(&variances[i]) - at_start);
+        (far / near).ln() / (radii[i + 1] / radii[i]).ln()
+    };
+    let slopes: Vec<f64> = (first..radii.len() - 1).map(slope).collect();
+    let (least, most) = slopes.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), slope| {
+        (least.min(*slope), most.max(*slope))
+    });
+    if most - least <= AGREE {
+        Trend::Settled
+    } else if slopes.windows(2).all(|pair| pair[1] - pair[0] >= RISING) {
+        Trend::Rising
+    } else {
+        Trend::Changing
+    }
+}
+
+/// Over how many blocks the noise is spread: all of them if each has the same, one if only one has any.
+fn carriers(rows: &[f64; BLOCKS]) -> f64 {
+    // In parts of the mean, since squares of variances may leave the doubles.
+    let mean = mean(rows);
+    BLOCKS as f64 * BLOCKS as f64 / rows.iter().map(|v| (v / mean).powi(2)).sum::<f64>()
 }
 
 fn exponent(variances: &[[f64; BLOCKS]], radii: &[f64]) -> Option<Estimate> {

@@ -132,6 +132,9 @@ pub enum Verdict {
     NotReached,
     /// It was stopped from outside.
     Interrupted,
+    /// What it rests on is known to be false, so that it says nothing. Samples cannot find that out: it is set by whoever
+    /// knows the noise ([`Certificate::void`]).
+    Void,
 }
 
 impl Verdict {
@@ -144,6 +147,7 @@ impl Verdict {
             Self::OutOfBudget => "out of budget",
             Self::NotReached => "not certified: the bound stays above the target",
             Self::Interrupted => "interrupted",
+            Self::Void => "VOID",
         }
     }
 }
@@ -169,9 +173,16 @@ pub struct Certificate {
 }
 
 impl Certificate {
+    /// The same certificate, for someone who knows that its assumption is false: it has no bound.
+    #[must_use]
+    pub fn void(self) -> Self {
+        Self { verdict: Verdict::Void, bound: None, ..self }
+    }
+
     /// The claim in words, with its confidence and its assumption. What is approximate is not called certified.
     pub fn statement(&self) -> String {
         match (self.bound, self.grade) {
+            (None, _) if self.verdict == Verdict::Void => VOID.into(),
             (None, _) => "no bound: there were too few samples for one".into(),
             (Some(norm), Grade::Exact) => match self.rows {
                 Some(rows) => format!("|grad f(x)| = {} over all {rows} rows.", rounded_up(norm)),
@@ -202,6 +213,9 @@ impl Certificate {
         format!("{confidence}{what}{provided}.")
     }
 }
+
+/// What is said in place of a claim.
+const VOID: &str = "VOID: nothing is claimed, since what it rests on is false";
 
 /// A number in as few characters as it takes.
 fn short(number: f64) -> String {

@@ -94,8 +94,17 @@ pub struct MoreauCertificate {
 }
 
 impl MoreauCertificate {
+    /// The same certificate, for someone who knows that its assumption is false: it has no bound.
+    #[must_use]
+    pub fn void(self) -> Self {
+        Self { verdict: Verdict::Void, bound: None, ..self }
+    }
+
     /// The claim in words, with its confidence and all that it rests on.
     pub fn statement(&self) -> String {
+        if self.verdict == Verdict::Void {
+            return super::VOID.into();
+        }
         let Self { bound: Some(bound), lambda, rho, points, .. } = self else {
             return "no bound: the points that were found are too far from x, or too few samples were allowed".into();
         };

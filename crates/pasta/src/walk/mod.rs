@@ -226,6 +226,10 @@ pub enum Advance {
     Step(Record),
     /// No step, but samples for a certificate, or for a look whether to try one.
     Checked,
+    /// An attempt at a certificate is planned, and none of its samples is drawn yet. Whoever keeps checkpoints keeps one here:
+    /// what is resumed from an older one, under another budget, would make another attempt with the same samples and the
+    /// same share of delta.
+    Planned,
     /// A certificate came to its end, successful or not.
     Tried(Certificate),
     /// There is no further step.

@@ -89,6 +89,12 @@ impl<W: Walk> Certified<W> {
                 "the run was started with another target, delta, share or assumption; they cannot change";
             return Err(CheckpointError::Settings { what: what.into() });
         }
+        // The budget is part of an attempt's plan: under another one it is another attempt, and the one under way is spent.
+        if attempt.as_ref().is_some_and(|attempt| attempt.budget != gate.budget()) {
+            log.attempts += 1;
+            attempt = None;
+            vectors.truncate(1);
+        }
         // A run that ran out of budget goes on with another.
         if log.ended == Some(Stop::OutOfBudget) && log.budget != gate.budget() {
             log.ended = None;
@@ -100,9 +106,6 @@ impl<W: Walk> Certified<W> {
         let tail = vectors.remove(0);
         if let Some(attempt) = &mut attempt {
             attempt.certifier.restore(vectors, gate.about())?;
-            if attempt.ending == Some(Stop::OutOfBudget) && attempt.budget != gate.budget() {
-                attempt.ending = None;
-            }
         }
         Ok(Self { walk, rule, log, tail, attempt })
     }
@@ -321,7 +324,7 @@ impl<W: Walk> Certified<W> {
             self.log = before.0;
             gate.rewind(before.1);
         }
-        done.map(|()| Advance::Checked)
+        done.map(|()| if self.attempt.is_some() { Advance::Planned } else { Advance::Checked })
     }
 
     /// Goes on with the attempt under way.
