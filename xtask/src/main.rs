@@ -22,6 +22,8 @@ cargo xtask COMMAND
          under the target folder on its first run
   bench-parse
          speed and memory of reading LIBSVM text beside scikit-learn, likewise
+  bench-py
+         what a call of an oracle in Python costs beside a loop in Python, likewise
   raw-tables
          public tables, raw columns, defaults: writes docs/raw-tables.md, likewise";
 
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         "py" => python::run(&rest),
         "bench-peers" => peers::run(),
         "bench-parse" => evidence::bench_parse(),
+        "bench-py" => python::bench(),
         "raw-tables" => evidence::raw_tables(),
         "bench" => BENCHES.iter().all(|(package, bench)| {
             cargo(&["bench", "--package", package, "--bench", bench, "--"], &rest, &[])

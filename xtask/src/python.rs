@@ -48,6 +48,22 @@ pub(crate) fn run(rest: &[String]) -> bool {
         )
 }
 
+/// Installs the package as a user does, and compares calls through it with calls in a loop.
+pub(crate) fn bench() -> bool {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let environment = target.join("bench-py");
+    let python = environment.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
+    succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))
+        && succeeds(
+            Command::new(&python)
+                .args(["-m", "pip", "install", "--quiet"])
+                .arg(&root)
+                .env("CARGO_TARGET_DIR", &target),
+        )
+        && succeeds(Command::new(&python).arg(root.join("xtask/bench_py.py")))
+}
+
 fn complain(what: &str) -> bool {
     eprintln!("{what}");
     false

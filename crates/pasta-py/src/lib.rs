@@ -13,10 +13,11 @@ use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use numpy::{PyArray1, PyReadonlyArray1};
+use pasta_opt::bounds::{LowerMeanSquareSmooth, LowerSmooth};
 use pasta_opt::certificate::Grade;
 use pasta_opt::checkpoint::Checkpoint;
 use pasta_opt::method::{Engine, METHODS, Values, find};
@@ -27,6 +28,7 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::oracle::Message;
 use crate::run::{Begin, Job, Told, Trouble};
 use crate::serve::Server;
 
@@ -66,7 +68,7 @@ fn minimize<'py>(
     }
     let dim = start.len();
     let told = Told { method: method.to_owned(), dim, promise, rule, losses: false, trace: Vec::new() };
-    let begin = Begin::Fresh { start, seed, engine, told };
+    let begin = Begin::Fresh { start, seed, engine: Box::new(engine), told };
     work(leaves, begin, dim, budget, threads, callback, checkpoint)
 }
 
@@ -103,24 +105,8 @@ fn work<'py>(
         has_callback: callback.is_some(),
         checkpoint,
     };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|error| PyOSError::new_err(format!("no threads: {error}")))?;
-    let (stop, gives_losses) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
-    let (line, messages) = channel();
-    let server = Server::new(leaves, callback, Arc::clone(&stop), Arc::clone(&gives_losses))?;
-    // The line ends with the engine, however it ends.
-    let engine = thread::Builder::new()
-        .name("pasta".into())
-        .spawn(move || pool.install(|| run::run(job, line, &stop, &gives_losses)))?;
-    let raised = server.serve(messages);
-    let ended = py.detach(|| engine.join()).unwrap_or_else(|panic| resume_unwind(panic));
-    if let Some(error) = raised {
-        return Err(error);
-    }
-    let outcome = ended.map_err(|trouble| match trouble {
-        Trouble::Input(message) => PyValueError::new_err(message),
-        Trouble::System(message) => PyRuntimeError::new_err(message),
-        Trouble::Raised => PyRuntimeError::new_err("the run was stopped before it began"),
+    let outcome = beside(leaves, callback, threads, move |line, stop, gives_losses| {
+        run::run(job, line, stop, gives_losses)
     })?;
     let text = serde_json::to_string(&outcome).map_err(value_error)?;
     let whole = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
@@ -132,6 +118,87 @@ fn work<'py>(
         PyArray1::from_iter(py, rows.iter().map(|row| row.distance)),
     );
     Ok((text, PyArray1::from_slice(py, &outcome.point), columns))
+}
+
+/// Has the engine work on threads of its own, and answers it from this one.
+fn beside<T: Send + 'static>(
+    leaves: Bound<'_, PyAny>,
+    callback: Option<Bound<'_, PyAny>>,
+    threads: usize,
+    work: impl FnOnce(Sender<Message>, &Arc<AtomicBool>, &Arc<AtomicBool>) -> Result<T, Trouble> + Send + 'static,
+) -> PyResult<T> {
+    let py = leaves.py();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|error| PyOSError::new_err(format!("no threads: {error}")))?;
+    let (stop, gives_losses) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+    let (line, messages) = channel();
+    let server = Server::new(leaves, callback, Arc::clone(&stop), Arc::clone(&gives_losses))?;
+    // The line ends with the engine, however it ends.
+    let engine = thread::Builder::new()
+        .name("pasta".into())
+        .spawn(move || pool.install(|| work(line, &stop, &gives_losses)))?;
+    let raised = server.serve(messages);
+    let ended = py.detach(|| engine.join()).unwrap_or_else(|panic| resume_unwind(panic));
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    ended.map_err(|trouble| match trouble {
+        Trouble::Input(message) => PyValueError::new_err(message),
+        Trouble::System(message) => PyRuntimeError::new_err(message),
+        Trouble::Raised => PyRuntimeError::new_err("it was stopped before it began"),
+    })
+}
+
+/// Certifies a point. The certificate as JSON.
+#[pyfunction]
+fn certify(
+    leaves: Bound<'_, PyAny>,
+    x: PyReadonlyArray1<'_, f64>,
+    rule: (f64, f64, f64, Basis),
+    budget: Option<u128>,
+    seed: u64,
+    threads: usize,
+) -> PyResult<String> {
+    let (identity, x) = (leaves.getattr("identity")?.extract()?, x.as_slice()?.to_vec());
+    let rule = read_rule(rule)?;
+    let certified = beside(leaves, None, threads, move |line, stop, _| {
+        run::certify(identity, &x, rule, budget, seed, line, stop)
+    })?;
+    serde_json::to_string(&certified).map_err(value_error)
+}
+
+/// Measures constants around a point. What was found as JSON.
+#[pyfunction]
+fn calibrate(
+    leaves: Bound<'_, PyAny>,
+    x0: PyReadonlyArray1<'_, f64>,
+    budget: u64,
+    seed: u64,
+    threads: usize,
+) -> PyResult<String> {
+    let (identity, x0) = (leaves.getattr("identity")?.extract()?, x0.as_slice()?.to_vec());
+    let measured = beside(leaves, None, threads, move |line, stop, _| {
+        run::calibrate(identity, &x0, budget, seed, line, stop)
+    })?;
+    serde_json::to_string(&measured).map_err(value_error)
+}
+
+/// Theorem 1, or Theorem 2 for functions that are smooth in mean square. The bound and its instance as JSON.
+#[pyfunction]
+fn lower_bound(
+    smoothness: f64,
+    mean_square: bool,
+    gap: f64,
+    growth: f64,
+    floor: f64,
+    target: f64,
+) -> PyResult<String> {
+    let bound = if mean_square {
+        LowerMeanSquareSmooth { ms_smoothness: smoothness, gap, growth, floor, target }.evaluate()
+    } else {
+        LowerSmooth { smoothness, gap, growth, floor, target }.evaluate()
+    };
+    serde_json::to_string(&bound.map_err(value_error)?).map_err(value_error)
 }
 
 fn value_error(error: impl std::fmt::Display) -> PyErr {
@@ -196,16 +263,13 @@ fn stored_dimension(checkpoint: PathBuf) -> PyResult<usize> {
 #[pyfunction]
 fn methods(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let one = |method: &pasta_opt::method::Method| {
-        let settings: Vec<(&str, &str, Option<f64>, bool)> = match method.row() {
-            Some(row) => {
-                let needed = row.needs.iter().map(|c| (c.name(), c.meaning(), None, true));
-                let taken = row.takes.iter().map(|c| (c.name(), c.meaning(), None, false));
-                needed.chain(taken).collect()
-            }
-            None => {
-                let settings = method.settings().iter();
-                settings.map(|s| (s.name, s.meaning, s.default, s.default.is_none())).collect()
-            }
+        let settings: Vec<(&str, &str, Option<f64>, bool)> = if let Some(row) = method.row() {
+            let needed = row.needs.iter().map(|c| (c.name(), c.meaning(), None, true));
+            let taken = row.takes.iter().map(|c| (c.name(), c.meaning(), None, false));
+            needed.chain(taken).collect()
+        } else {
+            let settings = method.settings().iter();
+            settings.map(|s| (s.name, s.meaning, s.default, s.default.is_none())).collect()
         };
         let dict = PyDict::new(py);
         dict.set_item("name", method.name)?;
@@ -234,6 +298,9 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(minimize, module)?)?;
     module.add_function(wrap_pyfunction!(resume, module)?)?;
+    module.add_function(wrap_pyfunction!(certify, module)?)?;
+    module.add_function(wrap_pyfunction!(calibrate, module)?)?;
+    module.add_function(wrap_pyfunction!(lower_bound, module)?)?;
     module.add_function(wrap_pyfunction!(stored_dimension, module)?)?;
     module.add_function(wrap_pyfunction!(methods, module)?)?;
     module.add_function(wrap_pyfunction!(table, module)?)?;

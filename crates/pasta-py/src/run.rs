@@ -6,9 +6,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Sender, sync_channel};
 use std::time::{Duration, Instant};
 
-use pasta_opt::certificate::Certificate;
+use pasta_opt::calibrate::Calibration;
+use pasta_opt::certificate::{Certificate, Certifier, Claim};
 use pasta_opt::checkpoint::{Checkpoint, Saver};
-use pasta_opt::draws::Role;
+use pasta_opt::draws::{Role, derived_seed};
 use pasta_opt::gate::Gate;
 use pasta_opt::ledger::Ledger;
 use pasta_opt::method::{self, Engine};
@@ -34,7 +35,7 @@ pub(crate) struct Job {
 
 /// Where a run begins.
 pub(crate) enum Begin {
-    Fresh { start: Vec<f64>, seed: u64, engine: Engine, told: Told },
+    Fresh { start: Vec<f64>, seed: u64, engine: Box<Engine>, told: Told },
     Stored(Box<Checkpoint>),
 }
 
@@ -83,13 +84,21 @@ struct Stopped {
     meaning: String,
 }
 
+/// A certificate, with its words.
 #[derive(Serialize)]
-struct Certified {
+pub(crate) struct Certified {
     #[serde(flatten)]
     certificate: Certificate,
     words: &'static str,
     statement: String,
     attempts: u64,
+}
+
+impl Certified {
+    fn new(certificate: Certificate, attempts: u64) -> Self {
+        let (words, statement) = (certificate.verdict.words(), certificate.statement());
+        Self { certificate, words, statement, attempts }
+    }
 }
 
 /// Why there is no outcome.
@@ -161,7 +170,7 @@ pub(crate) fn run(
             Run { gate, walk, told, line: line.clone() }
         }
     };
-    run.to_end(has_callback, checkpoint)
+    run.finish(has_callback, checkpoint)
 }
 
 fn input(error: impl std::fmt::Display) -> Trouble {
@@ -185,8 +194,41 @@ fn probed(mut gate: Gate, start: &[f64]) -> Result<Gate, Trouble> {
     }
 }
 
+/// A certificate of a point. Its samples are not those of any run with this seed.
+pub(crate) fn certify(
+    identity: String,
+    x: &[f64],
+    StopRule { target, delta, grade, .. }: StopRule,
+    budget: Option<u128>,
+    seed: u64,
+    line: Sender<Message>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Certified, Trouble> {
+    let seed = derived_seed(seed, Role::Certificate, u64::MAX);
+    let remote = Remote { about: About::stream(x.len(), identity), line };
+    let mut gate = Gate::new(remote, seed).with_budget(budget).with_stop(Arc::clone(stop));
+    let claim = Claim { target, delta, grade, budget, guess: None };
+    let certified =
+        Certifier::start(&mut gate, x, claim, 0).and_then(|certifier| Ok(certifier.finish(&mut gate)?));
+    certified.map(|certificate| Certified::new(certificate, 1)).map_err(input)
+}
+
+/// What samples say about the constants of an oracle.
+pub(crate) fn calibrate(
+    identity: String,
+    x0: &[f64],
+    budget: u64,
+    seed: u64,
+    line: Sender<Message>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Calibration, Trouble> {
+    let remote = Remote { about: About::stream(x0.len(), identity), line };
+    let mut gate = Gate::new(remote, seed).with_stop(Arc::clone(stop));
+    Calibration::measure(&mut gate, x0, budget, &mut |_| ()).map_err(input)
+}
+
 impl Run {
-    fn to_end(mut self, has_callback: bool, checkpoint: Option<PathBuf>) -> Result<Outcome, Trouble> {
+    fn finish(mut self, has_callback: bool, checkpoint: Option<PathBuf>) -> Result<Outcome, Trouble> {
         let mut saved = Instant::now();
         let save = |run: &Self| match &checkpoint {
             None => Ok(()),
@@ -207,13 +249,13 @@ impl Run {
                 }
                 Ok(Advance::Stop(stop)) => break stop,
                 Ok(_) => {}
-                Err(halt) => match halt.stop() {
-                    Some(stop) => break stop,
-                    None => {
+                Err(halt) => {
+                    let Some(stop) = halt.stop() else {
                         save(&self)?;
                         return Err(Trouble::System(halt.to_string()));
-                    }
-                },
+                    };
+                    break stop;
+                }
             }
             if checkpoint.is_some() && saved.elapsed() > BETWEEN {
                 save(&self)?;
@@ -264,12 +306,7 @@ impl Run {
         let view = self.walk.view();
         let certificate = view.certification.and_then(|log| {
             let certificate = log.last?;
-            Some(Certified {
-                certificate,
-                words: certificate.verdict.words(),
-                statement: certificate.statement(),
-                attempts: log.attempts,
-            })
+            Some(Certified::new(certificate, log.attempts))
         });
         Outcome {
             problem: self.gate.about().identity.clone(),

@@ -490,6 +490,38 @@ def test_methods_without_needs_run_by_name(method):
     assert result.method == method and result.ledger.samples <= 300
 
 
+def test_a_point_from_anywhere_is_certified_or_not():
+    good = pasta_opt.certify(many, TRUTH, target=0.3, certificate=pasta_opt.Variance(12.0))
+    assert good.is_certified and good.bound <= 0.3 and "declared" in good.statement
+    far = pasta_opt.certify(one_with_loss, np.zeros(3), target=0.3, budget=20_000)
+    assert far.verdict == "above" and not far.is_certified and far.samples <= 20_000
+    with pytest.raises(ValueError, match="target must be positive"):
+        pasta_opt.certify(many, TRUTH, target=0)
+    with pytest.raises(ZeroDivisionError):
+        pasta_opt.certify(lambda x, rng: 1 // 0, TRUTH, target=0.3)
+
+
+def test_calibration_finds_the_constants_of_least_squares():
+    found = pasta_opt.calibrate(many, np.zeros(3), budget=30_000)
+    # The gradient is (a a^T)(x - truth) - noise a: L = 1, and the variance is (d + 1) |x - truth|^2 + d.
+    assert 0.8 < found.smoothness.value < 1.3
+    assert found.floor.low < np.sqrt(4 * 14 + 3) < found.floor.high
+    assert found.cost.samples <= 30_000
+    with pytest.raises(ValueError, match="samples"):
+        pasta_opt.calibrate(many, np.zeros(3), budget=10)
+
+
+def test_lower_bounds_are_those_of_the_theorems():
+    bound = pasta_opt.lower_bound(smoothness=1, gap=1, growth=1, floor=0.5, target=0.001)
+    assert bound.admissible and bound.T == 8
+    # B^2 L Delta^3/(1572864 l1 varsigma^2 eps^6) + b^2 L Delta/(24576 l1 varsigma^2 eps^4)
+    formula = 1 / (1572864 * 152 * 23**2 * 1e-18) + 0.25 / (24576 * 152 * 23**2 * 1e-12)
+    assert bound.bound == pytest.approx(formula)
+    assert pasta_opt.lower_bound(ms_smoothness=1, gap=1, growth=1e-4, floor=0, target=8.5e-4).T == 5
+    with pytest.raises(ValueError, match="not both"):
+        pasta_opt.lower_bound(gap=1, growth=1, floor=1, target=1)
+
+
 def test_the_program_is_there():
     folder = os.path.dirname(sys.executable)
     for command in ([os.path.join(folder, "pasta")], [sys.executable, "-m", "pasta_opt"]):

@@ -7,6 +7,7 @@ bits on any number of threads.
 
 from . import methods
 from ._engine import __version__
+from ._measure import calibrate, certify, lower_bound
 from ._minimize import Growth, Kurtosis, Moment, Variance, minimize, resume
 from ._oracle import Oracle, Problem
 from ._result import Certificate, Ledger, Result, Stop
@@ -23,6 +24,9 @@ __all__ = [
     "Stop",
     "Variance",
     "__version__",
+    "calibrate",
+    "certify",
+    "lower_bound",
     "methods",
     "minimize",
     "resume",

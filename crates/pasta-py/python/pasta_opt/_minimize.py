@@ -122,11 +122,7 @@ def minimize(
     steps, batch = method.length(samples)
     rule = None
     if target is not None:
-        basis = {Kurtosis: "kurtosis", Variance: "variance", Growth: "growth"}.get(type(certificate))
-        if basis is None:
-            raise TypeError(f"certificate must be a Kurtosis, a Variance or a Growth, but is {certificate!r}")
-        numbers = [_number(name, value) for name, value in vars(certificate).items()]
-        rule = (_number("target", target), _number("delta", delta), SHARE, (basis, numbers))
+        rule = _rule(target, delta, certificate)
     checkpoint = None
     if output is not None:
         checkpoint = Path(output) / CHECKPOINT
@@ -170,6 +166,16 @@ def resume(
     leaves = Leaves(oracle, _engine.stored_dimension(str(checkpoint)))
     ended = _engine.resume(leaves, leaves.dim, _budget(budget), _threads(threads), _shown(callback), str(checkpoint))
     return read(ended, False)
+
+
+def _rule(
+    target: float, delta: float, certificate: Kurtosis | Variance | Growth
+) -> tuple[float, float, float, tuple[str, list[float]]]:
+    basis = {Kurtosis: "kurtosis", Variance: "variance", Growth: "growth"}.get(type(certificate))
+    if basis is None:
+        raise TypeError(f"certificate must be a Kurtosis, a Variance or a Growth, but is {certificate!r}")
+    numbers = [_number(name, value) for name, value in vars(certificate).items()]
+    return _number("target", target), _number("delta", delta), SHARE, (basis, numbers)
 
 
 def _shown(callback: Callable[[Moment], object] | None) -> Callable[[int, int, int, float, NDArray[np.float64]], object] | None:

@@ -118,6 +118,11 @@ class Result:
         return pandas.DataFrame(self.trace)
 
 
+def certificate_of(data: dict[str, Any]) -> Certificate:
+    """A certificate, from the engine's JSON."""
+    return Certificate(**{name: data[name] for name in Certificate.__dataclass_fields__})
+
+
 def read(ended: tuple[str, NDArray[np.float64], tuple[NDArray[Any], ...]], asked: bool) -> Result:
     """A result, from what the engine returns."""
     text, x, columns = ended
@@ -125,9 +130,7 @@ def read(ended: tuple[str, NDArray[np.float64], tuple[NDArray[Any], ...]], asked
     trace = np.empty(len(columns[0]), TRACE)
     for name, column in zip(TRACE.names or (), columns, strict=True):
         trace[name] = column
-    certificate = data["certificate"]
-    if certificate is not None:
-        certificate = Certificate(**{name: certificate[name] for name in Certificate.__dataclass_fields__})
+    certificate = None if data["certificate"] is None else certificate_of(data["certificate"])
     return Result(
         x=x,
         stop=Stop(**data["stop"]),
