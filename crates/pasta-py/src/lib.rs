@@ -1,7 +1,7 @@
 //! The compiled half of the Python package `pasta_opt`: the engine, and the program `pasta`.
 //!
-//! Python checks and reads what a user gives; this half runs it. [`oracle`] makes an oracle of a Python function, [`serve`] calls it,
-//! [`run`] is the run.
+//! Python checks and reads what a user gives; this half runs it. `oracle` makes an oracle of a Python function, `serve` calls it,
+//! `run` is the run.
 
 mod oracle;
 mod run;
