@@ -4,7 +4,6 @@ Usage: bench_parse.py PARSE FOLDER
 """
 
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -43,8 +42,7 @@ def main():
         for threads in (1, 0):
             runs = [subprocess.run([parse, path, str(threads)], capture_output=True, text=True, check=True).stdout.split() for _ in range(3)]
             ours[threads] = min(float(run[0]) for run in runs)
-        rows, columns, entries = map(int, runs[0][1:])
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+        rows, columns, entries, peak = map(int, runs[0][1:])
         table = 8 * rows * columns if entries == rows * columns else 12 * entries + 8 * rows
         table += 8 * rows
         begun = time.perf_counter()

@@ -92,7 +92,7 @@ fn what_is_missing_is_named_with_the_table_that_lacks_it() {
             (BOWL, "", 1, "[problem] is missing; expected a table"),
             (problem, "", 1, "[problem] is missing; expected a table"),
             (noise, "", 1, "[noise] is missing; expected a table"),
-            (recipe, "", 1, "[recipe] is missing; expected a table"),
+            (recipe, "", 1, "auto needs a target or a budget"),
             ("name = \"sine-bowl\"\n", "", 3, "[problem] name is missing; expected the name of a problem"),
             ("start = [1.2]\n", "", 3, "[problem] start is missing; expected a list of numbers"),
             ("\"sine-bowl\"", "\"ramp\"", 3, "ramp needs slope"),

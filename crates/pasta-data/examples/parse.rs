@@ -1,4 +1,5 @@
-//! Reads a table and prints how long that took, in seconds, and its shape: what `cargo xtask bench-parse` compares with others.
+//! Reads a table and prints how long that took, in seconds, its shape, and the most memory that the program had, in bytes (0 where the
+//! system does not say): what `cargo xtask bench-parse` compares with others.
 #![expect(clippy::print_stdout, reason = "it is a program")]
 
 use std::time::Instant;
@@ -12,6 +13,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let begun = Instant::now();
     let data = read(&Source::named(path), &Options::default(), None, &|_, _| {})?;
     let seconds = begun.elapsed().as_secs_f64();
-    println!("{seconds} {} {} {}", data.features.rows(), data.features.columns(), data.features.entries());
+    let (rows, columns, entries) = (data.features.rows(), data.features.columns(), data.features.entries());
+    println!("{seconds} {rows} {columns} {entries} {}", peak().unwrap_or(0));
     Ok(())
+}
+
+/// The largest resident set so far, as Linux tells it.
+fn peak() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(1024 * line.split_whitespace().next()?.parse::<u64>().ok()?)
 }

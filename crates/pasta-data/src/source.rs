@@ -201,7 +201,7 @@ impl Unpacked {
 pub type Watch<'w> = &'w (dyn Fn(u64, Option<u64>) + Sync);
 
 /// Bytes of a chunk, and of the longest line.
-const CHUNK: usize = 1 << 20;
+const CHUNK: usize = 1 << 18;
 const LONGEST: usize = 1 << 30;
 
 /// Where a chunk may end.

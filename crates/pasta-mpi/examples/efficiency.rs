@@ -91,30 +91,32 @@ fn measure(world: &World) -> Result<(), Failure> {
         // Short rounds, so that some are left alone by whatever else runs.
         let steps = (20_000 / batch).max(1);
         let (mut alone, mut together) = (f64::INFINITY, f64::INFINITY);
-        let before = world.tally();
+        // Of steps alone, without the exchange before each round.
+        let mut sent = [0; 2];
         for _ in 0..ROUNDS {
             // The others wait meanwhile, as they would where they were not started.
             if first {
                 alone = alone.min(seconds(Batched::new(Busy { dim: 10, turns }), 10, batch, steps)?);
             }
             world.tell(Vec::new)?;
+            let before = world.tally();
             together = together.min(seconds(
                 Spread::new(Batched::new(Busy { dim: 10, turns }), world),
                 10,
                 batch,
                 steps,
             )?);
+            let after = world.tally();
+            sent[0] += after.messages - before.messages;
+            sent[1] += after.bytes - before.bytes;
         }
-        let after = world.tally();
         // What the others sent, rank 0 learns in their turn.
         let (mut messages, mut bytes) = (0, 0);
         for rank in 0..size {
-            let mine = [after.messages - before.messages, after.bytes - before.bytes];
-            let [m, b] = share(world, rank, mine)?;
+            let [m, b] = share(world, rank, sent)?;
             (messages, bytes) = (messages + m, bytes + b);
         }
         if first {
-            // The exchange before each round is not a step's.
             let rounds = ROUNDS as u64;
             let per_step = |n: u64| n as f64 / (rounds * steps) as f64;
             println!(
@@ -122,7 +124,7 @@ fn measure(world: &World) -> Result<(), Failure> {
                 alone * 1e6 / (steps * batch) as f64,
                 together * 1e6 / steps as f64,
                 alone / (together * size as f64),
-                per_step(messages - 2 * (size as u64 - 1) * rounds),
+                per_step(messages),
                 per_step(bytes)
             );
         }

@@ -119,10 +119,7 @@ pub enum Slip {
         relative: f64,
     },
     /// Losses that change at another rate than the gradient says.
-    #[error(
-        "the loss does not belong to the gradient: along a direction the losses change at the rate {losses:.6e}, the gradients say \
-         {gradients:.6e} (over {samples} samples, same ones; the two differ by {difference:.1e}, +- {error:.1e} at six or more sigma)"
-    )]
+    #[error("{}", loss_sentence(*losses, *gradients, *difference, *error, *factor, *samples))]
     Loss {
         /// The mean rate of change of the losses.
         losses: f64,
@@ -132,9 +129,33 @@ pub enum Slip {
         difference: f64,
         /// By how much chance and rounding may move it.
         error: f64,
+        /// What the gradient of every sample is times the rate of its loss, if they are proportional.
+        factor: Option<f64>,
         /// How many samples.
         samples: u64,
     },
+}
+
+fn loss_sentence(
+    losses: f64,
+    gradients: f64,
+    difference: f64,
+    error: f64,
+    factor: Option<f64>,
+    samples: u64,
+) -> String {
+    let rates = format!(
+        "the loss does not belong to the gradient: along a direction the losses of {samples} samples change at the rate {losses:.4e} in \
+         the mean, where their gradients say {gradients:.4e}"
+    );
+    match factor {
+        Some(factor) => {
+            format!("{rates}; the gradient of each sample is {factor:.4} times what its loss says")
+        }
+        None => format!(
+            "{rates}; the difference is {difference:.1e}, and chance and rounding explain {error:.1e}"
+        ),
+    }
 }
 
 /// How losses and gradients compare along a direction.
@@ -270,16 +291,17 @@ impl Checker<'_> {
             let [coarse, fine] = self.slopes(direction, n)?;
             findings.slopes.push(fine.0);
             // What kinks and curvature do depends on the scale, what a slip does does not.
-            if coarse.1 && fine.1 && !findings.slips.iter().any(|slip| matches!(slip, Slip::Loss { .. })) {
+            let (is_wrong, factor) = (coarse.1.is_some() && fine.1.is_some(), fine.1.flatten());
+            if is_wrong && !findings.slips.iter().any(|slip| matches!(slip, Slip::Loss { .. })) {
                 let Slopes { losses, gradients, difference, error } = fine.0;
-                findings.slips.push(Slip::Loss { losses, gradients, difference, error, samples: n });
+                findings.slips.push(Slip::Loss { losses, gradients, difference, error, factor, samples: n });
             }
         }
         Ok(())
     }
 
-    /// The slopes along a direction at two scales, each with whether they contradict each other.
-    fn slopes(&mut self, direction: u64, n: u64) -> Result<[(Slopes, bool); 2], Early> {
+    /// The slopes along a direction at two scales, each with how they contradict each other, if they do.
+    fn slopes(&mut self, direction: u64, n: u64) -> Result<[(Slopes, Contradiction); 2], Early> {
         const SCALES: [f64; 2] = [1e-2, 1e-4];
         let v = self.direction(direction);
         let d = v.len();
@@ -328,8 +350,11 @@ impl Checker<'_> {
 /// freedom goes beyond with probability 10^-6.
 const ERRORS: f64 = 8.0;
 
+/// `None` where nothing speaks against the losses; the factor where each sample is off by the same one.
+type Contradiction = Option<Option<f64>>;
+
 /// Whether rates of losses and of gradients, sample by sample, contradict each other.
-fn compare(pairs: &[(f64, f64)], h: f64, size: f64) -> (Slopes, bool) {
+fn compare(pairs: &[(f64, f64)], h: f64, size: f64) -> (Slopes, Contradiction) {
     let n = pairs.len() as f64;
     let mean = |of: &dyn Fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>() / n;
     let (losses, gradients) = (mean(&|p| p.0), mean(&|p| p.1));
@@ -345,7 +370,12 @@ fn compare(pairs: &[(f64, f64)], h: f64, size: f64) -> (Slopes, bool) {
     let residual = mean(&|p| (p.1 - factor * p.0).powi(2)).sqrt();
     let is_proportional = square > 0.0 && residual <= 1e-3 * sizes + allowed && (factor - 1.0).abs() > 1e-2;
     let off = is_proportional && (factor - 1.0).abs() * square.sqrt() > 4.0 * allowed;
-    (Slopes { losses, gradients, difference, error }, difference.abs() > error || off)
+    let contradiction = match (off, difference.abs() > error) {
+        (true, _) => Some(Some(factor)),
+        (false, true) => Some(None),
+        (false, false) => None,
+    };
+    (Slopes { losses, gradients, difference, error }, contradiction)
 }
 
 /// What is wrong with a sum, beside its terms.

@@ -151,6 +151,11 @@ fn every_slip_is_caught_and_named_in_a_few_dozen_samples() {
             );
         }
     }
+    let loss = |way| slips(way, 1.0, 1)[0].to_string();
+    assert!(
+        loss(Way::Factor(2.0)).ends_with("the gradient of each sample is 0.5000 times what its loss says")
+    );
+    assert!(loss(Way::MissingTerm).contains("chance and rounding explain"), "{}", loss(Way::MissingTerm));
     let sentences = [
         (Way::Overwrites, "overwrites the sum instead of adding to it"),
         (Way::IgnoresWeight, "ignores its weight"),

@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
     /// Score the model on another file, or on this share of the rows, which is then not fitted
     #[arg(long, value_name = "FILE|SHARE")]
     validation: Option<String>,
-    /// The method: auto, or one of `pasta compare` with its settings
+    /// The method: auto, or another that docs/formats.md lists, with --steps and --set
     #[arg(long, value_name = "NAME", default_value = "auto")]
     method: String,
     /// Steps of a method that has no end of its own

@@ -438,7 +438,7 @@ mod tests {
         assert_eq!(ladder(2500), [1, 10, 100, 1000, 2500]);
         assert_eq!(
             (time(7200.0), time(3.5e-6), time(1e9)),
-            ("2 h".into(), "3.5 us".into(), "31.7 years".into())
+            ("2.00 h".into(), "3.50 us".into(), "31.7 years".into())
         );
     }
 }

@@ -223,10 +223,16 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     let output = overrides.output.clone().or(root.text("output")?.map(PathBuf::from));
     let Setup { seed, threads, problem, .. } = setup(&root, overrides)?;
 
-    let recipe = root.section("recipe")?;
-    let read = |aim| read_method(&recipe, &problem, aim);
+    let recipe = root.item("recipe").map(|_| root.section("recipe")).transpose()?;
+    let read = |aim| match &recipe {
+        Some(recipe) => read_method(recipe, &problem, aim),
+        None => Ok(Method::auto()),
+    };
     let mut overrides = overrides.clone();
-    let without_constants = recipe.text("name")? == Some(AUTO);
+    let without_constants = match &recipe {
+        Some(recipe) => recipe.text("name")? == Some(AUTO),
+        None => true,
+    };
     if without_constants {
         // What such a run aims at is what it has to certify.
         overrides.certify = overrides.certify.or(overrides.target.take());
@@ -237,7 +243,8 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     if without_constants {
         if certification.is_none() && budget.is_none() {
             let hint = "give --target EPS, to certify |grad f| <= EPS, or --budget SAMPLES";
-            return Err(recipe.complain("", "auto needs a target or a budget").hint(hint));
+            let place = recipe.as_ref().unwrap_or(&root);
+            return Err(place.complain("", "auto needs a target or a budget").hint(hint));
         }
         method.aim(certification.map(|certification| certification.rule.target));
     }

@@ -46,7 +46,7 @@ pub(crate) struct Reading {
     /// The kind of file [default: by its first bytes, its name and its first line]
     #[arg(long, value_name = "KIND")]
     pub(crate) format: Option<Kind>,
-    /// Keep every value, or only those that are not zero [default: by the density of the first megabyte]
+    /// Keep every value, or only those that are not zero [default: by the density of the first rows]
     #[arg(long, value_name = "LAYOUT")]
     pub(crate) storage: Option<Layout>,
     /// Keep values as f64 or f32 [default: f64, or as an NPY file has them]

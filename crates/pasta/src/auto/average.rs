@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::blocks::{Block, Eval, norm};
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
-use crate::kernels::{along, dot, minus, squared_norm};
+use crate::kernels::{along, dot, squared_distance, squared_norm};
 use crate::oracle::{Answer, Request};
 
 /// Samples of a step.
@@ -29,8 +29,9 @@ const SHORT: f64 = 0.4;
 /// The weights of the averages grow like these powers of the step.
 const SLOW: i32 = 1;
 const FAST: f64 = 8.0;
-/// The distance doubles in so many samples at most, and noise alone would have made this times the squares of all steps of its square.
+/// The distance doubles in so many samples at most.
 const DOUBLES: f64 = 64.0;
+/// What noise alone makes of the squared distance, over the sum of all squared steps.
 const NOISE: f64 = 1.0;
 /// Gradients whose squares have a kurtosis above this have heavy tails; that of normal ones in many dimensions is about 1, of an event of 1 % about 25.
 const HEAVY: f64 = 6.0;
@@ -62,7 +63,8 @@ pub(super) struct Numbers {
     weights: f64,
     slow: f64,
     latest: Vec<f64>,
-    qv: f64,
+    /// The sum of all squared steps.
+    stepped: f64,
     /// The sums of t, t |g|^2 and t |g|^4.
     moments: [f64; 3],
 }
@@ -83,7 +85,8 @@ impl Average {
         while slope > 0.0 && slope.is_finite() && PROBE * radius <= MOST * (1.0 + norm(start)) {
             let there = along(start, -PROBE * radius / length, &gradient);
             let ahead = dot(&Eval::at(gate, &there, blocks)?.gradient(), &gradient);
-            if !(ahead >= 0.5 * slope) {
+            // Also where it is not a number.
+            if ahead.is_nan() || ahead < 0.5 * slope {
                 break;
             }
             radius *= PROBE;
@@ -101,7 +104,7 @@ impl Average {
             weights: 0.0,
             slow: 0.0,
             latest: Vec::new(),
-            qv: 0.0,
+            stepped: 0.0,
             moments: [0.0; 3],
         };
         let x = || start.to_vec();
@@ -144,8 +147,8 @@ impl Average {
     /// Whether few gradients make up most of the squares of all: rare events, which a small check may not see.
     pub(super) fn is_heavy(&self) -> bool {
         let [weights, second, fourth] = self.numbers.moments;
-        let kurtosis = weights * fourth / (second * second);
-        kurtosis > HEAVY
+        // Squares that overflow are heavy, too.
+        second > 0.0 && (fourth.is_infinite() || weights * fourth > HEAVY * second * second)
     }
 
     /// The size of the gradients that make up most of the squares of all, if one sample makes up all of its batch.
@@ -155,7 +158,8 @@ impl Average {
     }
 
     fn step(&mut self, start: &[f64], g: &[f64], square: f64) {
-        let Numbers { step, radius, weighed, weights, slow, latest, qv, moments, .. } = &mut self.numbers;
+        let Numbers { step, radius, weighed, weights, slow, latest, stepped, moments, .. } =
+            &mut self.numbers;
         *step += 1;
         let t = *step as f64;
         let weight = *radius * *radius;
@@ -173,18 +177,16 @@ impl Average {
         let (to_slow, to_fast) = (in_slow / *slow, (FAST + 1.0) / (FAST + t));
         self.squares.iter_mut().zip(g).for_each(|(square, g)| *square += g * g);
         let unit = self.squares.iter().sum::<f64>() / g.len() as f64;
-        let mut stepped = 0.0;
         let vectors = self.z.iter_mut().zip(&mut self.slow).zip(&mut self.fast).zip(&self.squares).zip(g);
         for ((((z, slow), fast), square), g) in vectors {
             let dz = eta * g / (square / unit).sqrt().max(FLATTEST);
-            stepped += dz * dz;
+            *stepped += dz * dz;
             *z -= dz;
             *slow += to_slow * (*z - *slow);
             *fast += to_fast * (*z - *fast);
         }
         let growth = libm::exp2(BATCH as f64 / DOUBLES);
-        *qv += stepped;
-        let beyond = squared_norm(&minus(&self.slow, start)) - NOISE * *qv;
+        let beyond = squared_distance(&self.slow, start) - NOISE * *stepped;
         *radius = radius.max(beyond.max(0.0).sqrt().min(growth * *radius));
     }
 }

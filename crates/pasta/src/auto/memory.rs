@@ -2,8 +2,9 @@
 
 use crate::kernels::{dot, squared_norm};
 
-/// At most so many pairs.
-const PAIRS: usize = 10;
+/// At least and at most so many pairs: many make up for bad scaling, and as many as fit into this many numbers cost little.
+const PAIRS: (usize, usize) = (10, 100);
+const NUMBERS: usize = 4_000_000;
 
 /// Pairs of a step s and the change y of the gradient along it.
 #[derive(Debug, Clone, Default)]
@@ -35,7 +36,8 @@ impl Memory {
     pub(super) fn add(&mut self, step: Vec<f64>, change: Vec<f64>, sure: bool) {
         let lengths = (squared_norm(&step) * squared_norm(&change)).sqrt();
         if dot(&step, &change) > 1e-10 * lengths {
-            if self.pairs.len() == PAIRS {
+            let most = (NUMBERS / (2 * step.len()).max(1)).clamp(PAIRS.0, PAIRS.1);
+            if self.pairs.len() >= most {
                 self.pairs.remove(0);
             }
             self.pairs.push(Pair { step, change, sure });

@@ -83,7 +83,7 @@ struct Progress {
     /// The variance of the prior's error, if there is a prior.
     prior_error: Option<f64>,
     refused: u32,
-    /// The way that found the best point, once one did.
+    /// The way that gets most samples, since the last check of the walk.
     lead: Option<Way>,
     /// What each way has drawn, checks included.
     by_stages: f64,
@@ -127,14 +127,16 @@ const HEAVY_VOUCH: f64 = 0.15;
 const EVENTS: f64 = 6.0;
 /// So many refusals in a row end a run.
 const MOST_REFUSED: u32 = 40;
-/// A stage costs about so many times the samples of its anchor; the last one takes this share of what is left for them.
+/// A stage costs about so many times the samples of its anchor; a refused one draws no more than this share of what is left.
 const STAGE: f64 = 4.0;
-const LAST: f64 = 0.3;
-/// The way that does not lead gets this share of all samples; before one leads, stages get this share.
-const MINOR: f64 = 0.1;
+const REDRAWN: f64 = 0.3;
+/// Noise rules where a gradient does not stand out with this share of all samples.
 const RULES: f64 = 0.03;
+/// Stages get this share of all samples.
+const SHARE: f64 = 0.25;
+/// Stages lead once |grad f|^2 of the walk's point is so many times that of the best one; the walk then gets this share.
 const FAR: f64 = 25.0;
-const EVEN: f64 = 0.25;
+const MINOR: f64 = 0.1;
 /// A table is read in exact passes once so many times its rows were drawn.
 const EPOCHS: f64 = 3.0;
 /// The first leg of the walk; where it leads, it goes on by this share of all samples before the next check.
@@ -298,7 +300,7 @@ impl Auto {
         }
         let share = match lead {
             Some(Way::Stages) => 1.0 - MINOR,
-            _ => EVEN,
+            _ => SHARE,
         };
         if by_stages < share * all && all >= rests { Way::Stages } else { Way::Walk }
     }
@@ -327,7 +329,7 @@ impl Auto {
         // Within the noise of the check the slow average is the better bet: its error falls with all of its samples.
         let fast_wins = slow.verdict == Verdict::Worse || fast.squared + fast.noise() < slow.squared;
         let found = if fast_wins { fast } else { slow };
-        let ours = here.as_ref().map_or_else(|| self.squared(), |here| unbiased(here));
+        let ours = here.as_ref().map_or_else(|| self.squared(), unbiased);
         let far = FAR * (ours.max(0.0) + found.noise()) < found.squared;
         self.state.lead = Some(if far { Way::Stages } else { Way::Walk });
         if found.squared < ours + found.noise() && found.verdict != Verdict::Worse {
@@ -551,7 +553,7 @@ impl Auto {
             self.memory.clear();
         }
         if !self.known.is_exact() && !self.state.last {
-            let samples = self.known.samples().min(LAST * gate.left() as f64);
+            let samples = self.known.samples().min(REDRAWN * gate.left() as f64);
             self.draw(gate, samples, Self::rows(gate))?;
         }
         Ok(())
