@@ -1,8 +1,9 @@
-//! Developer commands: `cargo xtask test`, `cargo xtask check`, `cargo xtask mpi`, `cargo xtask bench` and what measures beside peers.
+//! Developer commands: `cargo xtask test`, `cargo xtask check`, `cargo xtask mpi`, `cargo xtask py`, `cargo xtask bench` and what measures beside peers.
 #![expect(clippy::print_stderr, reason = "stderr is where a program talks")]
 
 mod evidence;
 mod peers;
+mod python;
 
 use std::env;
 use std::process::{Command, ExitCode};
@@ -13,12 +14,16 @@ cargo xtask COMMAND
   test   all tests: unit, integration, documentation examples
   check  what has to hold besides: formatting, clippy, rustdoc, all without a warning
   mpi    clippy and tests of what needs MPI, on real ranks; needs mpirun, mpicc and libclang
+  py     the Python package, installed into a fresh environment and tested there; needs python3 with
+         venv; arguments go to pytest
   bench  benchmarks, printed as ratios of the same run; an argument selects by name
   bench-peers
          speed on tables beside NumPy, scikit-learn, JAX and cyanure; makes a Python environment
          under the target folder on its first run
   bench-parse
          speed and memory of reading LIBSVM text beside scikit-learn, likewise
+  bench-py
+         what a call of an oracle in Python costs beside a loop in Python, likewise
   raw-tables
          public tables, raw columns, defaults: writes docs/raw-tables.md, likewise";
 
@@ -33,8 +38,10 @@ fn main() -> ExitCode {
         "test" => cargo(&["test", "--workspace"], &rest, &[]),
         "check" => check(),
         "mpi" => mpi(&rest),
+        "py" => python::run(&rest),
         "bench-peers" => peers::run(),
         "bench-parse" => evidence::bench_parse(),
+        "bench-py" => python::bench(),
         "raw-tables" => evidence::raw_tables(),
         "bench" => BENCHES.iter().all(|(package, bench)| {
             cargo(&["bench", "--package", package, "--bench", bench, "--"], &rest, &[])

@@ -5,7 +5,6 @@
 
 use std::io;
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -27,8 +26,8 @@ pub(crate) struct Session(members::Session);
 
 impl Session {
     /// Waits for the others, and exits as the first does. `complaint` is what a failure said.
-    pub(crate) fn end(self, exit: Exit, complaint: &str) -> ExitCode {
-        ExitCode::from(self.0.end(exit as u8, complaint))
+    pub(crate) fn end(self, exit: Exit, complaint: &str) -> u8 {
+        self.0.end(exit as u8, complaint)
     }
 }
 

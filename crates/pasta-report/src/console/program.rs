@@ -1,6 +1,7 @@
 //! The outermost layer of a program: flags in, exit code out.
 
 use std::env;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 
 use clap::Parser;
@@ -16,8 +17,16 @@ pub const EXIT_CODES: &str = "Exit codes: 0 done, 1 system failure, 2 bad input,
 /// Reads the command line and runs the command. A failure is told on stderr, and where the command line has `--json`
 /// on stdout too, as an object.
 pub fn program<P: Parser>(run: impl FnOnce(P) -> Result<Exit, Failure>) -> Exit {
-    let as_json = env::args_os().any(|argument| argument == "--json");
-    match P::try_parse() {
+    program_with(env::args_os().collect(), run)
+}
+
+/// The same for a command line that another program hands over, its own name first.
+pub fn program_with<P: Parser>(
+    arguments: Vec<OsString>,
+    run: impl FnOnce(P) -> Result<Exit, Failure>,
+) -> Exit {
+    let as_json = arguments.iter().any(|argument| argument == "--json");
+    match P::try_parse_from(arguments) {
         Ok(program) => run(program).unwrap_or_else(|failure| {
             say(&failure.to_string());
             tell(&failure, as_json)

@@ -121,6 +121,19 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// Key and counter of the next block of Philox4x64-10. A generator of that name in another language, set to them, draws the
+    /// words that this stream would draw, unless some of a block were drawn already.
+    ///
+    /// ```
+    /// use pasta_opt::draws::{Address, Role};
+    ///
+    /// let address = Address { seed: 7, role: Role::Large, step: 5, sample: 17 };
+    /// assert_eq!(address.stream().position(), ([7, 1], [0, 17, 5, 0]));
+    /// ```
+    pub fn position(&self) -> ([u64; 2], [u64; 4]) {
+        (self.key, self.counter)
+    }
+
     #[inline]
     fn word(&mut self) -> u64 {
         if self.used == 4 {

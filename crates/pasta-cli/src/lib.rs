@@ -1,0 +1,82 @@
+//! `pasta`: plan, run and check stochastic optimisation under unbounded variance.
+//!
+//! The program is a function, so that the Python package can bring it along.
+
+mod calibrate;
+mod certify;
+mod check;
+mod compare;
+mod fit;
+mod forecast;
+mod inspect;
+mod npy;
+mod plan;
+mod predict;
+mod problems;
+mod solve;
+mod spec;
+mod table;
+mod world;
+
+use std::ffi::OsString;
+
+use clap::{Parser, Subcommand};
+use pasta_report::console;
+
+/// Stochastic optimisation when the noise grows with the distance.
+///
+/// Says before a run what it will cost, never returns nonsense silently, and counts every sample.
+#[derive(Parser)]
+#[command(name = "pasta", version, propagate_version = true)]
+#[command(after_help = format!("{}\n{LAB}", console::EXIT_CODES))]
+struct Program {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const LAB: &str =
+    "Another program, pasta-lab, shows and checks what this one rests on. Start there: pasta-lab demo";
+
+#[derive(Subcommand)]
+enum Command {
+    Calibrate(calibrate::Arguments),
+    Certify(certify::Arguments),
+    Compare(compare::Arguments),
+    Fit(Box<fit::Arguments>),
+    Inspect(Box<inspect::Arguments>),
+    Check(check::Arguments),
+    Plan(plan::Arguments),
+    Predict(Box<predict::Arguments>),
+    Problems(problems::Arguments),
+    Solve(solve::Arguments),
+    Resume(solve::ResumeArguments),
+}
+
+/// Runs the program with a command line, its own name first. What it returns is the exit code.
+pub fn run(arguments: Vec<OsString>) -> u8 {
+    let session = match world::begin() {
+        Ok(session) => session,
+        Err(failure) => {
+            console::say(&failure.to_string());
+            return failure.exit as u8;
+        }
+    };
+    let mut complaint = String::new();
+    let exit = console::program_with(arguments, |program: Program| {
+        let done = match program.command {
+            Command::Calibrate(arguments) => calibrate::run(&arguments),
+            Command::Certify(arguments) => certify::run(&arguments),
+            Command::Compare(arguments) => compare::run(&arguments),
+            Command::Fit(arguments) => fit::run(&arguments),
+            Command::Inspect(arguments) => inspect::run(&arguments),
+            Command::Check(arguments) => check::run(&arguments),
+            Command::Plan(arguments) => plan::run(&arguments),
+            Command::Predict(arguments) => predict::run(&arguments),
+            Command::Problems(arguments) => problems::run(&arguments),
+            Command::Solve(arguments) => solve::run(&arguments),
+            Command::Resume(arguments) => solve::resume(&arguments),
+        };
+        done.inspect_err(|failure| complaint = failure.to_string())
+    });
+    session.end(exit, &complaint)
+}

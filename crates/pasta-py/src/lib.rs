@@ -1,0 +1,309 @@
+//! The compiled half of the Python package `pasta_opt`: the engine, and the program `pasta`.
+//!
+//! Python checks and reads what a user gives; this half runs it. `oracle` makes an oracle of a Python function, `serve` calls it,
+//! `run` is the run.
+
+mod oracle;
+mod run;
+mod serve;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::panic::resume_unwind;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+
+use numpy::{PyArray1, PyReadonlyArray1};
+use pasta_opt::bounds::{LowerMeanSquareSmooth, LowerSmooth};
+use pasta_opt::certificate::Grade;
+use pasta_opt::checkpoint::Checkpoint;
+use pasta_opt::method::{Engine, METHODS, Values, find};
+use pasta_opt::recipe::{Constant, Constants, Guarantee};
+use pasta_opt::walk::StopRule;
+use pasta_report::Table;
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::oracle::Message;
+use crate::run::{Begin, Job, Told, Trouble};
+use crate::serve::Server;
+
+/// What a certificate rests on: a name and its numbers, in order.
+type Basis = (String, Vec<f64>);
+/// An outcome as JSON, the point, and the columns of the trace.
+type Ended<'py> = (String, Bound<'py, PyArray1<f64>>, Columns<'py>);
+type Columns<'py> = (
+    Bound<'py, PyArray1<u64>>,
+    Bound<'py, PyArray1<u64>>,
+    Bound<'py, PyArray1<u64>>,
+    Bound<'py, PyArray1<f64>>,
+);
+
+/// Runs a method from x0. `settings` are numbers by name; `rule` is target, delta, share and basis.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "keywords of Python, one by one")]
+fn minimize<'py>(
+    leaves: Bound<'py, PyAny>,
+    x0: PyReadonlyArray1<'py, f64>,
+    method: &str,
+    settings: BTreeMap<String, f64>,
+    steps: u64,
+    batch: u64,
+    rule: Option<(f64, f64, f64, Basis)>,
+    budget: Option<u128>,
+    seed: u64,
+    threads: usize,
+    callback: Option<Bound<'py, PyAny>>,
+    checkpoint: Option<PathBuf>,
+) -> PyResult<Ended<'py>> {
+    let start = x0.as_slice()?.to_vec();
+    let rule = rule.map(read_rule).transpose()?;
+    let (mut engine, promise) = engine(method, &settings, steps, batch)?;
+    if let Engine::Auto { target } = &mut engine {
+        *target = rule.map(|rule| rule.target);
+    }
+    let dim = start.len();
+    let told = Told { method: method.to_owned(), dim, promise, rule, losses: false, trace: Vec::new() };
+    let begin = Begin::Fresh { start, seed, engine: Box::new(engine), told };
+    work(leaves, begin, dim, budget, threads, callback, checkpoint)
+}
+
+/// Goes on with the run of a checkpoint.
+#[pyfunction]
+fn resume<'py>(
+    leaves: Bound<'py, PyAny>,
+    dim: usize,
+    budget: Option<u128>,
+    threads: usize,
+    callback: Option<Bound<'py, PyAny>>,
+    checkpoint: PathBuf,
+) -> PyResult<Ended<'py>> {
+    let stored = Checkpoint::load(&checkpoint).map_err(value_error)?;
+    work(leaves, Begin::Stored(Box::new(stored)), dim, budget, threads, callback, Some(checkpoint))
+}
+
+fn work<'py>(
+    leaves: Bound<'py, PyAny>,
+    begin: Begin,
+    dim: usize,
+    budget: Option<u128>,
+    threads: usize,
+    callback: Option<Bound<'py, PyAny>>,
+    checkpoint: Option<PathBuf>,
+) -> PyResult<Ended<'py>> {
+    let py = leaves.py();
+    let job = Job {
+        begin,
+        dim,
+        identity: leaves.getattr("identity")?.extract()?,
+        losses: leaves.getattr("losses")?.extract()?,
+        budget,
+        has_callback: callback.is_some(),
+        checkpoint,
+    };
+    let outcome = beside(leaves, callback, threads, move |line, stop, gives_losses| {
+        run::run(job, line, stop, gives_losses)
+    })?;
+    let text = serde_json::to_string(&outcome).map_err(value_error)?;
+    let whole = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
+    let rows = &outcome.trace;
+    let columns = (
+        PyArray1::from_iter(py, rows.iter().map(|row| row.step)),
+        PyArray1::from_iter(py, rows.iter().map(|row| whole(row.samples))),
+        PyArray1::from_iter(py, rows.iter().map(|row| whole(row.evaluations))),
+        PyArray1::from_iter(py, rows.iter().map(|row| row.distance)),
+    );
+    Ok((text, PyArray1::from_slice(py, &outcome.point), columns))
+}
+
+/// Has the engine work on threads of its own, and answers it from this one.
+fn beside<T: Send + 'static>(
+    leaves: Bound<'_, PyAny>,
+    callback: Option<Bound<'_, PyAny>>,
+    threads: usize,
+    work: impl FnOnce(Sender<Message>, &Arc<AtomicBool>, &Arc<AtomicBool>) -> Result<T, Trouble> + Send + 'static,
+) -> PyResult<T> {
+    let py = leaves.py();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|error| PyOSError::new_err(format!("no threads: {error}")))?;
+    let (stop, gives_losses) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
+    let (line, messages) = channel();
+    let server = Server::new(leaves, callback, Arc::clone(&stop), Arc::clone(&gives_losses))?;
+    // The line ends with the engine, however it ends.
+    let engine = thread::Builder::new()
+        .name("pasta".into())
+        .spawn(move || pool.install(|| work(line, &stop, &gives_losses)))?;
+    let raised = server.serve(messages);
+    let ended = py.detach(|| engine.join()).unwrap_or_else(|panic| resume_unwind(panic));
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    ended.map_err(|trouble| match trouble {
+        Trouble::Input(message) => PyValueError::new_err(message),
+        Trouble::System(message) => PyRuntimeError::new_err(message),
+        Trouble::Raised => PyRuntimeError::new_err("it was stopped before it began"),
+    })
+}
+
+/// Certifies a point. The certificate as JSON.
+#[pyfunction]
+fn certify(
+    leaves: Bound<'_, PyAny>,
+    x: PyReadonlyArray1<'_, f64>,
+    rule: (f64, f64, f64, Basis),
+    budget: Option<u128>,
+    seed: u64,
+    threads: usize,
+) -> PyResult<String> {
+    let (identity, x) = (leaves.getattr("identity")?.extract()?, x.as_slice()?.to_vec());
+    let rule = read_rule(rule)?;
+    let certified = beside(leaves, None, threads, move |line, stop, _| {
+        run::certify(identity, &x, rule, budget, seed, line, stop)
+    })?;
+    serde_json::to_string(&certified).map_err(value_error)
+}
+
+/// Measures constants around a point. What was found as JSON.
+#[pyfunction]
+fn calibrate(
+    leaves: Bound<'_, PyAny>,
+    x0: PyReadonlyArray1<'_, f64>,
+    budget: u64,
+    seed: u64,
+    threads: usize,
+) -> PyResult<String> {
+    let (identity, x0) = (leaves.getattr("identity")?.extract()?, x0.as_slice()?.to_vec());
+    let measured = beside(leaves, None, threads, move |line, stop, _| {
+        run::calibrate(identity, &x0, budget, seed, line, stop)
+    })?;
+    serde_json::to_string(&measured).map_err(value_error)
+}
+
+/// Theorem 1, or Theorem 2 for functions that are smooth in mean square. The bound and its instance as JSON.
+#[pyfunction]
+fn lower_bound(
+    smoothness: f64,
+    mean_square: bool,
+    gap: f64,
+    growth: f64,
+    floor: f64,
+    target: f64,
+) -> PyResult<String> {
+    let bound = if mean_square {
+        LowerMeanSquareSmooth { ms_smoothness: smoothness, gap, growth, floor, target }.evaluate()
+    } else {
+        LowerSmooth { smoothness, gap, growth, floor, target }.evaluate()
+    };
+    serde_json::to_string(&bound.map_err(value_error)?).map_err(value_error)
+}
+
+fn value_error(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+fn read_rule((target, delta, share, (name, numbers)): (f64, f64, f64, Basis)) -> PyResult<StopRule> {
+    let grade = match (name.as_str(), numbers.as_slice()) {
+        ("variance", [variance]) => Grade::Variance(*variance),
+        ("kurtosis", [kurtosis]) => Grade::Kurtosis(*kurtosis),
+        ("growth", [growth, floor]) => Grade::Growth { growth: *growth, floor: *floor, distance: 0.0 },
+        _ => return Err(PyValueError::new_err(format!("no certificate rests on {name} {numbers:?}"))),
+    };
+    Ok(StopRule { target, delta, grade, share })
+}
+
+/// The method of that name with these settings, and what is promised of it.
+fn engine(
+    name: &str,
+    settings: &BTreeMap<String, f64>,
+    steps: u64,
+    batch: u64,
+) -> PyResult<(Engine, Option<String>)> {
+    let Some(method) = find(name) else {
+        let known: Vec<_> = METHODS.iter().map(|method| method.name).collect();
+        return Err(PyValueError::new_err(format!(
+            "no method is called {name:?}; there are {}",
+            known.join(", ")
+        )));
+    };
+    let refuse = |setting: &str| value_error(format!("{name} has no setting {setting}"));
+    if let Some(row) = method.row() {
+        let mut constants = Constants::default();
+        for (setting, value) in settings {
+            let constant = Constant::ALL.iter().find(|constant| constant.name() == setting);
+            constants.set(*constant.ok_or_else(|| refuse(setting))?, *value);
+        }
+        let plan = row.plan(&constants).map_err(value_error)?;
+        let Guarantee { measure, point, bound } = plan.guarantee;
+        let (formula, point) = (measure.formula(), point.description());
+        let promise = format!("E {formula} <= {bound} for {point}, provided the constants are true");
+        return Ok((Engine::Schedule(plan.schedule), Some(promise)));
+    }
+    let mut values = Values::default();
+    for (setting, value) in settings {
+        let known = method.settings().iter().find(|known| known.name == setting);
+        values.set(known.ok_or_else(|| refuse(setting))?.name, *value);
+    }
+    Ok((method.engine(&values, steps, batch).map_err(value_error)?, None))
+}
+
+/// How many coordinates the run of a checkpoint has.
+#[pyfunction]
+fn stored_dimension(checkpoint: PathBuf) -> PyResult<usize> {
+    let (told, _): (Told, _) = Checkpoint::load(&checkpoint)
+        .and_then(|mut stored| stored.take(run::SECTION))
+        .map_err(value_error)?;
+    Ok(told.dim)
+}
+
+/// All methods: name, what it does, and for each setting its name, meaning and default.
+#[pyfunction]
+fn methods(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let one = |method: &pasta_opt::method::Method| {
+        let settings: Vec<(&str, &str, Option<f64>, bool)> = if let Some(row) = method.row() {
+            let needed = row.needs.iter().map(|c| (c.name(), c.meaning(), None, true));
+            let taken = row.takes.iter().map(|c| (c.name(), c.meaning(), None, false));
+            needed.chain(taken).collect()
+        } else {
+            let settings = method.settings().iter();
+            settings.map(|s| (s.name, s.meaning, s.default, s.default.is_none())).collect()
+        };
+        let dict = PyDict::new(py);
+        dict.set_item("name", method.name)?;
+        dict.set_item("about", method.about)?;
+        dict.set_item("has_steps", method.has_steps())?;
+        dict.set_item("settings", settings)?;
+        Ok(dict)
+    };
+    METHODS.iter().map(one).collect()
+}
+
+/// Rows of a label and a value as the program would print them.
+#[pyfunction]
+fn table(rows: Vec<(String, String)>, width: usize) -> String {
+    Table::labelled(rows).text_within(width)
+}
+
+/// The program `pasta` with a command line, its own name first. What it returns is the exit code.
+#[pyfunction]
+fn program(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
+    py.detach(|| pasta_cli::run(arguments))
+}
+
+#[pymodule]
+fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(minimize, module)?)?;
+    module.add_function(wrap_pyfunction!(resume, module)?)?;
+    module.add_function(wrap_pyfunction!(certify, module)?)?;
+    module.add_function(wrap_pyfunction!(calibrate, module)?)?;
+    module.add_function(wrap_pyfunction!(lower_bound, module)?)?;
+    module.add_function(wrap_pyfunction!(stored_dimension, module)?)?;
+    module.add_function(wrap_pyfunction!(methods, module)?)?;
+    module.add_function(wrap_pyfunction!(table, module)?)?;
+    module.add_function(wrap_pyfunction!(program, module)?)?;
+    Ok(())
+}

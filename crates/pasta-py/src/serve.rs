@@ -1,0 +1,148 @@
+//! The thread that called: it answers the engine by calling Python, and looks for signals while it waits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
+use pasta_opt::oracle::{Batch, Form};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::oracle::{Message, Moment, Question, is_set};
+
+/// How long Ctrl-C may have to wait while the engine computes.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// The Python side of a run.
+pub(crate) struct Server<'py> {
+    py: Python<'py>,
+    /// `pasta_opt._oracle.Leaves`: sums over the samples of a block.
+    leaves: Bound<'py, PyAny>,
+    callback: Option<Bound<'py, PyAny>>,
+    block: u64,
+    stop: Arc<AtomicBool>,
+    /// Whether the function turned out to give losses.
+    gives_losses: Arc<AtomicBool>,
+    raised: Option<PyErr>,
+}
+
+impl<'py> Server<'py> {
+    pub(crate) fn new(
+        leaves: Bound<'py, PyAny>,
+        callback: Option<Bound<'py, PyAny>>,
+        stop: Arc<AtomicBool>,
+        gives_losses: Arc<AtomicBool>,
+    ) -> PyResult<Self> {
+        let block = leaves.getattr("block")?.extract()?;
+        Ok(Self { py: leaves.py(), leaves, callback, block, stop, gives_losses, raised: None })
+    }
+
+    /// Answers until the engine is done. What the user's code raised, if it did.
+    pub(crate) fn serve(mut self, mut messages: Receiver<Message>) -> Option<PyErr> {
+        loop {
+            let receiver = &mut messages;
+            match self.py.detach(move || receiver.recv_timeout(PATIENCE)) {
+                Ok(Message::Ask(question)) => {
+                    let sums = self.unless_raised(|server| server.sums(&question));
+                    // The engine may be gone.
+                    let _ = question.reply.send(sums);
+                }
+                Ok(Message::Show(moment, reply)) => {
+                    let _ = reply.send(self.unless_raised(|server| server.show(&moment)));
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    self.unless_raised(|server| server.py.check_signals());
+                }
+                Err(RecvTimeoutError::Disconnected) => return self.raised,
+            }
+        }
+    }
+
+    /// Keeps the first exception, and has the engine stop.
+    fn unless_raised<T>(&mut self, work: impl FnOnce(&Self) -> PyResult<T>) -> Option<T> {
+        if self.raised.is_some() {
+            return None;
+        }
+        work(self)
+            .map_err(|error| {
+                self.stop.store(true, Ordering::Relaxed);
+                self.raised = Some(error);
+            })
+            .ok()
+    }
+
+    fn show(&self, moment: &Moment) -> PyResult<bool> {
+        let Some(callback) = &self.callback else { return Ok(false) };
+        let Moment { step, samples, evaluations, distance, x } = moment;
+        callback.call1((*step, *samples, *evaluations, *distance, read_only(self.py, x)))?.is_truthy()
+    }
+
+    fn sums(&self, question: &Question) -> PyResult<Vec<f64>> {
+        let points = PyList::new(self.py, question.points.iter().map(|x| read_only(self.py, x)))?;
+        let sums = self.sum(&question.batch, &points, question)?;
+        if self.leaves.getattr("losses")?.is_truthy()? {
+            self.gives_losses.store(true, Ordering::Relaxed);
+        }
+        Ok(sums)
+    }
+
+    /// Down the tree of halves, whose order of additions belongs to the batch.
+    fn sum(&self, batch: &Batch, points: &Bound<'py, PyList>, question: &Question) -> PyResult<Vec<f64>> {
+        let Some([left, right]) = batch.halves(self.block) else { return self.leaf(batch, points, question) };
+        let mut sum = self.sum(&left, points, question)?;
+        if is_set(&self.stop) {
+            return Err(PyRuntimeError::new_err("the run is being stopped"));
+        }
+        let other = self.sum(&right, points, question)?;
+        sum.iter_mut().zip(&other).for_each(|(total, term)| *total += term);
+        Ok(sum)
+    }
+
+    /// The samples of one block, in Python. Generators are set by position: one for each sample, and one for the block as a whole.
+    fn leaf(&self, batch: &Batch, points: &Bound<'py, PyList>, question: &Question) -> PyResult<Vec<f64>> {
+        self.py.check_signals()?;
+        let batched: bool = self.leaves.getattr("batched")?.extract()?;
+        let streams: Vec<_> = if batched {
+            vec![batch.whole().position()]
+        } else {
+            batch.samples.clone().map(|number| batch.sample(number).position()).collect()
+        };
+        let key = streams.first().map_or([0; 2], |(key, _)| *key);
+        let counters: Vec<[u64; 4]> = streams.into_iter().map(|(_, counter)| before(counter)).collect();
+        let differences = question.form == Form::Differences;
+        let arguments = (points, key, counters, batch.count(), differences, question.losses);
+        let sums: PyReadonlyArray1<'_, f64> = self.leaves.call_method1("sums", arguments)?.extract()?;
+        let rows = question.points.len() - usize::from(differences);
+        let losses = if question.losses { question.points.len() } else { 0 };
+        let needed = rows * question.points[0].len() + losses;
+        match sums.as_slice() {
+            Ok(sums) if sums.len() == needed => Ok(sums.to_vec()),
+            _ => {
+                Err(PyValueError::new_err(format!("expected {needed} numbers in a row, got {}", sums.len()?)))
+            }
+        }
+    }
+}
+
+/// numpy's Philox counts before it draws a block, this library afterwards.
+fn before(counter: [u64; 4]) -> [u64; 4] {
+    let mut words = counter;
+    for word in &mut words {
+        let (less, borrowed) = word.overflowing_sub(1);
+        *word = less;
+        if !borrowed {
+            break;
+        }
+    }
+    words
+}
+
+/// An array that user code cannot write to, with numbers of its own: it may be kept.
+pub(crate) fn read_only<'py>(py: Python<'py>, x: &[f64]) -> Bound<'py, PyArray1<f64>> {
+    let array = PyArray1::from_slice(py, x);
+    array.readwrite().make_nonwriteable();
+    array
+}

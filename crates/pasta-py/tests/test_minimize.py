@@ -1,0 +1,545 @@
+"""The installed package: runs, and what they promise."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+
+import numpy as np
+import pasta_opt
+import pytest
+
+TRUTH = np.array([1.0, -2.0, 3.0])
+
+
+def one(x, rng):
+    """Least squares on a stream, one sample."""
+    a = rng.normal(size=3)
+    return (a @ x - a @ TRUTH - rng.normal()) * a
+
+
+def many(x, rng, n):
+    """The same, the sum over n."""
+    a = rng.normal(size=(n, 3))
+    return (a @ x - a @ TRUTH - rng.normal(size=n)) @ a
+
+
+def rows(x, rng, n):
+    """The same, a row for each sample."""
+    a = rng.normal(size=(n, 3))
+    return (a @ x - a @ TRUTH - rng.normal(size=n))[:, None] * a
+
+
+def with_losses(x, rng, n):
+    a = rng.normal(size=(n, 3))
+    residual = a @ x - a @ TRUTH - rng.normal(size=n)
+    return residual**2 / 2, residual @ a
+
+
+def one_with_loss(x, rng):
+    a = rng.normal(size=3)
+    residual = a @ x - a @ TRUTH - rng.normal()
+    return residual**2 / 2, residual * a
+
+
+class Whole(pasta_opt.Problem):
+    name = "least squares on a stream"
+
+    def gradient(self, x, rng, n):
+        return many(x, rng, n)
+
+    def difference(self, x, y, rng, n):
+        a = rng.normal(size=(n, 3))
+        return (a @ (x - y)) @ a
+
+    def loss(self, x, rng, n):
+        return with_losses(x, rng, n)[0]
+
+
+FORMS = [one, many, rows, with_losses, one_with_loss, Whole()]
+
+
+@pytest.mark.parametrize("oracle", FORMS, ids=lambda form: getattr(form, "__name__", "Problem"))
+def test_every_form_of_an_oracle_leads_to_the_solution(oracle):
+    result = pasta_opt.minimize(oracle, np.zeros(3), budget=20_000)
+    # The mean of 20,000 samples has an error of about sqrt(3/20,000) = 0.012; a method that does not waste most of them stays below 0.15.
+    assert np.linalg.norm(result.x - TRUTH) < 0.15
+    assert result.stop.kind == "planned-end"
+    assert result.ledger.samples <= 20_000
+
+
+@pytest.mark.parametrize("oracle", [one, many, with_losses], ids=lambda form: form.__name__)
+def test_the_number_of_threads_does_not_change_a_bit(oracle):
+    results = [pasta_opt.minimize(oracle, np.zeros(3), budget=10_000, threads=threads) for threads in (1, 2, 5, None)]
+    assert len({result.x.tobytes() for result in results}) == 1
+    assert all(result.ledger == results[0].ledger for result in results)
+
+
+def test_another_seed_is_another_run():
+    x = [pasta_opt.minimize(with_losses, np.zeros(3), budget=5_000, seed=seed).x for seed in (1, 1, 2)]
+    assert x[0].tobytes() == x[1].tobytes() != x[2].tobytes()
+
+
+def test_a_sum_and_rows_are_the_same_run_but_for_rounding():
+    x = [pasta_opt.minimize(oracle, np.zeros(3), budget=10_000).x for oracle in (many, rows)]
+    assert np.linalg.norm(x[0] - TRUTH) < 0.15
+    # The same draws; the order of additions within a block differs.
+    assert np.allclose(*x, rtol=0, atol=1e-8)
+
+
+def test_a_target_ends_in_a_certificate():
+    result = pasta_opt.minimize(many, np.zeros(3), target=0.2, delta=0.01)
+    assert result.stop.kind == "certified"
+    assert result.certificate.is_certified and result.certificate.bound <= 0.2
+    # The attempts of a run share its delta.
+    assert result.certificate.delta <= 0.01
+    # f = |x - truth|^2/2 + 1/2, so the gradient is x - truth.
+    assert np.linalg.norm(result.x - TRUTH) <= 0.2
+    assert "kurtosis at most 100" in result.certificate.statement
+
+
+@pytest.mark.parametrize("basis", [pasta_opt.Variance(60.0), pasta_opt.Growth(3.0, 8.0), pasta_opt.Kurtosis(50)])
+def test_a_certificate_names_what_it_rests_on(basis):
+    result = pasta_opt.minimize(many, TRUTH, target=0.5, certificate=basis)
+    assert result.certificate.is_certified
+    assert ("declared" in result.certificate.statement) == (not isinstance(basis, pasta_opt.Kurtosis))
+
+
+def test_a_budget_is_never_overdrawn():
+    drawn = 0
+
+    def counted(x, rng, n):
+        nonlocal drawn
+        drawn += n
+        return many(x, rng, n)
+
+    oracle = pasta_opt.Oracle(counted, losses=False)
+    result = pasta_opt.minimize(oracle, np.zeros(3), budget=3_000, method=pasta_opt.methods.Sgd(eta=0.01))
+    assert drawn == result.ledger.samples == 3_000
+    assert result.stop.kind == "planned-end" and result.steps == 3_000
+
+
+def test_the_sample_that_shows_the_form_is_counted():
+    calls = []
+    result = pasta_opt.minimize(
+        lambda x, rng: calls.append(1) or x, [1.0], budget=10, method=pasta_opt.methods.Sgd(eta=0.1, steps=5)
+    )
+    assert len(calls) == result.ledger.samples == 6
+    assert result.ledger.by_role["check"]["samples"] == 1
+
+
+def test_an_address_gives_the_words_of_the_library():
+    """numpy's generator is set so that it draws what a Stream of the library draws at the same address."""
+    drawn = []
+
+    def oracle(x, rng):
+        drawn.append(rng.random())
+        return np.zeros(1)
+
+    oracle = pasta_opt.Oracle(oracle, losses=False)
+    pasta_opt.minimize(oracle, [0.0], seed=7, method=pasta_opt.methods.Sgd(eta=1, steps=2, batch=2))
+    # Philox4x64-10 with the key (seed, role) and the counter (0, sample, step, 0); role 1 is that of large batches.
+    for value, (step, sample) in zip(drawn, [(0, 0), (0, 1), (1, 0), (1, 1)], strict=True):
+        counter = (sample << 64 | step << 128) - 1
+        words = [counter >> shift & (2**64 - 1) for shift in (0, 64, 128, 192)] if counter >= 0 else [2**64 - 1] * 4
+        again = np.random.Generator(np.random.Philox(key=[7, 1], counter=np.array(words, np.uint64)))
+        assert value == again.random()
+
+
+def test_a_difference_sees_the_same_draws_at_both_points():
+    seen = {}
+
+    def oracle(x, rng):
+        seen.setdefault(rng.random(), set()).add(x.tobytes())
+        return x
+
+    method = pasta_opt.methods.Storm(eta=0.1, momentum=0.5, steps=4)
+    pasta_opt.minimize(pasta_opt.Oracle(oracle, losses=False), [1.0], method=method)
+    assert [len(points) for points in seen.values()] == [1, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        lambda g: g.tolist(),
+        lambda g: g.astype(np.float32),
+        lambda g: np.asfortranarray(g),
+        lambda g: np.repeat(g, 2, axis=-1)[..., ::2],
+        lambda g: read_only(g),
+        lambda g: np.round(g).astype(np.int64),
+        lambda g: g.astype(">f8"),
+    ],
+    ids=["list", "float32", "fortran", "strided", "read-only", "integers", "big-endian"],
+)
+@pytest.mark.parametrize("form", [many, rows], ids=["sum", "rows"])
+def test_arrays_of_every_make_are_read_right(form, shape):
+    def oracle(x, rng, n):
+        return shape(np.round(form(x, rng, n)))
+
+    def plain(x, rng, n):
+        return np.round(form(x, rng, n))
+
+    method = pasta_opt.methods.Sgd(eta=0.0078125, steps=20, batch=16)
+    got, wanted = (pasta_opt.minimize(f, np.zeros(3), method=method).x for f in (oracle, plain))
+    # Whole numbers, so that float32 and any order of additions are exact.
+    assert got.tobytes() == wanted.tobytes()
+
+
+def read_only(g):
+    g.flags.writeable = False
+    return g
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "words"),
+    [
+        (np.zeros(4), ValueError, r"must have shape \(3,\), but has shape \(4,\)"),
+        (np.zeros((3, 1)), ValueError, r"must have shape \(3,\), but has shape \(3, 1\)"),
+        (np.zeros((5, 3)), ValueError, r"let the function take n"),
+        (1.0, ValueError, r"has shape \(\)"),
+        (None, TypeError, "real numbers"),
+        (np.zeros(3, complex), TypeError, "dtype complex128"),
+        (["a", "b", "c"], TypeError, "real numbers"),
+        ([[1.0], [2.0, 3.0]], ValueError, "no array"),
+        ((1.0, 2.0), ValueError, r"a pair is read as \(loss, gradient\)|has shape \(\)"),
+        (("loss", np.zeros(3)), TypeError, "the loss .* must be a real number"),
+    ],
+)
+def test_an_answer_that_is_no_gradient_is_refused_with_a_sentence(value, error, words):
+    method = "auto"
+    with pytest.raises(error, match=words):
+        pasta_opt.minimize(lambda x, rng: value, np.zeros(3), budget=1_000, method=method)
+
+
+def test_nan_ends_a_run_as_diverged_and_the_point_is_finite():
+    def oracle(x, rng):
+        return x if rng.random() < 0.99 else np.full(3, np.nan)
+
+    result = pasta_opt.minimize(pasta_opt.Oracle(oracle, losses=False), TRUTH, budget=10_000)
+    assert result.stop.kind == "diverged" and "not finite" in result.stop.meaning
+    assert np.isfinite(result.x).all()
+    with pytest.raises(ValueError, match="at x0: .*not finite"):
+        pasta_opt.minimize(lambda x, rng: x * np.nan, TRUTH, budget=10_000)
+
+
+@pytest.mark.parametrize(
+    ("x0", "error", "words"),
+    [
+        ([], ValueError, "at least one number"),
+        ([[1.0, 2.0]], ValueError, "ravel"),
+        (1.0, ValueError, "shape"),
+        ([1.0, np.inf], ValueError, r"x0\[1\] is inf"),
+        (["a"], TypeError, "real numbers"),
+        ([1j], TypeError, "real numbers"),
+        ([[1.0], [1.0, 2.0]], ValueError, "no vector"),
+    ],
+)
+def test_a_start_that_is_none_is_refused(x0, error, words):
+    with pytest.raises(error, match=words):
+        pasta_opt.minimize(many, x0, budget=1_000)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "words"),
+    [
+        ({}, ValueError, "say when to stop: target=0.1 .* budget="),
+        ({"method": pasta_opt.methods.Sgd(eta=0.1)}, ValueError, "say when to stop"),
+        ({"budget": 0}, ValueError, "budget must be a whole number from 1"),
+        ({"budget": 1.5}, TypeError, "budget must be a whole number"),
+        ({"budget": "many"}, TypeError, "budget must be a whole number"),
+        ({"target": -1.0}, ValueError, "target must be positive"),
+        ({"target": "small"}, TypeError, "target must be a number"),
+        ({"target": 1.0, "delta": 1.0}, ValueError, "delta must be"),
+        ({"target": 1.0, "certificate": 100}, TypeError, "Kurtosis"),
+        ({"target": 1.0, "certificate": pasta_opt.Kurtosis(0.5)}, ValueError, "kurtosis must be"),
+        ({"budget": 10, "seed": -1}, ValueError, "seed must be"),
+        ({"budget": 10, "threads": 0}, ValueError, "threads must be"),
+        ({"budget": 10, "method": "gradient-descent"}, ValueError, "no method is called .* adam"),
+        ({"budget": 10, "method": "adam"}, ValueError, r"adam needs eta; give method=pasta_opt.methods.Adam"),
+        ({"budget": 10, "method": pasta_opt.methods.Sgd(eta=-1)}, ValueError, "eta"),
+        ({"budget": 10, "method": pasta_opt.methods.Sgd(eta=1, batch=0)}, ValueError, "batch must be"),
+        ({"budget": 10, "callback": 3}, TypeError, "callback must be a function"),
+    ],
+)
+def test_bad_keywords_are_refused_with_a_sentence(keywords, error, words):
+    with pytest.raises(error, match=words):
+        pasta_opt.minimize(many, np.zeros(3), **keywords)
+
+
+def test_a_signature_that_does_not_tell_is_asked_about():
+    with pytest.raises(TypeError, match="batched=True"):
+        pasta_opt.minimize(lambda *args: args[0], [1.0], budget=100)
+    with pytest.raises(TypeError, match=r"must take \(x, rng\)"):
+        pasta_opt.minimize(lambda x: x, [1.0], budget=100)
+    with pytest.raises(TypeError, match="must be a function"):
+        pasta_opt.minimize(3, [1.0], budget=100)
+    with pytest.raises(NotImplementedError, match="has to define gradient"):
+        pasta_opt.minimize(pasta_opt.Problem(), [1.0], budget=100)
+    result = pasta_opt.minimize(lambda x, rng, n=1: n * x, [1.0], budget=1_000)
+    assert result.ledger.samples > 0
+
+
+def test_exceptions_arrive_unchanged_with_their_traceback():
+    class Mine(Exception):
+        pass
+
+    mine = Mine("from deep inside")
+
+    def inner():
+        raise mine
+
+    calls = 0
+
+    def oracle(x, rng, n):
+        nonlocal calls
+        calls += 1
+        if calls == 5:
+            inner()
+        return many(x, rng, n)
+
+    with pytest.raises(Mine) as caught:
+        pasta_opt.minimize(oracle, np.zeros(3), budget=100_000)
+    assert caught.value is mine
+    assert "inner" in [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert calls == 5
+
+
+def test_the_point_cannot_be_written_to_and_may_be_kept():
+    kept = []
+
+    def oracle(x, rng):
+        kept.append((x, x.copy()))
+        return x
+
+    pasta_opt.minimize(oracle, [1.0], method=pasta_opt.methods.Sgd(eta=0.5, steps=5))
+    assert all((now == then).all() for now, then in kept)
+
+    def writing(x, rng):
+        x[0] = 0.0
+        return x
+
+    with pytest.raises(ValueError, match="read-only"):
+        pasta_opt.minimize(writing, [1.0], budget=100)
+
+
+def test_a_callback_sees_every_step_and_can_stop():
+    moments = []
+
+    def callback(moment):
+        moments.append(moment)
+        return moment.step == 7
+
+    method = pasta_opt.methods.Sgd(eta=0.1, steps=100)
+    result = pasta_opt.minimize(one, np.zeros(3), method=method, callback=callback)
+    assert [moment.step for moment in moments] == list(range(1, 8))
+    assert result.stop.kind == "asked" and result.steps == 7
+    assert (moments[-1].x == result.x).all()
+
+    def failing(moment):
+        raise KeyError("no")
+
+    with pytest.raises(KeyError, match="no"):
+        pasta_opt.minimize(one, np.zeros(3), method=method, callback=failing)
+
+
+def test_a_run_within_a_run():
+    def outer(x, rng):
+        inner = pasta_opt.minimize(lambda y, rng: y - x, [0.0], method=pasta_opt.methods.Sgd(eta=1, steps=2))
+        return inner.x
+
+    result = pasta_opt.minimize(outer, [1.0], method=pasta_opt.methods.Sgd(eta=0.5, steps=3))
+    assert result.x[0] == 0.125
+
+
+def test_runs_in_several_threads_are_the_runs_they_are_alone():
+    alone = pasta_opt.minimize(one, np.zeros(3), budget=2_000).x
+    found = {}
+
+    def work(i):
+        found[i] = pasta_opt.minimize(one, np.zeros(3), budget=2_000).x
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert all(x.tobytes() == alone.tobytes() for x in found.values()) and len(found) == 4
+
+
+def test_the_oracle_runs_in_the_thread_that_called():
+    seen = set()
+
+    def oracle(x, rng):
+        seen.add(threading.get_ident())
+        return x
+
+    pasta_opt.minimize(oracle, np.ones(3), budget=3_000, threads=4)
+    assert seen == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("place", ["oracle", "engine"])
+def test_control_c_stops_a_run(place, tmp_path):
+    """With small vectors most of the time goes into the oracle, with large ones into the engine."""
+    dim = 3 if place == "oracle" else 3_000_000
+    code = f"""
+import signal, sys, numpy as np, pasta_opt
+signal.signal(signal.SIGINT, signal.default_int_handler)
+answer = np.full({dim}, 1e-3)
+def oracle(x, rng):
+    print("called", flush=True)
+    return answer
+try:
+    pasta_opt.minimize(oracle, np.zeros({dim}), budget=10**12, method=pasta_opt.methods.Adam(eta=1e-9), output=sys.argv[1])
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    folder = tmp_path / "run"
+    run = subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE, text=True)
+    run.stdout.readline()
+    time.sleep(0.2)
+    run.send_signal(signal.SIGINT)
+    rest = run.communicate(timeout=60)[0]
+    assert rest.endswith("interrupted\n") and run.returncode == 0
+    assert (folder / "checkpoint.pasta").exists()
+
+
+@pytest.mark.parametrize("method", ["auto", pasta_opt.methods.Adam(eta=0.01, steps=4_000)], ids=["auto", "adam"])
+def test_a_run_goes_on_after_an_exception_bit_for_bit(tmp_path, method):
+    calls, limit = 0, 40
+
+    def oracle(x, rng, n):
+        nonlocal calls
+        calls += 1
+        if calls == limit:
+            raise OSError("the licence server is down")
+        return many(x, rng, n)
+
+    whole = pasta_opt.minimize(pasta_opt.Oracle(many, name="p"), np.zeros(3), budget=20_000, method=method)
+    broken = pasta_opt.Oracle(oracle, name="p")
+    with pytest.raises(OSError, match="licence"):
+        pasta_opt.minimize(broken, np.zeros(3), budget=20_000, method=method, output=tmp_path / "run")
+    with pytest.raises(FileExistsError, match="resume"):
+        pasta_opt.minimize(broken, np.zeros(3), budget=20_000, method=method, output=tmp_path / "run")
+    resumed = pasta_opt.resume(tmp_path / "run", broken, budget=20_000)
+    assert resumed.x.tobytes() == whole.x.tobytes()
+    assert resumed.ledger == whole.ledger
+    assert resumed.trace.tobytes() == whole.trace.tobytes()
+
+
+def test_a_run_is_not_resumed_on_another_oracle(tmp_path):
+    method = pasta_opt.methods.Sgd(eta=0.1, steps=10)
+    pasta_opt.minimize(many, np.zeros(3), method=method, output=tmp_path)
+    with pytest.raises(ValueError, match="rows"):
+        pasta_opt.resume(tmp_path, rows)
+    with pytest.raises(ValueError, match="blocks of 7"):
+        pasta_opt.resume(tmp_path, pasta_opt.Oracle(many, block=7))
+    with pytest.raises(FileNotFoundError, match="no checkpoint"):
+        pasta_opt.resume(tmp_path / "nowhere", many)
+    (tmp_path / "checkpoint.pasta").write_bytes(b"something else")
+    with pytest.raises(ValueError):
+        pasta_opt.resume(tmp_path, many)
+
+
+def test_a_result_prints_pickles_and_has_a_trace():
+    result = pasta_opt.minimize(many, np.zeros(3), target=0.5, budget=100_000)
+    text = repr(result)
+    assert "certified" in text and "method" in text and str(result) == text
+    assert "<table>" in result._repr_html_()
+    again = pickle.loads(pickle.dumps(result))
+    assert again.x.tobytes() == result.x.tobytes() and again.stop == result.stop
+    assert again.certificate == result.certificate and again.ledger == result.ledger
+    assert again.trace.dtype.names == ("step", "samples", "evaluations", "distance")
+    assert (np.diff(result.trace["samples"].astype(float)) >= 0).all()
+    assert result.trace["samples"][-1] == result.ledger.samples
+    assert result.trace["distance"][-1] == pytest.approx(result.distance)
+
+
+def test_a_recipe_ends_as_planned_with_its_promise():
+    method = pasta_opt.methods.SmoothConvex(smoothness=1.0, distance=4.0, growth=2.0, floor=8.0, target=4.0)
+    result = pasta_opt.minimize(many, np.zeros(3), method=method)
+    assert result.stop.kind == "planned-end"
+    assert "provided the constants are true" in result.promise
+    with pytest.raises(ValueError, match="smoothness"):
+        bad = pasta_opt.methods.SmoothConvex(smoothness=-1.0, distance=4.0, growth=2.0, floor=8.0, target=4.0)
+        pasta_opt.minimize(many, np.zeros(3), method=bad)
+
+
+def test_the_classes_of_methods_are_the_library_s_table():
+    from dataclasses import MISSING, fields
+
+    from pasta_opt import _engine, methods
+
+    kinds = {kind.name(kind.__new__(kind)): kind for kind in methods._leaves(methods.Method)}
+    table = {row["name"]: row for row in _engine.methods()}
+    assert kinds.keys() == table.keys()
+    for name, kind in kinds.items():
+        own = {f.name: f for f in fields(kind) if f.name not in ("steps", "batch")}
+        wanted = {s[0].replace("-", "_").replace("lambda", "lambda_"): s for s in table[name]["settings"]}
+        assert own.keys() == wanted.keys(), name
+        assert issubclass(kind, methods._Stepped) == table[name]["has_steps"]
+        for setting, (_, _, default, is_needed) in wanted.items():
+            assert own[setting].default == (MISSING if is_needed else default), (name, setting)
+
+
+@pytest.mark.parametrize("method", [kind for kind in ["dog", "prodigy", "schedule-free-adamw", "sps"]])
+def test_methods_without_needs_run_by_name(method):
+    result = pasta_opt.minimize(with_losses, np.zeros(3), method=method, budget=300)
+    assert result.method == method and result.ledger.samples <= 300
+
+
+def test_a_point_from_anywhere_is_certified_or_not():
+    good = pasta_opt.certify(many, TRUTH, target=0.3, certificate=pasta_opt.Variance(12.0))
+    assert good.is_certified and good.bound <= 0.3 and "declared" in good.statement
+    far = pasta_opt.certify(one_with_loss, np.zeros(3), target=0.3, budget=20_000)
+    assert far.verdict == "above" and not far.is_certified and far.samples <= 20_000
+    with pytest.raises(ValueError, match="target must be positive"):
+        pasta_opt.certify(many, TRUTH, target=0)
+    with pytest.raises(ZeroDivisionError):
+        pasta_opt.certify(lambda x, rng: 1 // 0, TRUTH, target=0.3)
+
+
+def test_calibration_finds_the_constants_of_least_squares():
+    found = pasta_opt.calibrate(many, np.zeros(3), budget=30_000)
+    # The gradient is (a a^T)(x - truth) - noise a: L = 1, and the variance is (d + 1) |x - truth|^2 + d.
+    assert 0.8 < found.smoothness.value < 1.3
+    assert found.floor.low < np.sqrt(4 * 14 + 3) < found.floor.high
+    assert found.cost.samples <= 30_000
+    with pytest.raises(ValueError, match="samples"):
+        pasta_opt.calibrate(many, np.zeros(3), budget=10)
+
+
+def test_lower_bounds_are_those_of_the_theorems():
+    bound = pasta_opt.lower_bound(smoothness=1, gap=1, growth=1, floor=0.5, target=0.001)
+    assert bound.admissible and bound.T == 8
+    # B^2 L Delta^3/(1572864 l1 varsigma^2 eps^6) + b^2 L Delta/(24576 l1 varsigma^2 eps^4)
+    formula = 1 / (1572864 * 152 * 23**2 * 1e-18) + 0.25 / (24576 * 152 * 23**2 * 1e-12)
+    assert bound.bound == pytest.approx(formula)
+    assert pasta_opt.lower_bound(ms_smoothness=1, gap=1, growth=1e-4, floor=0, target=8.5e-4).T == 5
+    with pytest.raises(ValueError, match="not both"):
+        pasta_opt.lower_bound(gap=1, growth=1, floor=1, target=1)
+
+
+def test_the_program_is_there():
+    folder = os.path.dirname(sys.executable)
+    for command in ([os.path.join(folder, "pasta")], [sys.executable, "-m", "pasta_opt"]):
+        said = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+        assert said.stdout.strip() == f"pasta {pasta_opt.__version__}"
+        plan = "plan smooth --smoothness 3 --gap 1.6 --growth 9 --floor 1 --target 0.1 --json".split()
+        said = subprocess.run([*command, *plan], capture_output=True, text=True, check=True)
+        assert json.loads(said.stdout)
+        bad = subprocess.run([*command, "plan", "nothing"], capture_output=True, text=True, check=False)
+        assert bad.returncode == 2 and bad.stdout == ""
+
+
+def test_the_package_that_is_tested_is_the_installed_one():
+    assert "site-packages" in pasta_opt.__file__
+
+
+def test_the_example_ends_in_a_true_certificate():
+    path = os.path.join(os.path.dirname(__file__), "..", "examples", "least_squares.py")
+    said = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True).stdout
+    norm = float(said.rsplit("norm is ", 1)[1].split(",")[0])
+    assert norm <= 0.1
