@@ -189,7 +189,7 @@ fn any_number_of_ranks_prints_and_writes_what_one_process_does() {
 fn calibrate_certify_and_plan_answer_as_one_process_does() {
     let place = Place::holding(STUDENT);
     for words in [
-        "calibrate p.toml --budget 5000 --json",
+        "calibrate p.toml --budget 6400 --json",
         "certify p.toml --at 0.01,0.01,0.01 --target 0.5 --json",
         "plan smooth --smoothness 3 --gap 1 --growth 1 --floor 1 --target 0.1 --json",
         "problems --json",

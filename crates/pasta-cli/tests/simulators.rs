@@ -114,7 +114,7 @@ fn every_command_works_on_a_simulator_with_the_same_bits_for_any_workers() {
     let certified = place.json("certify run --target 0.6 --seed 2", 0);
     assert_eq!(certified["point"], run["point"]);
     assert!(place.json("plan --pilot p.toml", 0)["pilot"]["samples"].as_u64().unwrap() > 0);
-    let calibration = place.json("calibrate p.toml --budget 5000", 0);
+    let calibration = place.json("calibrate p.toml --budget 6400", 0);
     assert!(calibration["figures"].as_array().is_some_and(|figures| !figures.is_empty()));
     assert_eq!(place.json("resume run", 0)["point"], run["point"]);
     assert_no_worker_left(&place);

@@ -49,19 +49,31 @@ fn quadratics_whose_noise_grows_end_about_where_docs_say() {
     }
 }
 
-/// Runs that end above their start, over functions, scales and ways for noise of this law to grow; and how many runs there were.
-fn bad_ends(tail: Tail) -> (Vec<String>, usize) {
+/// Runs that end above their start, over functions, scales and ways for noise of this law to grow; and how many runs there were. Seed 1 has
+/// one dimension, seed 12 has ten thousand for one of the ways.
+fn bad_ends(tail: Tail, seeds: std::ops::RangeInclusive<u64>) -> (Vec<String>, usize) {
     let noises = [(0.0, 2.0), (1.0, 2.0), (30.0, 2.0), (1.0, 0.0), (1.0, 6.0), (100.0, 2.0)];
-    let problems =
-        [("bowl", 1.0), ("bowl", 1e-6), ("bowl", 1e3), ("absolute", 1.0), ("soft", 30.0), ("ill", 1.0)];
+    let problems = [
+        ("bowl", 1.0),
+        ("bowl", 1e-6),
+        ("bowl", 1e3),
+        ("bowl", 1e6),
+        ("absolute", 1.0),
+        ("soft", 30.0),
+        ("ill", 1.0),
+    ];
     let mut settings = Vec::new();
     for (growth, exponent) in noises {
         for (name, scale) in problems {
-            settings.extend((1..=3u64).map(|seed| (growth, exponent, name, scale, seed)));
+            settings.extend(seeds.clone().map(|seed| (growth, exponent, name, scale, seed)));
         }
     }
     let end = |&(growth, exponent, name, scale, seed): &(f64, f64, &str, f64, u64)| {
-        let d = if seed == 1 { 1 } else { 20 };
+        let d = match seed {
+            1 => 1,
+            12 if (growth, exponent) == (1.0, 2.0) => 10_000,
+            _ => 20,
+        };
         let objective: Box<dyn Objective> = match name {
             "bowl" => Box::new(SineBowl { dimension: d }),
             "absolute" => Box::new(Absolute { dimension: d }),
@@ -82,18 +94,33 @@ fn bad_ends(tail: Tail) -> (Vec<String>, usize) {
     (settings.par_iter().filter_map(end).collect(), settings.len())
 }
 
+const TAILS: [Tail; 5] = [
+    Tail::Gaussian,
+    Tail::StudentT { dof: 2.5 },
+    Tail::Lognormal { sigma: 1.0 },
+    Tail::TwoPoint { probability: 0.01 },
+    Tail::TwoPoint { probability: 0.03 },
+];
+
+fn no_bad_end(seeds: std::ops::RangeInclusive<u64>) {
+    let mut all = 0;
+    for tail in TAILS {
+        let (bad, runs) = bad_ends(tail, seeds.clone());
+        assert!(bad.is_empty(), "{tail}: {} of {runs}:\n{}", bad.len(), bad.join("\n"));
+        all += runs;
+    }
+    println!("0 of {all}");
+}
+
 #[test]
 fn no_run_ends_above_its_start() {
-    let tails = [
-        Tail::Gaussian,
-        Tail::StudentT { dof: 2.5 },
-        Tail::Lognormal { sigma: 1.0 },
-        Tail::TwoPoint { probability: 0.01 },
-    ];
-    for tail in tails {
-        let (bad, runs) = bad_ends(tail);
-        assert!(bad.is_empty(), "{tail}: {} of {runs}:\n{}", bad.len(), bad.join("\n"));
-    }
+    no_bad_end(1..=3);
+}
+
+#[test]
+#[ignore = "evidence for docs/auto.md: minutes"]
+fn none_of_2520_runs_ends_above_its_start() {
+    no_bad_end(1..=12);
 }
 
 #[test]
