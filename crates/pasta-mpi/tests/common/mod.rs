@@ -114,7 +114,7 @@ pub(crate) fn work(name: &str, world: Option<&World>) -> String {
         }
         "calibrate" => {
             let mut gate = gate(Arc::new(student()));
-            let calibration = Calibration::measure(&mut gate, &[1.0, 1.0], 5_000, &mut |_| {}).unwrap();
+            let calibration = Calibration::measure(&mut gate, &[1.0, 1.0], 6_400, &mut |_| {}).unwrap();
             format!("{calibration:?} {:?}", gate.ledger())
         }
         other => panic!("no work is called {other}"),
