@@ -10,7 +10,7 @@ use crate::World;
 /// many of at once, such as those of a certificate. What an oracle computes otherwise, every member computes.
 ///
 /// Every member must ask the same questions in the same order, as runs of the same seed do. If they do not, all fail, and say
-/// where.
+/// where. Where samples do not follow from their addresses ([`About::shared`] is false), every sample is drawn by one member, and all get it.
 #[derive(Debug, Clone)]
 pub struct Spread<O> {
     oracle: O,
@@ -20,7 +20,8 @@ pub struct Spread<O> {
 impl<O: Oracle> Spread<O> {
     /// The oracle, with the work on its answers shared by all members.
     pub fn new(oracle: O, world: &World) -> Self {
-        Self { oracle, world: world.clone() }
+        let world = if oracle.about().shared { world.clone() } else { world.dividing_all() };
+        Self { oracle, world }
     }
 }
 
