@@ -36,6 +36,11 @@ pub(crate) fn spread(oracle: Arc<dyn Oracle>) -> Arc<dyn Oracle> {
     members::spread(oracle)
 }
 
+/// The same for an oracle whose samples are dear: each is drawn by one process only.
+pub(crate) fn spread_once(oracle: Arc<dyn Oracle>) -> Arc<dyn Oracle> {
+    members::spread_once(oracle)
+}
+
 /// The number of this process among the others; `None` if there are none.
 pub(crate) fn rank() -> Option<usize> {
     members::rank()
@@ -157,6 +162,10 @@ mod one {
         oracle
     }
 
+    pub(super) fn spread_once(oracle: Arc<dyn Oracle>) -> Arc<dyn Oracle> {
+        oracle
+    }
+
     pub(super) fn watch(stop: Arc<AtomicBool>) -> Arc<AtomicBool> {
         stop
     }
@@ -207,6 +216,13 @@ mod many {
     pub(super) fn spread(oracle: Arc<dyn Oracle>) -> Arc<dyn Oracle> {
         match WORLD.get() {
             Some(world) => Arc::new(Spread::new(oracle, world)),
+            None => oracle,
+        }
+    }
+
+    pub(super) fn spread_once(oracle: Arc<dyn Oracle>) -> Arc<dyn Oracle> {
+        match WORLD.get() {
+            Some(world) => Arc::new(Spread::drawing_once(oracle, world)),
             None => oracle,
         }
     }

@@ -23,6 +23,12 @@ impl<O: Oracle> Spread<O> {
         let world = if oracle.about().shared { world.clone() } else { world.dividing_all() };
         Self { oracle, world }
     }
+
+    /// The same for an oracle whose samples are dear, such as a simulator: each is drawn by one member, also where it would take less
+    /// time if all drew it.
+    pub fn drawing_once(oracle: O, world: &World) -> Self {
+        Self { oracle, world: world.dividing_all() }
+    }
 }
 
 impl<O: Oracle> Oracle for Spread<O> {

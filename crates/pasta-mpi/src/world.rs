@@ -13,7 +13,9 @@ use std::{fmt, slice};
 
 use pasta_opt::oracle::{Batch, Draw, ErrorKind, OracleError, PartOfRows, PartsOfSum, Request, Team};
 
-use crate::message::{Body, Call, Manners, Place, Report, Trouble, Verdict, put_bytes, take_all_bytes, take_bytes};
+use crate::message::{
+    Body, Call, Manners, Place, Report, Trouble, Verdict, put_bytes, take_all_bytes, take_bytes,
+};
 use crate::tree::{Piece, leaves, nodes, part, share};
 use crate::wire::{Gone, Wire};
 
@@ -21,7 +23,7 @@ use crate::wire::{Gone, Wire};
 #[derive(Clone)]
 pub struct World {
     here: Arc<Here>,
-    /// Whether nothing is done by every member: two of them would get two answers.
+    /// Whether no sample is drawn by two members.
     divides_all: bool,
 }
 
@@ -125,8 +127,7 @@ impl World {
         Self { here: Arc::new(here), divides_all: false }
     }
 
-    /// The same members, for an oracle that gives another answer whenever it is asked: every sample is drawn by one of them,
-    /// however little work it is.
+    /// The same members, every sample drawn by one of them, however little work it is.
     pub(crate) fn dividing_all(&self) -> Self {
         Self { divides_all: true, ..self.clone() }
     }
@@ -167,7 +168,9 @@ impl World {
         let report = Report { call: Call::Gather, stop: false, ..self.report(&line, Body::Words(words)) };
         let lost = || OracleError::new("what a member has to say was lost");
         match line.exchange(report, &self.here) {
-            Ok(Verdict::Go(words)) => take_all_bytes(&words).filter(|all| all.len() == self.size()).ok_or_else(lost),
+            Ok(Verdict::Go(words)) => {
+                take_all_bytes(&words).filter(|all| all.len() == self.size()).ok_or_else(lost)
+            }
             Ok(_) => Err(line.over.as_ref().map_or_else(lost, Over::error)),
             Err(gone) => Err(OracleError::new(gone)),
         }

@@ -101,7 +101,9 @@ impl Oracle for Nowhere {
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
         let Draw::Batch(batch) = &request.draw else { panic!("no batch") };
         request.sum_over(batch, 8, answer.gradients, &|samples, out| {
-            samples.into_iter().for_each(|_| out[0] += 1.0 / (1.0 + self.drawn.fetch_add(1, Ordering::Relaxed) as f64));
+            samples
+                .into_iter()
+                .for_each(|_| out[0] += 1.0 / (1.0 + self.drawn.fetch_add(1, Ordering::Relaxed) as f64));
             Ok(())
         })?;
         Ok(request.usual_price(&self.about))

@@ -87,7 +87,7 @@ pub(super) fn read(
     };
     let pipe = Arc::new(pipe);
     let simulator = Some(Simulated { pipe: Arc::clone(&pipe), check });
-    Ok(Some(Problem { oracle: world::spread(pipe), start, truth: None, table: None, words, simulator }))
+    Ok(Some(Problem { oracle: world::spread_once(pipe), start, truth: None, table: None, words, simulator }))
 }
 
 fn simulator(problem: &Section<'_>, threads: Option<usize>) -> Result<Simulator, Failure> {

@@ -1,8 +1,8 @@
 //! What members of a world do in tests: the same whether they are threads or processes of MPI.
 #![allow(dead_code, reason = "each test uses its part")]
 
-use std::sync::{Arc, LazyLock};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use pasta_mpi::{Spread, World};
 use pasta_opt::auto::Auto;
