@@ -10,9 +10,13 @@ use std::{fmt, slice};
 use pasta_opt::oracle::{About, Answer, Batch, Charge, Draw, Form, Oracle, OracleError, Request, Source};
 use serde::{Deserialize, Serialize};
 
+#[cfg(not(unix))]
+use crate::elsewhere::{Ask, Exchange, What, Worker, meet};
+#[cfg(unix)]
 use crate::exchange::{Ask, Exchange, What, meet};
 use crate::fault::Fault;
 use crate::protocol::{Hello, Points, Wanted, greeting};
+#[cfg(unix)]
 use crate::worker::Worker;
 use crate::{Simulator, StartError, Talk};
 
