@@ -516,8 +516,8 @@ fn runs_of_a_comparison_are_shared_out_and_its_files_are_those_of_one_process() 
 #[test]
 fn rows_from_standard_input_reach_all_ranks() {
     let place = Place::new();
-    let rows: String = (0..200).map(|i| format!("{},{}\n", i % 7, (i % 7) * 3 + i % 5)).collect();
-    place.write("rows.csv", &format!("a,y\n{rows}"));
+    let rows: Vec<String> = (0..200).map(|i| format!("{},{}", i % 7, (i % 7) * 3 + i % 5)).collect();
+    place.write("rows.csv", &format!("a,y\n{}\n", rows.join("\n")));
     let fit = "fit - --loss least-squares --label y --json";
     let alone = place.pasta(fit).write_stdin(place.read("rows.csv")).output().unwrap();
     assert_eq!(alone.status.code(), Some(0), "{}", text(&alone.stderr));

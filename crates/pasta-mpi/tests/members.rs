@@ -122,7 +122,7 @@ fn samples_that_cannot_be_repeated_are_drawn_once_and_all_get_them() {
                 let rule = Rule::Sgd { eta: Sequence::Constant(0.05) };
                 // Batches of one leaf and of several.
                 [4, 100].map(|batch| {
-                    let settings = Settings { rule: rule.clone(), steps: 20, batch };
+                    let settings = Settings { rule, steps: 20, batch };
                     let walk = Baseline::start(&gate, settings, &[1.0]).unwrap();
                     walk.finish(&mut gate).unwrap().point[0].to_bits()
                 })
