@@ -18,6 +18,7 @@
 mod average;
 mod blocks;
 mod memory;
+mod sizes;
 mod stage;
 
 use serde::de::IgnoredAny;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use self::average::{Average, Numbers};
 use self::blocks::{Block, Eval, fresh, norm};
 use self::memory::{Memory, Pair};
+use self::sizes::Sizes;
 use self::stage::{Reached, Stage};
 use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
 use crate::draws::{Address, Role};
@@ -70,6 +72,7 @@ pub struct Auto {
 struct Progress {
     /// No finer gradient than this is asked for; 0 if there is no target.
     target: f64,
+    sizes: Sizes,
     round: u64,
     /// The next address of a draw.
     next: u64,
@@ -104,14 +107,11 @@ enum Way {
     Stages,
 }
 
-/// Samples at the start, before anything is known.
-const FIRST: f64 = 64.0;
 /// The square of a gradient that stands out is so many times the variance of its error.
 const CLEAR: f64 = 2.0;
-/// A check of a stage takes this share of the anchor's samples, one of the walk this share of its leg; and at least so many.
+/// A check of a stage takes this share of the anchor's samples, one of the walk this share of its leg.
 const CHECK: f64 = 0.25;
 const LEG_CHECK: f64 = 0.03;
-const LEAST_CHECK: f64 = 64.0;
 /// A refused point shrinks the radius by this factor; an accepted one lets it grow by its square.
 const SHRINK: f64 = 4.0;
 /// A prior is trusted a little less than its measured error says.
@@ -139,8 +139,7 @@ const FAR: f64 = 25.0;
 const MINOR: f64 = 0.1;
 /// A table is read in exact passes once so many times its rows were drawn.
 const EPOCHS: f64 = 3.0;
-/// The first leg of the walk; where it leads, it goes on by this share of all samples before the next check.
-const FIRST_LEG: f64 = 256.0;
+/// Where the walk leads, it goes on by this share of all samples before the next check.
 const LEG: f64 = 0.5;
 
 impl Walk for Auto {
@@ -209,9 +208,11 @@ impl Auto {
         // The same demands as every walk makes of a start.
         State::start(gate.about(), start, Output::Last)?;
         let scale = 1e-3 * (1.0 + norm(start));
+        let sizes = Sizes::of(gate.budget());
         Ok(Self {
             state: Progress {
                 target: target.unwrap_or(0.0),
+                sizes,
                 round: 0,
                 next: 0,
                 radius: None,
@@ -233,7 +234,7 @@ impl Auto {
             known: Eval::default(),
             prior: Vec::new(),
             memory: Memory::default(),
-            walk: Average::start(start),
+            walk: Average::start(start, sizes),
         })
     }
 
@@ -310,18 +311,20 @@ impl Auto {
         let all = self.drawn();
         let left = gate.left() as f64;
         let leads = self.state.lead != Some(Way::Stages);
-        let wanted = (if leads { LEG } else { MINOR } * all).max(FIRST_LEG).min(Self::rows(gate));
+        let wanted = (if leads { LEG } else { MINOR } * all).max(self.state.sizes.leg).min(Self::rows(gate));
         // A last leg that is a little longer is better than one that is very short. A check takes four times its samples at most.
         let most = (1.0 - 5.0 * LEG_CHECK) * left;
         let samples = if 1.5 * wanted > most { most } else { wanted };
         self.state.last |= samples == most;
         if self.state.round == 0 {
-            let blocks = fresh(&mut self.state.next, LEAST_CHECK);
+            let blocks = fresh(&mut self.state.next, self.state.sizes.check);
             self.walk.probe(gate, &self.start, &blocks)?;
         }
         self.walk.go(gate, &self.start, &mut self.state.next, samples)?;
-        let blocks =
-            fresh(&mut self.state.next, (LEG_CHECK * samples).max(LEAST_CHECK).min(0.2 * gate.left() as f64));
+        let blocks = fresh(
+            &mut self.state.next,
+            (LEG_CHECK * samples).max(self.state.sizes.check).min(0.2 * gate.left() as f64),
+        );
         let here = self.here(gate, &blocks)?;
         let (slow, fast) = (self.walk.slow.clone(), self.walk.fast.clone());
         let slow = self.compare(gate, slow, here.as_ref(), &blocks)?;
@@ -366,7 +369,7 @@ impl Auto {
     /// What a check of a stage takes at each point.
     fn check_samples(&self, gate: &Gate) -> f64 {
         let most = 0.2 * gate.left() as f64;
-        (CHECK * self.known.samples()).max(LEAST_CHECK).min(most)
+        (CHECK * self.known.samples()).max(self.state.sizes.check).min(most)
     }
 
     /// The way down from the anchor; enough is left for the check.
@@ -424,9 +427,9 @@ impl Auto {
         if all >= EPOCHS * rows && !self.known.is_exact() {
             self.known = Eval::exact(gate, &self.x)?;
         } else if self.known.gradients.is_empty() {
-            self.draw(gate, FIRST, rows)?;
+            self.draw(gate, self.state.sizes.check, rows)?;
         }
-        let allowed = (RULES * all).max(FIRST);
+        let allowed = (RULES * all).max(self.state.sizes.check);
         loop {
             let (own, error) = self.gradient();
             if self.known.is_exact() {
@@ -514,7 +517,7 @@ impl Auto {
         }
         // Four evaluations of each sample: two points, and what lies between.
         let samples = (self.vouch_samples(gate) / 4.0).min(gate.left() as f64 / 4.4);
-        if samples < LEAST_CHECK {
+        if samples < self.state.sizes.check {
             return Ok(());
         }
         let blocks = fresh(&mut self.state.next, samples);
