@@ -25,6 +25,7 @@ use crate::table::{
     Certificate, Classes, Loaded, ModelFile, Provenance, Reading, Rows, Score, Shaping, Verdict, load,
     losses, refused, score,
 };
+use crate::world;
 use outcome::{Outcome, Validation};
 
 /// Fit a linear model to a table, and certify it by exact passes over the rows.
@@ -164,6 +165,10 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     let Some(run) = descend(arguments, engine, linear, budget, &signals)? else {
         return Ok(interrupted(&signals));
     };
+    if console::is_muted() {
+        // The first of several processes judges, and says how all exit.
+        return Ok(Exit::Done);
+    }
     let time = begun.elapsed();
     let outcome = judge(arguments, &file, &loaded, &run, validation)?;
     if let Some(page) = &arguments.page {
@@ -385,7 +390,8 @@ fn descend(
         let message = format!("a budget of {budget} rows is less than three passes over {rows} rows");
         return Err(Failure::input(message));
     }
-    let mut gate = Gate::over(linear.clone(), arguments.seed).with_budget(budget).with_stop(signals.flag());
+    let gate = Gate::over(world::spread(linear.clone()), arguments.seed).with_budget(budget);
+    let mut gate = gate.with_stop(world::watch(signals.flag()));
     let x0 = linear.start();
     let start = match exactly(&mut gate, Role::Look, &x0) {
         Ok(start) => start,
@@ -401,7 +407,7 @@ fn descend(
     // The last pass is the certificate's.
     gate.hold(rows);
     let mut curve = vec![(gate.ledger().samples(), start)];
-    let bar = std::io::stderr().is_terminal().then(|| {
+    let bar = (std::io::stderr().is_terminal() && !console::is_muted()).then(|| {
         let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
         ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
     });
