@@ -562,7 +562,7 @@ fn go_on(
 }
 
 /// Whether the loss falls for ever from the end of the run, where that can be told with less work than a few dozen passes.
-fn falls(linear: &Linear, run: &mut Run, signals: &Signals) -> Result<bool, Halt> {
+fn falls(linear: &std::sync::Arc<Linear>, run: &mut Run, signals: &Signals) -> Result<bool, Halt> {
     let penalised = linear.design().penalty > 0.0;
     if penalised || linear.table().rows() as f64 * (linear.dim() as f64).powi(2) > MOST_WORK {
         return Ok(false);

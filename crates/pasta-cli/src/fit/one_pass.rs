@@ -40,7 +40,8 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
     let signals = Signals::register()?;
     let source = Source::named(&arguments.data);
     let file = source.name();
-    let mut blocks = Blocks::open(&source, &arguments.reading.options(), arguments.block as usize).map_err(unreadable)?;
+    let mut blocks =
+        Blocks::open(&source, &arguments.reading.options(), arguments.block as usize).map_err(unreadable)?;
     let bar = std::io::stderr().is_terminal().then(|| {
         let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
         ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
