@@ -91,7 +91,9 @@ impl Blocks {
     /// The next block; `None` at the end.
     pub fn next_block(&mut self, watch: Watch<'_>) -> Result<Option<Data>, ReadError> {
         loop {
-            let mut text = self.header.clone();
+            // Room for a last chunk that is a little longer, so that no vector is copied to a larger one.
+            let mut text = Vec::with_capacity(self.header.len() + self.bytes + self.bytes / 8 + (1 << 19));
+            text.extend_from_slice(&self.header);
             let lines = self.chunks.gather(self.bytes, &mut text);
             let lines = lines.map_err(|fault| Located::from(fault).in_file(&self.name))?;
             let (read, size) = self.chunks.progress();

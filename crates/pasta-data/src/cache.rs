@@ -31,7 +31,7 @@ pub type Talk<'t> = &'t dyn Fn(&str);
 /// The format of a cache.
 const FORMAT: u32 = 1;
 /// Bytes of text that are parsed at a time.
-const BLOCK: usize = 8 << 20;
+const BLOCK: usize = 4 << 20;
 
 /// What the file `about.json` of a cache says; it is written last, so that a cache without it is none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
