@@ -20,7 +20,7 @@ pub(crate) struct Outlook {
 pub(crate) const SHARE: f64 = 0.8;
 
 /// A pilot goes by samples, which says far too much where the end is reached by passes.
-const TABLE: &str =
+pub(crate) const TABLE: &str =
     "a run on a table ends by exact passes over all rows, and how many of them it takes is not known before";
 
 const SECTION: &str = "forecast";

@@ -145,6 +145,8 @@ const RELATIVE: f64 = 1e-6;
 const EXACT: &str = "exact";
 /// Rows times the square of the coordinates up to which second derivatives take no time to speak of.
 const MOST_WORK: f64 = 4e9;
+/// Passes that a look for directions without a minimiser may take.
+const LOOK_PASSES: u128 = 20;
 /// Coordinates of which dozens of vectors can be held.
 const MOST_COORDINATES: usize = 1 << 28;
 
@@ -199,7 +201,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         }
     };
-    let falls = match falls(linear, &mut run, &signals) {
+    let falls = match falls(linear, &mut run, arguments.budget.is_some(), &signals) {
         Ok(falls) => falls,
         Err(Halt::Interrupted) => return Ok(interrupted(&signals)),
         Err(halt) => return Err(Failure::system(halt)),
@@ -562,13 +564,26 @@ fn go_on(
 }
 
 /// Whether the loss falls for ever from the end of the run, where that can be told with less work than a few dozen passes.
-fn falls(linear: &std::sync::Arc<Linear>, run: &mut Run, signals: &Signals) -> Result<bool, Halt> {
+fn falls(
+    linear: &std::sync::Arc<Linear>,
+    run: &mut Run,
+    budgeted: bool,
+    signals: &Signals,
+) -> Result<bool, Halt> {
     let penalised = linear.design().penalty > 0.0;
-    if penalised || linear.table().rows() as f64 * (linear.dim() as f64).powi(2) > MOST_WORK {
+    let rows = linear.table().rows() as u128;
+    let costly = rows as f64 * (linear.dim() as f64).powi(2) > MOST_WORK;
+    // A budget that was asked for is never overdrawn, and what it bought is not judged.
+    let short = budgeted && run.gate.left() < LOOK_PASSES * rows;
+    if penalised || costly || short {
         return Ok(false);
     }
-    let mut gate = run.gate.fork(Role::Look, 0, u128::MAX).with_budget(None).with_stop(signals.flag());
-    let falls = newton::falls_for_ever(linear, &mut gate, &run.point)?;
+    let gate = Gate::over(linear.clone(), run.gate.seed()).with_stop(signals.flag());
+    let mut gate = if budgeted { gate.with_budget(LOOK_PASSES * rows) } else { gate };
+    let falls = match newton::falls_for_ever(linear, &mut gate, &run.point) {
+        Err(Halt::OverBudget { .. }) => None,
+        other => other?,
+    };
     run.gate.absorb(Role::Look, &gate);
     Ok(falls == Some(true))
 }
