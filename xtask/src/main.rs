@@ -20,6 +20,8 @@ cargo xtask COMMAND
   bench-peers
          speed on tables beside NumPy, scikit-learn, JAX and cyanure; makes a Python environment
          under the target folder on its first run
+  fit-peers
+         passes and time of a fit to a small gradient beside scikit-learn and cyanure, likewise
   bench-parse
          speed and memory of reading LIBSVM text beside scikit-learn, likewise
   bench-py
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         "mpi" => mpi(&rest),
         "py" => python::run(&rest),
         "bench-peers" => peers::run(),
+        "fit-peers" => evidence::fit_peers(),
         "bench-parse" => evidence::bench_parse(),
         "bench-py" => python::bench(),
         "bench-mpi" => bench_mpi(),

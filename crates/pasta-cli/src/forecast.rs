@@ -19,6 +19,10 @@ pub(crate) struct Outlook {
 /// The share of runs that a forecast's range is meant for.
 pub(crate) const SHARE: f64 = 0.8;
 
+/// A pilot goes by samples, which says far too much where the end is reached by passes.
+pub(crate) const TABLE: &str =
+    "a run on a table ends by exact passes over all rows, and how many of them it takes is not known before";
+
 const SECTION: &str = "forecast";
 
 impl Outlook {
@@ -35,8 +39,11 @@ impl Outlook {
         checkpoint.take(SECTION).map_or_else(|_| Self::silent("none was made"), |(outlook, _)| outlook)
     }
 
-    /// Nothing about certified runs that are longer than the plan.
+    /// Nothing about certified runs that are longer than the plan, or on a table.
     pub(crate) fn within(self, spec: &Spec) -> Self {
+        if spec.problem.table.is_some() {
+            return Self::silent(TABLE);
+        }
         let share = spec.certification.map_or(0.0, |certification| certification.rule.share);
         let planned = spec.method.planned_samples().map(|samples| samples / (1.0 - share));
         match (self.forecast, planned) {
@@ -66,6 +73,9 @@ pub(crate) fn outlook(spec: &Spec, gate: &mut Gate) -> Result<Option<Outlook>, F
     let Some(certification) = spec.certification else {
         return Ok(Some(Outlook::silent("the run is not to be certified")));
     };
+    if spec.problem.table.is_some() {
+        return Ok(Some(Outlook::silent(TABLE)));
+    }
     let samples = spec.pilot().unwrap_or(0);
     if samples == 0 || certification.rule.share == 0.0 {
         return Ok(Some(Outlook::silent("no samples are set aside for a pilot")));

@@ -16,6 +16,8 @@
 //! Text is parsed on all threads, in chunks of whole lines, and the rows are the same for any number of threads. What is wrong
 //! with a file is said with line and column.
 
+mod blocks;
+mod cache;
 mod csv;
 mod encoding;
 mod fault;
@@ -27,6 +29,8 @@ mod store;
 
 use pasta_opt::table::Features;
 
+pub use blocks::Blocks;
+pub use cache::{Cached, Talk, cached};
 pub use encoding::{Code, Encoding};
 use fault::Located;
 pub use fault::{Fault, ReadError};
@@ -126,6 +130,8 @@ pub struct Options {
     pub one_hot: bool,
     /// LIBSVM: the index of the first column, 0 or 1; if not given, 0 where that appears and 1 elsewhere.
     pub first_index: Option<u32>,
+    /// LIBSVM: how many columns there are; if not given, as many as appear.
+    pub columns: Option<usize>,
     /// Dense or sparse.
     pub storage: Storage,
     /// How values are kept; doubles if not given, or as an NPY file has them.
@@ -177,15 +183,30 @@ fn text(
         .into());
     }
     let mut chunks = Chunks::of(opened.unpacked());
+    let format = kind_of_text(source, &mut chunks, format)?;
+    parse(format, chunks, options, encoding, watch)
+}
+
+/// The kind of a text, by its name or its first line where it is not given.
+fn kind_of_text(source: &Source, chunks: &mut Chunks, format: Option<Format>) -> Result<Format, Fault> {
     let stem = source.stem();
     let ends = |endings: &[&str]| endings.iter().any(|ending| stem.ends_with(ending));
-    let format = match format {
+    Ok(match format {
         Some(format) => format,
         None if ends(&[".csv", ".tsv"]) => Format::Csv,
         None if ends(&[".svm", ".libsvm", ".svmlight"]) => Format::Libsvm,
         None if libsvm::looks_so(chunks.peek()?) => Format::Libsvm,
         None => Format::Csv,
-    };
+    })
+}
+
+fn parse(
+    format: Format,
+    chunks: Chunks,
+    options: &Options,
+    encoding: Option<&Encoding>,
+    watch: Watch<'_>,
+) -> Result<Data, Located> {
     let single = options.precision == Some(Precision::F32);
     match (format, single) {
         (Format::Libsvm, false) => libsvm::read::<f64>(chunks, options, encoding, watch),

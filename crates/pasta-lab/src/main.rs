@@ -5,6 +5,7 @@ mod duel;
 mod hard;
 mod instance;
 mod leaderboard;
+mod phase_retrieval;
 mod reproduce;
 mod self_test;
 
@@ -30,6 +31,7 @@ enum Command {
     Duel(duel::Arguments),
     Instance(instance::Arguments),
     Leaderboard(leaderboard::Arguments),
+    PhaseRetrieval(phase_retrieval::Arguments),
     Reproduce(reproduce::Arguments),
     SelfTest(self_test::Arguments),
 }
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         Command::Duel(arguments) => duel::run(&arguments),
         Command::Instance(arguments) => instance::run(&arguments),
         Command::Leaderboard(arguments) => leaderboard::run(&arguments),
+        Command::PhaseRetrieval(arguments) => phase_retrieval::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::SelfTest(arguments) => self_test::run(&arguments),
     })

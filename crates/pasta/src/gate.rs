@@ -250,6 +250,19 @@ impl Gate {
         self.ask(Request::everything(role, &[x]), &mut Answer::new(out))
     }
 
+    /// Counts work on the oracle's own data that no question stands for, such as the second derivatives of a table, if the budget has room
+    /// for it.
+    pub fn count(&mut self, role: Role, charge: Charge) -> Result<(), Halt> {
+        if self.is_stopped() {
+            return Err(Halt::Interrupted);
+        }
+        if self.budget.is_some() {
+            afford(charge.samples, self.left())?;
+        }
+        self.ledger.charge(role, charge);
+        Ok(())
+    }
+
     /// Opens a window at which many threads can ask at once, for at most `most` samples in all.
     pub fn window<T>(
         &mut self,

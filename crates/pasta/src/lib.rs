@@ -66,6 +66,8 @@
 //! algorithm    Algorithm 1
 //! baseline     the methods that people use today
 //! auto         a method without constants
+//! newton       second-order steps on a table
+//! one_pass     rows that go by once
 //! method       the table of all methods
 //! forecast     what a certified run will cost
 //! trace        the events of a run, line by line
@@ -90,7 +92,9 @@ mod kernels;
 pub mod ledger;
 pub mod method;
 mod moments;
+pub mod newton;
 pub mod objective;
+pub mod one_pass;
 pub mod oracle;
 pub mod prelude;
 pub mod problems;

@@ -1,5 +1,6 @@
 //! `pasta fit`: a linear model from a table, certified by exact passes.
 
+mod one_pass;
 mod outcome;
 mod page;
 
@@ -9,12 +10,14 @@ use std::time::Instant;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use pasta_data::{Label, Options, Source};
+use pasta_opt::checkpoint::{Checkpoint, CheckpointError, Saver};
 use pasta_opt::draws::Role;
 use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::method::{self, Engine, Values};
+use pasta_opt::newton::{self, Newton};
 use pasta_opt::oracle::{Answer, Request};
 use pasta_opt::stop::Stop;
-use pasta_opt::table::{Class, Features, Linear, Loss};
+use pasta_opt::table::{Class, Features, Linear, Loss, MOST_FULL};
 use pasta_opt::walk::{Advance, Walk};
 use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
 use pasta_report::grouped;
@@ -23,7 +26,7 @@ use std::io::IsTerminal;
 
 use crate::table::{
     Certificate, Classes, Loaded, ModelFile, Provenance, Reading, Rows, Score, Shaping, Verdict, load,
-    losses, refused, score,
+    load_table, losses, refused, score,
 };
 use crate::world;
 use outcome::{Outcome, Validation};
@@ -54,7 +57,8 @@ pub(crate) struct Arguments {
     /// Score the model on another file, or on this share of the rows, which is then not fitted
     #[arg(long, value_name = "FILE|SHARE")]
     validation: Option<String>,
-    /// The method: auto, or another that docs/formats.md lists, with --steps and --set
+    /// The method: auto; exact, second-order steps with a Cholesky factor, for smooth convex losses with at most 512 weights; or another that
+    /// docs/formats.md lists, with --steps and --set
     #[arg(long, value_name = "NAME", default_value = "auto")]
     method: String,
     /// Steps of a method that has no end of its own
@@ -66,6 +70,19 @@ pub(crate) struct Arguments {
     /// Settings of such a method, with commas between: --set eta=0.1
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = setting)]
     set: Vec<(String, f64)>,
+    /// Learn from a stream in one pass, in memory that does not grow, and certify by rows kept back from its end
+    #[arg(long, conflicts_with_all = ["budget", "validation", "steps", "set", "page", "constants", "resume", "weight", "labels", "cache"])]
+    one_pass: bool,
+    /// With --one-pass: the kurtosis that the noise of a row's gradient has at most, an assumption on which the certificate rests
+    #[arg(long, value_name = "K", default_value_t = 100.0, value_parser = kurtosis, requires = "one_pass")]
+    kurtosis: f64,
+    /// With --one-pass: bytes of text that are learnt at a time; about five blocks are in memory
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20, requires = "one_pass",
+          value_parser = clap::value_parser!(u32).range(1 << 16..=1 << 30))]
+    block: u32,
+    /// Go on with an interrupted fit; the rest of the command is the same as before
+    #[arg(long, value_name = "CHECKPOINT", conflicts_with = "page")]
+    resume: Option<PathBuf>,
     /// Seed of all randomness
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::seed(), default_value_t = 1)]
     seed: u64,
@@ -94,6 +111,7 @@ Examples:
   pasta fit train.svm --loss logistic -o model.json
   pasta fit houses.csv --loss huber --label price --one-hot --missing median --validation 0.2
   zcat rows.csv.gz | pasta fit - --loss least-squares --label 1 --penalty 1e-3
+  cat parts/*.svm | pasta fit - --one-pass --loss logistic --columns 500 -o model.json
   pasta predict model.json new.csv
 
 docs/fit.md is a tutorial.",
@@ -104,6 +122,11 @@ docs/fit.md is a tutorial.",
 fn positive(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok();
     number.filter(|x| *x > 0.0 && x.is_finite()).ok_or_else(|| "expected a positive number".into())
+}
+
+fn kurtosis(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number.filter(|x| *x >= 1.0 && x.is_finite()).ok_or_else(|| "expected a number of at least 1".into())
 }
 
 fn setting(text: &str) -> Result<(String, f64), String> {
@@ -119,6 +142,12 @@ const VALUES: u128 = 200_000_000;
 const QUICK: f64 = 1e8;
 /// How much smaller than at the start the gradient shall be, unless a target is given.
 const RELATIVE: f64 = 1e-6;
+/// The method of second-order steps.
+const EXACT: &str = "exact";
+/// Rows times the square of the coordinates up to which second derivatives take no time to speak of.
+const MOST_WORK: f64 = 4e9;
+/// Passes that a look for directions without a minimiser may take.
+const LOOK_PASSES: u128 = 20;
 /// Coordinates of which dozens of vectors can be held.
 const MOST_COORDINATES: usize = 1 << 28;
 
@@ -130,6 +159,9 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     let begun = Instant::now();
     arguments.shaping.loss(&arguments.loss, 2)?;
     let engine = engine(arguments)?;
+    if arguments.one_pass {
+        return one_pass::run(arguments, begun);
+    }
     if let Some(page) = &arguments.page
         && page.file_name().is_none()
     {
@@ -139,7 +171,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     let source = Source::named(&arguments.data);
     let file = source.name();
     let options = arguments.reading.options();
-    let data = load(&source, &options, None)?;
+    let data = load_table(&source, &arguments.reading)?;
     let width = data.encoding.width();
     if width > MOST_COORDINATES {
         let message = format!("{width} columns, but at most {MOST_COORDINATES} can be fitted");
@@ -162,15 +194,29 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     let passes = PASSES.max(VALUES / entries.max(1)).min(50 * PASSES);
     let budget = arguments.budget.unwrap_or(passes * rows);
     say(&header(arguments, &file, &loaded, budget));
-    let Some(run) = descend(arguments, engine, linear, budget, &signals)? else {
-        return Ok(interrupted(&signals));
+    let mut run = match descend(arguments, engine, linear, budget, &signals)? {
+        Descent::Done(run) => *run,
+        Descent::Interrupted(None) => return Ok(interrupted(&signals)),
+        Descent::Interrupted(Some(checkpoint)) => {
+            say(&format!("interrupted; the same command with --resume {} goes on", checkpoint.display()));
+            return Ok(signals.received().unwrap_or(Exit::Interrupted));
+        }
+    };
+    let falls = match falls(linear, &mut run, arguments.budget.is_some(), &signals) {
+        Ok(falls) => falls,
+        Err(Halt::Interrupted) => return Ok(interrupted(&signals)),
+        Err(halt) => return Err(Failure::system(halt)),
     };
     if console::is_muted() {
         // The first of several processes judges, and says how all exit.
         return Ok(Exit::Done);
     }
     let time = begun.elapsed();
-    let outcome = judge(arguments, &file, &loaded, &run, validation)?;
+    let outcome = judge(arguments, &file, &loaded, &run, validation, falls)?;
+    if let Some(checkpoint) = &arguments.resume {
+        // What was to be gone on with is done. One that cannot be removed does no harm.
+        let _ = std::fs::remove_file(checkpoint);
+    }
     if let Some(page) = &arguments.page {
         write_file(page, page::page(&outcome, &run).html()?)?;
     }
@@ -199,7 +245,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 fn interrupted(signals: &Signals) -> Exit {
-    say("interrupted; nothing was written (`pasta solve` with a problem file can be resumed)");
+    say("interrupted; nothing was written");
     signals.received().unwrap_or(Exit::Interrupted)
 }
 
@@ -226,9 +272,20 @@ impl Arguments {
     }
 }
 
-/// The method.
-fn engine(arguments: &Arguments) -> Result<Engine, Failure> {
+/// The method: `None` for second-order steps, which only tables have.
+fn engine(arguments: &Arguments) -> Result<Option<Engine>, Failure> {
     let name = &arguments.method;
+    if arguments.one_pass && name != "auto" {
+        return Err(Failure::input(format!("--method: {name} does not learn in one pass; leave it out")));
+    }
+    if name == EXACT {
+        return match (arguments.steps, arguments.set.first(), &arguments.resume) {
+            (None, None, None) => Ok(None),
+            (Some(_), _, _) => Err(Failure::input("--steps: exact ends by itself")),
+            (_, Some(_), _) => Err(Failure::input("--set: exact has no settings")),
+            _ => Err(Failure::input("--resume: exact has few steps and leaves no checkpoint")),
+        };
+    }
     let found = method::find(name).filter(|method| method.row().is_none());
     let Some(method) = found else {
         let names: Vec<_> = method::METHODS
@@ -236,7 +293,8 @@ fn engine(arguments: &Arguments) -> Result<Engine, Failure> {
             .filter(|method| method.row().is_none())
             .map(|method| method.name)
             .collect();
-        let message = format!("--method: unknown method {name:?}; expected one of {}", names.join(", "));
+        let message =
+            format!("--method: unknown method {name:?}; expected one of {EXACT}, {}", names.join(", "));
         return Err(
             Failure::input(message).hint("a recipe with constants runs by `pasta solve` and a problem file")
         );
@@ -254,7 +312,7 @@ fn engine(arguments: &Arguments) -> Result<Engine, Failure> {
         None if method.has_steps() => return Err(Failure::input(format!("{name} needs --steps N"))),
         None => 0,
     };
-    method.engine(&values, steps, arguments.batch).map_err(Failure::input)
+    method.engine(&values, steps, arguments.batch).map(Some).map_err(Failure::input)
 }
 
 /// The problem, and the rows that are put aside.
@@ -377,33 +435,53 @@ fn exactly(gate: &mut Gate, role: Role, x: &[f64]) -> Result<Exactly, Halt> {
     Ok(Exactly { objective: losses[0], gradient })
 }
 
-/// Runs the method to its end; `None` if it was interrupted.
+/// How a run ended.
+enum Descent {
+    Done(Box<Run>),
+    /// It can go on from this file, if there is one.
+    Interrupted(Option<PathBuf>),
+}
+
+/// Runs the method to its end.
 fn descend(
     arguments: &Arguments,
-    engine: Engine,
+    engine: Option<Engine>,
     linear: &std::sync::Arc<Linear>,
     budget: u128,
     signals: &Signals,
-) -> Result<Option<Run>, Failure> {
+) -> Result<Descent, Failure> {
     let rows = linear.table().rows() as u128;
     if budget < 3 * rows {
         let message = format!("a budget of {budget} rows is less than three passes over {rows} rows");
         return Err(Failure::input(message));
     }
+    let checkpoint = arguments.resume.as_deref().map(Checkpoint::load).transpose().map_err(Failure::input)?;
     let gate = Gate::over(world::spread(linear.clone()), arguments.seed).with_budget(budget);
     let mut gate = gate.with_stop(world::watch(signals.flag()));
     let x0 = linear.start();
     let start = match exactly(&mut gate, Role::Look, &x0) {
         Ok(start) => start,
-        Err(Halt::Interrupted) => return Ok(None),
+        Err(Halt::Interrupted) => return Ok(Descent::Interrupted(None)),
         Err(halt) => return Err(not_finite(&halt)),
     };
     let target = arguments.target.unwrap_or(RELATIVE * start.gradient);
-    let engine = match engine {
-        Engine::Auto { .. } => Engine::Auto { target: Some(target) },
-        other => other,
+    let mut walk: Box<dyn Walk> = match (engine, checkpoint) {
+        (_, Some(checkpoint)) => {
+            let (resumed, walk) = go_on(arguments, linear, checkpoint)?;
+            gate = resumed.with_budget(budget).with_stop(world::watch(signals.flag()));
+            walk
+        }
+        (None, None) => {
+            let walk = Newton::start(linear.clone(), 0.5 * target);
+            Box::new(
+                walk.map_err(|error| Failure::input(error).hint("--method auto fits any loss and any size"))?,
+            )
+        }
+        (Some(Engine::Auto { .. }), None) => {
+            Engine::Auto { target: Some(target) }.start(&gate, &x0).map_err(Failure::input)?
+        }
+        (Some(other), None) => other.start(&gate, &x0).map_err(Failure::input)?,
     };
-    let mut walk = engine.start(&gate, &x0).map_err(Failure::input)?;
     // The last pass is the certificate's.
     gate.hold(rows);
     let mut curve = vec![(gate.ledger().samples(), start)];
@@ -415,7 +493,7 @@ fn descend(
         match walk.advance(&mut gate) {
             Ok(Advance::Stop(stop)) => break stop,
             Ok(_) => {}
-            Err(Halt::Interrupted) => return Ok(None),
+            Err(Halt::Interrupted) => return keep(arguments, &gate, &*walk).map(Descent::Interrupted),
             Err(halt) => break halt.stop().ok_or_else(|| Failure::system(&halt))?,
         }
         if let Some(bar) = &bar {
@@ -427,7 +505,7 @@ fn descend(
         if arguments.page.is_some() && room && curve.len() < 1000 {
             match exactly(&mut gate, Role::Look, walk.view().point) {
                 Ok(state) => curve.push((gate.ledger().samples(), state)),
-                Err(Halt::Interrupted) => return Ok(None),
+                Err(Halt::Interrupted) => return keep(arguments, &gate, &*walk).map(Descent::Interrupted),
                 Err(_) => {}
             }
         }
@@ -439,11 +517,85 @@ fn descend(
     let point = walk.view().point.to_vec();
     let end = match exactly(&mut gate, Role::Certificate, &point) {
         Ok(end) => end,
-        Err(Halt::Interrupted) => return Ok(None),
+        Err(Halt::Interrupted) => return keep(arguments, &gate, &*walk).map(Descent::Interrupted),
         Err(halt) => return Err(not_finite(&halt)),
     };
     curve.push((gate.ledger().samples(), end));
-    Ok(Some(Run { gate, point, stop, target, start, end, curve }))
+    Ok(Descent::Done(Box::new(Run { gate, point, stop, target, start, end, curve })))
+}
+
+/// Writes a checkpoint beside the model, or here.
+fn keep(arguments: &Arguments, gate: &Gate, walk: &dyn Walk) -> Result<Option<PathBuf>, Failure> {
+    if arguments.method == EXACT {
+        return Ok(None);
+    }
+    let mut path = arguments.output.clone().unwrap_or_else(|| PathBuf::from("fit")).into_os_string();
+    path.push(".checkpoint");
+    let path = PathBuf::from(path);
+    if console::is_muted() {
+        // The first of several processes writes.
+        return Ok(Some(path));
+    }
+    let mut saver = Saver::default();
+    gate.save(&mut saver);
+    walk.save(&mut saver);
+    saver.put(SECTION, &asked(arguments), []);
+    saver.save(&path).map_err(Failure::system)?;
+    Ok(Some(path))
+}
+
+/// The section of a checkpoint with what a fit was asked for, besides the problem.
+const SECTION: &str = "fit";
+
+fn asked(arguments: &Arguments) -> String {
+    let Arguments { method, target, budget, validation, steps, batch, set, seed, .. } = arguments;
+    format!("{method} {target:?} {budget:?} {validation:?} {steps:?} {batch} {set:?} {seed}")
+}
+
+/// The run of a checkpoint, which must be the one that the command asks for.
+fn go_on(
+    arguments: &Arguments,
+    linear: &std::sync::Arc<Linear>,
+    mut checkpoint: Checkpoint,
+) -> Result<(Gate, Box<dyn Walk>), Failure> {
+    let file = arguments.resume.as_ref().map_or_else(String::new, |path| path.display().to_string());
+    let refuse = |error: CheckpointError| Failure::input(error).in_file(&file);
+    let (then, _): (String, _) = checkpoint.take(SECTION).map_err(refuse)?;
+    let now = asked(arguments);
+    if then != now {
+        let message = format!(
+            "a checkpoint of another command: method, target, budget, validation, steps, batch, settings and seed were {then}, and are {now}"
+        );
+        return Err(Failure::input(message).in_file(&file));
+    }
+    let gate = Gate::resume(world::spread(linear.clone()), &mut checkpoint).map_err(refuse)?;
+    let walk = method::resume(&gate, &mut checkpoint).map_err(refuse)?;
+    Ok((gate, walk))
+}
+
+/// Whether the loss falls for ever from the end of the run, where that can be told with less work than a few dozen passes.
+fn falls(
+    linear: &std::sync::Arc<Linear>,
+    run: &mut Run,
+    budgeted: bool,
+    signals: &Signals,
+) -> Result<bool, Halt> {
+    let penalised = linear.design().penalty > 0.0;
+    let rows = linear.table().rows() as u128;
+    let costly = rows as f64 * (linear.dim() as f64).powi(2) > MOST_WORK;
+    // A budget that was asked for is never overdrawn, and what it bought is not judged.
+    let short = budgeted && run.gate.left() < LOOK_PASSES * rows;
+    if penalised || costly || short {
+        return Ok(false);
+    }
+    let gate = Gate::over(linear.clone(), run.gate.seed()).with_stop(signals.flag());
+    let mut gate = if budgeted { gate.with_budget(LOOK_PASSES * rows) } else { gate };
+    let falls = match newton::falls_for_ever(linear, &mut gate, &run.point) {
+        Err(Halt::OverBudget { .. }) => None,
+        other => other?,
+    };
+    run.gate.absorb(Role::Look, &gate);
+    Ok(falls == Some(true))
 }
 
 /// A gradient that no number holds.
@@ -460,6 +612,7 @@ fn judge(
     loaded: &Loaded,
     run: &Run,
     validation: Option<(String, Rows)>,
+    falls: bool,
 ) -> Result<Outcome, Failure> {
     let linear = &loaded.linear;
     let table = linear.table();
@@ -517,13 +670,17 @@ fn judge(
             target: run.target,
             start_gradient: run.start.gradient,
             objective: run.end.objective,
+            tail: None,
         },
     };
     Ok(Outcome {
-        no_minimiser: no_minimiser(linear, &training),
+        no_minimiser: no_minimiser(linear, &training, falls),
         stop: run.stop,
         budgeted: arguments.budget.is_some(),
         auto: arguments.method == "auto",
+        exact: arguments.method == "auto"
+            && linear.dim() <= MOST_FULL
+            && matches!(linear.loss().row().class, Class::SmoothConvex | Class::LocallySmoothConvex),
         passes: run.gate.ledger().samples() as f64 / table.rows() as f64,
         training,
         validation,
@@ -532,10 +689,22 @@ fn judge(
     })
 }
 
-/// Why the loss has no minimiser, where that is seen: classes that can be separated, and no penalty on large weights.
-fn no_minimiser(linear: &Linear, training: &Score) -> Option<&'static str> {
-    let grows = matches!(linear.loss(), Loss::Logistic | Loss::Multinomial { .. });
-    (grows && linear.design().penalty == 0.0 && training.separated).then_some(
-        "the classes can be separated, so the loss has no minimiser: it falls for ever as the weights grow",
-    )
+/// Why the loss has no minimiser, where that is seen: classes that can be separated, some or all of them, or counts that are zero in a whole
+/// direction; and no penalty on large weights.
+fn no_minimiser(linear: &Linear, training: &Score, falls: bool) -> Option<&'static str> {
+    let classes = matches!(linear.loss(), Loss::Logistic | Loss::Multinomial { .. });
+    let penalised = linear.design().penalty > 0.0;
+    match (classes, falls) {
+        _ if penalised => None,
+        (true, _) if training.separated => Some(
+            "the classes can be separated, so the loss has no minimiser: it falls for ever as the weights grow",
+        ),
+        (true, true) => Some(
+            "some rows can be told apart with certainty (quasi-separation), so the loss has no minimiser: it falls for ever as some weights grow",
+        ),
+        (false, true) => Some(
+            "the labels are zero wherever some columns are not, so the loss has no minimiser: it falls for ever as some weights grow",
+        ),
+        (_, false) => None,
+    }
 }

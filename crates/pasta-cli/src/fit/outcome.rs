@@ -17,6 +17,8 @@ pub(super) struct Outcome {
     pub(super) budgeted: bool,
     /// Whether the method is the one that needs no settings.
     pub(super) auto: bool,
+    /// Whether second-order steps are another way.
+    pub(super) exact: bool,
     pub(super) passes: f64,
     pub(super) training: Score,
     pub(super) validation: Option<Validation>,
@@ -64,7 +66,7 @@ impl Outcome {
             }
             (_, Verdict::Certified | Verdict::Kinks) => None,
             (_, Verdict::NotCertified) if self.budgeted => None,
-            (stop, Verdict::NotCertified) if !self.auto => {
+            (stop, Verdict::NotCertified) if !self.auto && self.model.method != super::EXACT => {
                 let message = format!(
                     "not certified: {}; {reached}, not to {}",
                     stop.meaning(),
@@ -85,9 +87,11 @@ impl Outcome {
                     "not certified: {why}; {reached} in {passes} passes, not to {}",
                     real(certificate.target)
                 );
-                let hint = "--penalty 1e-6, say, helps where columns nearly depend on each other or the loss has no minimiser; \
+                let usual = "--penalty 1e-6, say, helps where columns nearly depend on each other or the loss has no minimiser; \
                             --target EPS asks for less; --budget ROWS allows more, and keeps what it buys";
-                fail(Exit::NotCertified, message, hint)
+                let hint =
+                    if self.exact { format!("--method exact may do it; {usual}") } else { usual.into() };
+                fail(Exit::NotCertified, message, &hint)
             }
         }
     }

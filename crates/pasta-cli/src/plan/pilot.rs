@@ -7,7 +7,7 @@ use pasta_opt::recipe::{self, Constant, Constants, Guarantee, Plan};
 use serde::Serialize;
 
 use super::limit::{self, Limit};
-use crate::forecast::{Outlook, fly, judge};
+use crate::forecast::{Outlook, TABLE, fly, judge};
 use crate::spec::{self, Overrides, Promise, Spec};
 use pasta_report::Table;
 use pasta_report::console::{self, Exit, Failure, Report, Signals, with_threads};
@@ -96,7 +96,8 @@ impl Prospect {
 
     fn forecast(&self) -> String {
         let Some(Forecast { low, middle, high }) = self.forecast else {
-            let short = self.pilot.samples >= self.pilot_budget / 2;
+            let table = self.forecast_silent.as_deref() == Some(TABLE);
+            let short = self.pilot.samples >= self.pilot_budget / 2 && !table;
             let hint = if short { ". A larger pilot (--samples) may tell more" } else { "" };
             return format!("none: {}{hint}", self.forecast_silent.as_deref().unwrap_or_default());
         };

@@ -27,7 +27,7 @@ pub(crate) struct Problem {
     /// Formulas, where they are known.
     pub(crate) truth: Option<Truth>,
     /// For the rows of a file.
-    pub(super) table: Option<Tabled>,
+    pub(crate) table: Option<Tabled>,
     /// What it is, for people.
     pub(crate) words: String,
     /// The workers, if it is a simulator.

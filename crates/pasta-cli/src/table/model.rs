@@ -65,6 +65,21 @@ pub(crate) struct Certificate {
     pub(crate) start_gradient: f64,
     /// f at the point, the penalty included.
     pub(crate) objective: f64,
+    /// Of a model that was learnt in one pass: what rows say that were kept back. The other numbers are then means over these.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) tail: Option<TailBound>,
+}
+
+/// A bound on the gradient by fresh rows, at the end of a stream.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TailBound {
+    pub(crate) rows: u64,
+    /// |grad f| is at most this, with probability at least 1 - delta; `None` where the rows were too few.
+    pub(crate) bound: Option<f64>,
+    pub(crate) delta: f64,
+    /// What the noise of a row's gradient is assumed to have at most.
+    pub(crate) kurtosis: f64,
 }
 
 /// What the certificate says.
