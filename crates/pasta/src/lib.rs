@@ -67,6 +67,7 @@
 //! baseline     the methods that people use today
 //! auto         a method without constants
 //! method       the table of all methods
+//! fit          a linear model from a table, to an exact certificate
 //! forecast     what a certified run will cost
 //! trace        the events of a run, line by line
 //! prelude      the names that most programs need
@@ -83,6 +84,7 @@ pub mod checkpoint;
 pub mod draws;
 pub mod estimator;
 mod exact;
+pub mod fit;
 pub mod forecast;
 pub mod gate;
 pub mod hard;

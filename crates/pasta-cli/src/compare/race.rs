@@ -1,5 +1,8 @@
 //! The runs, and how their points are judged.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use indicatif::ProgressBar;
 use pasta_opt::draws::{Role, derived_seed};
 use pasta_opt::gate::{Gate, Halt};
@@ -13,15 +16,15 @@ use serde::Serialize;
 
 use super::entrant::Entrant;
 use crate::spec::{Contest, Problem};
-use pasta_report::console::{Failure, Signals};
+use pasta_report::console::Failure;
 
 /// How long and how often.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Limits {
-    pub(super) target: Option<f64>,
-    pub(super) budget: u64,
-    pub(super) seeds: u64,
-    pub(super) seed: u64,
+pub(crate) struct Limits {
+    pub(crate) target: Option<f64>,
+    pub(crate) budget: u64,
+    pub(crate) seeds: u64,
+    pub(crate) seed: u64,
 }
 
 /// All runs of an entrant.
@@ -154,14 +157,14 @@ fn finite<T>(answer: Result<T, Halt>) -> Result<(), Failure> {
     }
 }
 
-/// Every entrant with every seed; `None` if a signal came. Each run has a seed of its own, so the threads that share them out
+/// Every entrant with every seed; `None` if `stop` was set. Each run has a seed of its own, so the threads that share them out
 /// leave no trace.
 pub(super) fn run(
     contest: &Contest,
     limits: &Limits,
     judge: &Judge<'_>,
     entrants: &[Entrant],
-    signals: &Signals,
+    stop: &Arc<AtomicBool>,
 ) -> Result<Option<Vec<Outcome>>, Failure> {
     let places: Vec<(usize, u64)> =
         (0..entrants.len()).flat_map(|i| (0..limits.seeds).map(move |run| (i, run))).collect();
@@ -171,14 +174,14 @@ pub(super) fn run(
         .par_iter()
         .map(|&(entrant, run)| {
             let seed = limits.seed.wrapping_add(run);
-            let run = play(contest, limits, judge, &entrants[entrant], seed, signals);
+            let run = play(contest, limits, judge, &entrants[entrant], seed, stop);
             progress.inc(1);
             run
         })
         .collect();
     progress.finish_and_clear();
     let mut runs = runs?.into_iter();
-    if signals.received().is_some() {
+    if stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
     let outcome = |entrant: &Entrant| Outcome {
@@ -197,10 +200,10 @@ fn play(
     judge: &Judge<'_>,
     entrant: &Entrant,
     seed: u64,
-    signals: &Signals,
+    stop: &Arc<AtomicBool>,
 ) -> Result<Run, Failure> {
     let problem = &contest.setup.problem;
-    let mut gate = problem.gate(seed, Some(u128::from(limits.budget)), signals.flag());
+    let mut gate = problem.gate(seed, Some(u128::from(limits.budget)), Arc::clone(stop));
     let walk = entrant.engine.clone().start(&gate, &problem.start).map_err(Failure::input)?;
     let mut walk: Box<dyn Walk> = match contest.rule {
         None => walk,

@@ -10,12 +10,11 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use pasta_data::{Label, Options, Source};
 use pasta_opt::draws::Role;
-use pasta_opt::gate::{Gate, Halt};
+use pasta_opt::fit::{Exactly, Fit, FitError, Fitted, RELATIVE, exactly, usual_budget};
+use pasta_opt::gate::Gate;
 use pasta_opt::method::{self, Engine, Values};
-use pasta_opt::oracle::{Answer, Request};
-use pasta_opt::stop::Stop;
-use pasta_opt::table::{Class, Features, Linear, Loss};
-use pasta_opt::walk::{Advance, Walk};
+use pasta_opt::table::{Features, Linear, Loss};
+use pasta_opt::walk::Walk;
 use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
 use pasta_report::grouped;
 use pasta_report::number::given;
@@ -111,13 +110,8 @@ fn setting(text: &str) -> Result<(String, f64), String> {
     Ok((key.trim().to_owned(), value))
 }
 
-/// Passes over the table, unless a budget is given; more over a small one, as long as they read no more values than this.
-const PASSES: u128 = 2000;
-const VALUES: u128 = 200_000_000;
 /// Values times columns up to which proving constants takes no time to speak of.
 const QUICK: f64 = 1e8;
-/// How much smaller than at the start the gradient shall be, unless a target is given.
-const RELATIVE: f64 = 1e-6;
 /// Coordinates of which dozens of vectors can be held.
 const MOST_COORDINATES: usize = 1 << 28;
 
@@ -156,10 +150,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let read = begun.elapsed();
     let linear = &loaded.linear;
-    let rows = linear.table().rows() as u128;
-    let entries = linear.table().features.entries() as u128 * linear.loss().outputs() as u128;
-    let passes = PASSES.max(VALUES / entries.max(1)).min(50 * PASSES);
-    let budget = arguments.budget.unwrap_or(passes * rows);
+    let budget = arguments.budget.unwrap_or_else(|| usual_budget(linear));
     say(&header(arguments, &file, &loaded, budget));
     let Some(run) = descend(arguments, engine, linear, budget, &signals)? else {
         return Ok(interrupted(&signals));
@@ -346,30 +337,9 @@ fn words(loss: &Loss) -> String {
 
 /// What a run came to.
 struct Run {
-    gate: Gate,
-    point: Vec<f64>,
-    stop: Stop,
-    target: f64,
-    start: Exactly,
-    end: Exactly,
+    fitted: Fitted,
     /// Samples and the exact state after rounds, where a page is asked for.
     curve: Vec<(u128, Exactly)>,
-}
-
-/// f and its gradient, by a pass over the rows.
-#[derive(Debug, Clone, Copy)]
-struct Exactly {
-    objective: f64,
-    gradient: f64,
-}
-
-fn exactly(gate: &mut Gate, role: Role, x: &[f64]) -> Result<Exactly, Halt> {
-    let mut gradient = vec![0.0; x.len()];
-    let mut losses = [0.0];
-    let mut answer = Answer { losses: &mut losses, ..Answer::new(&mut gradient) };
-    gate.ask(Request { losses: true, ..Request::everything(role, &[x]) }, &mut answer)?;
-    let gradient = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
-    Ok(Exactly { objective: losses[0], gradient })
 }
 
 /// Runs the method to its end; `None` if it was interrupted.
@@ -381,37 +351,12 @@ fn descend(
     signals: &Signals,
 ) -> Result<Option<Run>, Failure> {
     let rows = linear.table().rows() as u128;
-    if budget < 3 * rows {
-        let message = format!("a budget of {budget} rows is less than three passes over {rows} rows");
-        return Err(Failure::input(message));
-    }
-    let mut gate = Gate::over(linear.clone(), arguments.seed).with_budget(budget).with_stop(signals.flag());
-    let x0 = linear.start();
-    let start = match exactly(&mut gate, Role::Look, &x0) {
-        Ok(start) => start,
-        Err(Halt::Interrupted) => return Ok(None),
-        Err(halt) => return Err(not_finite(&halt)),
-    };
-    let target = arguments.target.unwrap_or(RELATIVE * start.gradient);
-    let engine = match engine {
-        Engine::Auto { .. } => Engine::Auto { target: Some(target) },
-        other => other,
-    };
-    let mut walk = engine.start(&gate, &x0).map_err(Failure::input)?;
-    // The last pass is the certificate's.
-    gate.hold(rows);
-    let mut curve = vec![(gate.ledger().samples(), start)];
     let bar = std::io::stderr().is_terminal().then(|| {
         let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
         ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
     });
-    let stop = loop {
-        match walk.advance(&mut gate) {
-            Ok(Advance::Stop(stop)) => break stop,
-            Ok(_) => {}
-            Err(Halt::Interrupted) => return Ok(None),
-            Err(halt) => break halt.stop().ok_or_else(|| Failure::system(&halt))?,
-        }
+    let mut curve = Vec::new();
+    let mut watch = |gate: &mut Gate, walk: &dyn Walk| {
         if let Some(bar) = &bar {
             let passes = gate.ledger().samples() as f64 / rows as f64;
             bar.tick();
@@ -419,30 +364,34 @@ fn descend(
         }
         let room = gate.left() > rows;
         if arguments.page.is_some() && room && curve.len() < 1000 {
-            match exactly(&mut gate, Role::Look, walk.view().point) {
-                Ok(state) => curve.push((gate.ledger().samples(), state)),
-                Err(Halt::Interrupted) => return Ok(None),
-                Err(_) => {}
+            // What goes wrong here shows in the next round.
+            if let Ok(state) = exactly(gate, Role::Look, walk.view().point) {
+                curve.push((gate.ledger().samples(), state));
             }
         }
     };
-    if let Some(bar) = bar {
+    let (target, seed) = (arguments.target, arguments.seed);
+    let fit = Fit { engine, start: None, target, budget: Some(budget), seed };
+    let fitted = fit.run(linear, signals.flag(), &mut watch);
+    if let Some(bar) = &bar {
         bar.finish_and_clear();
     }
-    gate.hold(0);
-    let point = walk.view().point.to_vec();
-    let end = match exactly(&mut gate, Role::Certificate, &point) {
-        Ok(end) => end,
-        Err(Halt::Interrupted) => return Ok(None),
-        Err(halt) => return Err(not_finite(&halt)),
-    };
-    curve.push((gate.ledger().samples(), end));
-    Ok(Some(Run { gate, point, stop, target, start, end, curve }))
+    match fitted {
+        Ok(fitted) => {
+            curve.insert(0, (rows, fitted.start));
+            curve.push((fitted.gate.ledger().samples(), fitted.end));
+            Ok(Some(Run { fitted, curve }))
+        }
+        Err(error) if error.is_interrupted() => Ok(None),
+        Err(error) if error.is_not_finite() => Err(not_finite(&error)),
+        Err(error @ FitError::Halt(_)) => Err(Failure::system(error)),
+        Err(error) => Err(Failure::input(error)),
+    }
 }
 
 /// A gradient that no number holds.
-fn not_finite(halt: &Halt) -> Failure {
-    let mut failure = Failure::input(format!("the gradient of the loss is not finite: {halt}"));
+fn not_finite(error: &FitError) -> Failure {
+    let mut failure = Failure::input(format!("the gradient of the loss is not finite: {error}"));
     failure.exit = Exit::Diverged;
     failure.hint("the labels or columns are too large for this loss; scale them down")
 }
@@ -456,6 +405,7 @@ fn judge(
     validation: Option<(String, Rows)>,
 ) -> Result<Outcome, Failure> {
     let linear = &loaded.linear;
+    let run = &run.fitted;
     let table = linear.table();
     let names = loaded.encoding.names();
     let model = linear.raw_weights(&run.point);
@@ -468,12 +418,6 @@ fn judge(
             let score = score(&model, &rows.features, &rows.labels, has_classes).map_err(wrong)?;
             Some(Validation { of: name, score })
         }
-    };
-    let kinks = matches!(linear.loss().row().class, Class::LipschitzConvex | Class::WeaklyConvex);
-    let verdict = match run.end.gradient <= run.target {
-        true => Verdict::Certified,
-        false if kinks => Verdict::Kinks,
-        false => Verdict::NotCertified,
     };
     let work = table.features.entries() as f64 * table.columns() as f64;
     let constants = if arguments.constants || work <= QUICK {
@@ -505,7 +449,7 @@ fn judge(
         seed: arguments.seed,
         ledger: run.gate.ledger().clone(),
         certificate: Certificate {
-            verdict,
+            verdict: run.verdict,
             exact: true,
             gradient: run.end.gradient,
             target: run.target,

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use pasta_data::Encoding;
+use pasta_opt::fit::Verdict;
 use pasta_opt::ledger::Ledger;
 use pasta_opt::table::{Design, Loss, Model, Scaling};
 use pasta_report::console::Failure;
@@ -65,18 +66,6 @@ pub(crate) struct Certificate {
     pub(crate) start_gradient: f64,
     /// f at the point, the penalty included.
     pub(crate) objective: f64,
-}
-
-/// What the certificate says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Verdict {
-    /// |grad f| is at most the target.
-    Certified,
-    /// It is not.
-    NotCertified,
-    /// f has kinks, where a gradient need not be small: nothing is said.
-    Kinks,
 }
 
 impl ModelFile {
