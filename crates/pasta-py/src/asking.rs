@@ -172,7 +172,11 @@ impl Asking {
 
 impl Asking {
     /// The next question; `None` when the engine is done.
-    fn wait(&self, py: Python<'_>, messages: Receiver<Message>) -> PyResult<(Receiver<Message>, Option<Question>)> {
+    fn wait(
+        &self,
+        py: Python<'_>,
+        messages: Receiver<Message>,
+    ) -> PyResult<(Receiver<Message>, Option<Question>)> {
         let mut messages = messages;
         loop {
             let (back, received) = py.detach(move || {

@@ -36,7 +36,9 @@ impl<T> AsRef<[T]> for Borrowed<T> {
 }
 
 /// Shares the numbers of an array of one dimension.
-pub(crate) fn shared<T: Element + Send + Sync + 'static>(array: &Bound<'_, PyArray1<T>>) -> PyResult<Shared<T>> {
+pub(crate) fn shared<T: Element + Send + Sync + 'static>(
+    array: &Bound<'_, PyArray1<T>>,
+) -> PyResult<Shared<T>> {
     if !array.is_c_contiguous() || !array.data().is_aligned() {
         return Err(PyValueError::new_err("the array has to be contiguous and aligned"));
     }

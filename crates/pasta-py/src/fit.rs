@@ -146,7 +146,8 @@ pub(crate) fn stream<'py>(
     let about = About::stream(linear.dim(), "rows that stream by");
     let oracle = Arc::new(Passing { linear, about, first: AtomicU64::new(0) });
     let stored = state.map(Checkpoint::from_bytes).transpose().map_err(value_error)?;
-    let dog = method::find(STREAM_METHOD).and_then(|dog| dog.engine(&Values::default(), 1 << 62, STREAMED).ok());
+    let dog =
+        method::find(STREAM_METHOD).and_then(|dog| dog.engine(&Values::default(), 1 << 62, STREAMED).ok());
     let dog = dog.expect("dog needs nothing to be set");
     let passed = alone(py, 1, move |stop| -> Result<_, String> {
         let said = |error: &dyn std::fmt::Display| error.to_string();

@@ -65,7 +65,11 @@ impl Native {
         let linear = self.linear.as_ref().ok_or_else(|| PyTypeError::new_err("it is no table"))?;
         let x = x.as_slice()?;
         if x.len() != linear.dim() {
-            return Err(value_error(format!("x has {} coordinates, but the table {}", x.len(), linear.dim())));
+            return Err(value_error(format!(
+                "x has {} coordinates, but the table {}",
+                x.len(),
+                linear.dim()
+            )));
         }
         let model = linear.raw_weights(x);
         Ok((PyArray1::from_vec(py, model.weights), PyArray1::from_vec(py, model.intercepts)))
@@ -139,7 +143,11 @@ impl Native {
 
     fn whole<'x>(&self, x: &'x [f64]) -> PyResult<&'x [f64]> {
         let dim = self.dim();
-        if x.len() == dim { Ok(x) } else { Err(value_error(format!("x has {} coordinates, not {dim}", x.len()))) }
+        if x.len() == dim {
+            Ok(x)
+        } else {
+            Err(value_error(format!("x has {} coordinates, not {dim}", x.len())))
+        }
     }
 }
 

@@ -245,9 +245,8 @@ pub(crate) fn gate(
     stop: &Arc<AtomicBool>,
     gives_losses: &Arc<AtomicBool>,
 ) -> Result<(Gate, bool), Trouble> {
-    let gate = |losses| {
-        Gate::over(asked.oracle(losses, line), seed).with_budget(budget).with_stop(Arc::clone(stop))
-    };
+    let gate =
+        |losses| Gate::over(asked.oracle(losses, line), seed).with_budget(budget).with_stop(Arc::clone(stop));
     let probe = if asked.losses().is_none() { Some(probed(gate(false), start)?) } else { None };
     let losses = asked.losses().unwrap_or_else(|| is_set(gives_losses));
     let mut gate = gate(losses);
@@ -335,7 +334,8 @@ pub(crate) fn certify(
     stop: &Arc<AtomicBool>,
 ) -> Result<Certified, Trouble> {
     let seed = derived_seed(seed, Role::Certificate, u64::MAX);
-    let mut gate = Gate::over(asked.oracle(false, &line), seed).with_budget(budget).with_stop(Arc::clone(stop));
+    let mut gate =
+        Gate::over(asked.oracle(false, &line), seed).with_budget(budget).with_stop(Arc::clone(stop));
     let claim = Claim { target, delta, grade, budget, guess: None };
     let certified =
         Certifier::start(&mut gate, x, claim, 0).and_then(|certifier| Ok(certifier.finish(&mut gate)?));

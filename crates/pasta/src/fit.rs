@@ -103,6 +103,8 @@ pub enum Verdict {
     NotCertified,
     /// It is larger, but the loss has kinks, where it need not be small.
     Kinks,
+    /// f is larger than at the start, whatever its gradient: far out a loss that is not convex is flat.
+    Worse,
 }
 
 /// Why there is nothing to show.
@@ -182,7 +184,9 @@ impl Fit {
         let (point, steps) = (walk.view().point.to_vec(), walk.view().step);
         let end = exactly(&mut gate, Role::Certificate, &point)?;
         let kinks = matches!(linear.loss().row().class, Class::LipschitzConvex | Class::WeaklyConvex);
+        let rounding = 1e-9 * (1.0 + start.objective.abs());
         let verdict = match end.gradient <= target {
+            _ if end.objective > start.objective + rounding => Verdict::Worse,
             true => Verdict::Certified,
             false if kinks => Verdict::Kinks,
             false => Verdict::NotCertified,

@@ -101,7 +101,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let limits = Limits { budget, target: *target, seeds: arguments.seeds, seed: contest.setup.seed };
     with_threads(contest.setup.threads, || {
         let signals = Signals::register()?;
-        let Some(results) = raced(&contest, limits, &arguments.methods, arguments.grid, &signals.flag())? else {
+        let Some(results) = raced(&contest, limits, &arguments.methods, arguments.grid, &signals.flag())?
+        else {
             say("interrupted; no results were written");
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         };

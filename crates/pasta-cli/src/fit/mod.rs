@@ -173,7 +173,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     say(&timed);
     Ok(match outcome.model.certificate.verdict {
         Verdict::Certified => Exit::Done,
-        Verdict::NotCertified => {
+        Verdict::NotCertified | Verdict::Worse => {
             say("not certified: the budget ended first; the model is what it bought");
             Exit::OutOfBudget
         }

@@ -241,7 +241,8 @@ struct Alone {
 /// What `pasta plan --json` prints for one regime, given its flags by name.
 pub(crate) fn json(regime: &str, flags: &[(String, f64)]) -> Result<String, Failure> {
     let regime = regime::all().find(|known| known.name == regime).ok_or_else(|| {
-        Failure::input(format!("no regime is called {regime:?}")).hint(format!("the regimes are\n{}", regime::list()))
+        Failure::input(format!("no regime is called {regime:?}"))
+            .hint(format!("the regimes are\n{}", regime::list()))
     })?;
     let known = |name: &str| Constant::ALL.iter().any(|constant| constant.name() == name);
     let extras = ["budget", "eta", "beta", "batch"];

@@ -114,7 +114,7 @@ class AskTell:
         if leaves is None:
             return None
         self._blocks = [
-            Block(tuple(points), count, differences, losses, tuple(key), tuple(tuple(counter) for counter in counters))
+            Block(tuple(points), count, differences, losses, (key[0], key[1]), tuple((a, b, c, d) for a, b, c, d in counters))
             for points, key, counters, count, differences, losses in leaves
         ]
         return self._blocks

@@ -130,6 +130,9 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
     def _complaint(self, outcome: SimpleNamespace, loss: str) -> str:
         certificate = outcome.certificate
         reached = f"|grad f| came down from {certificate.start_gradient:.3g} to {certificate.gradient:.3g}, not to {certificate.target:.3g}"
+        if certificate.verdict == "worse":
+            rose = f"f is {certificate.objective:.6g} there"
+            return f"not certified: the method ended at a point that is worse than the start ({rose}); try another scale or seed"
         if certificate.verdict == "kinks":
             return f"nothing is certified: the {loss} loss has kinks, where the gradient need not be small ({reached})"
         hint = "a penalty helps where columns nearly depend on each other or classes can be separated; a larger target asks for less, a larger budget allows more"
@@ -143,7 +146,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = max(outcome.steps for outcome in outcomes)
         self.passes_ = sum(outcome.passes for outcome in outcomes)
         self.stop_ = [outcome.stop for outcome in outcomes] if len(outcomes) > 1 else outcomes[0].stop
-        self.certificate_ = [outcome.certificate for outcome in outcomes] if len(outcomes) > 1 else outcomes[0].certificate
+        self.certificate_: Any = [outcome.certificate for outcome in outcomes] if len(outcomes) > 1 else outcomes[0].certificate
         self.__dict__.pop("_stream", None)
 
     def _weights(self, sample_weight: Any, X: Any) -> Vector | None:
@@ -380,6 +383,9 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         if len(self.classes_) == 2 and len(coef) == 2:
             # Of two scores only the difference matters.
             coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+        elif self.loss in ("logistic", "multinomial") and len(coef) > 2:
+            # What is added to all scores changes no probability; with mean 0 they are unique.
+            coef, intercept = coef - coef.mean(axis=0), intercept - intercept.mean()
         self.coef_, self.intercept_ = coef, intercept
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PastaClassifier:
@@ -394,6 +400,9 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         fits = [self._run(X, codes, weights, named) for codes in labels]
         self._keep(np.vstack([coef for coef, _, _ in fits]), np.concatenate([intercept for _, intercept, _ in fits]))
         self._ends([outcome for _, _, outcome in fits])
+        if self.penalty == 0 and named[0] in ("logistic", "multinomial") and (self.predict(X) == y).all():
+            why = "the classes can be separated, so the loss has no minimiser: it falls for ever as the weights grow"
+            warnings.warn(f"{why}; penalty=1e-3, say, makes them finite", ConvergenceWarning, stacklevel=2)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> PastaClassifier:
@@ -439,7 +448,8 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         """The logarithms of the probabilities."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
-            return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
+            both: Vector = -np.logaddexp(0.0, np.column_stack([scores, -scores]))
+            return both
         shifted = scores - scores.max(axis=1, keepdims=True)
         logs: Vector = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
         return logs
