@@ -71,7 +71,7 @@ pub(crate) fn bench() -> bool {
     succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))
         && succeeds(
             Command::new(&python)
-                .args(["-m", "pip", "install", "--quiet"])
+                .args(["-m", "pip", "install", "--quiet", "scikit-learn"])
                 .arg(&root)
                 .env("CARGO_TARGET_DIR", &target),
         )

@@ -101,7 +101,7 @@ def plan(regime: str, **constants: float) -> SimpleNamespace:
     >>> import pasta_opt
     >>> planned = pasta_opt.plan("smooth", smoothness=3, gap=1.6, growth=9, floor=1, target=0.1)
     >>> planned.K, round(planned.samples)
-    (1921, 45013032)
+    (1920, 254870709120)
     >>> pasta_opt.plan("smooth", smoothness=3, gap=1.6, growth=9, floor=1, budget=1e6).constants.target > 0.1
     True
     """
