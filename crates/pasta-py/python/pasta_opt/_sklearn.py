@@ -441,7 +441,8 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
     @available_if(_has_chances)  # type: ignore[untyped-decorator,unused-ignore]
     def predict_proba(self, X: Any) -> Vector:
         """The probability of each class."""
-        return np.exp(self.predict_log_proba(X))
+        chances: Vector = np.exp(self.predict_log_proba(X))
+        return chances
 
     @available_if(_has_chances)  # type: ignore[untyped-decorator,unused-ignore]
     def predict_log_proba(self, X: Any) -> Vector:
