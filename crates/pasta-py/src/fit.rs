@@ -66,7 +66,8 @@ pub(crate) fn fit<'py>(
     let (engine, _) = engine(method, &settings, steps, batch)?;
     let rows = linear.table().rows() as f64;
     let fit = Fit { engine, start, target, budget, seed };
-    let fitted = alone(py, threads, move |stop| fit.run(&linear, Arc::clone(stop), &mut |_, _| ()))?;
+    let fitted =
+        alone(py, threads, move |stop| fit.run(&linear, linear.clone(), Arc::clone(stop), &mut |_, _| ()))?;
     let Fitted { gate, point, stop, steps, target, start, end, verdict } = fitted.map_err(|error| match error {
         error if error.is_interrupted() => PyKeyboardInterrupt::new_err("interrupted"),
         error if error.is_not_finite() => value_error(format!(

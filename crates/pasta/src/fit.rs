@@ -14,7 +14,7 @@
 //! let table = Table::new(Features::Dense(features), Arc::new(vec![-1.0, 2.0, 5.0, 8.0]), None, Vec::new())?;
 //! let linear = Arc::new(Linear::new(Arc::new(table), Loss::LeastSquares, Design::default())?);
 //! let fit = Fit { engine: Engine::Auto { target: None }, start: None, target: None, budget: None, seed: 1 };
-//! let fitted = fit.run(&linear, Arc::default(), &mut |_, _| ())?;
+//! let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ())?;
 //! assert_eq!(fitted.verdict, Verdict::Certified);
 //! let model = linear.raw_weights(&fitted.point);
 //! assert!((model.weights[0] - 3.0).abs() < 1e-5 && (model.intercepts[0] + 1.0).abs() < 1e-5);
@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
 use crate::method::Engine;
-use crate::oracle::{Answer, Request};
+use crate::oracle::{Answer, Oracle, Request};
 use crate::state::StartError;
 use crate::stop::Stop;
 use crate::table::{Class, Linear};
@@ -149,10 +149,12 @@ pub fn exactly(gate: &mut Gate, role: Role, x: &[f64]) -> Result<Exactly, Halt> 
 }
 
 impl Fit {
-    /// Runs the method to its end, or until `stop` is set. `watch` is shown the gate and the walk after every round.
+    /// Runs the method to its end, or until `stop` is set. `oracle` is the table itself, or whatever answers for it. `watch` is shown the
+    /// gate and the walk after every round.
     pub fn run(
         self,
-        linear: &Arc<Linear>,
+        linear: &Linear,
+        oracle: Arc<dyn Oracle>,
         stop: Arc<AtomicBool>,
         watch: &mut dyn FnMut(&mut Gate, &dyn Walk),
     ) -> Result<Fitted, FitError> {
@@ -161,7 +163,7 @@ impl Fit {
         if budget < 3 * rows {
             return Err(FitError::Budget { budget, rows });
         }
-        let mut gate = Gate::over(linear.clone(), self.seed).with_budget(budget).with_stop(stop);
+        let mut gate = Gate::over(oracle, self.seed).with_budget(budget).with_stop(stop);
         let x0 = self.start.unwrap_or_else(|| linear.start());
         let start = exactly(&mut gate, Role::Look, &x0)?;
         let target = self.target.unwrap_or(RELATIVE * start.gradient);

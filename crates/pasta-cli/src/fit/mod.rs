@@ -24,6 +24,7 @@ use crate::table::{
     Certificate, Classes, Loaded, ModelFile, Provenance, Reading, Rows, Score, Shaping, Verdict, load,
     losses, refused, score,
 };
+use crate::world;
 use outcome::{Outcome, Validation};
 
 /// Fit a linear model to a table, and certify it by exact passes over the rows.
@@ -155,6 +156,10 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     let Some(run) = descend(arguments, engine, linear, budget, &signals)? else {
         return Ok(interrupted(&signals));
     };
+    if console::is_muted() {
+        // The first of several processes judges, and says how all exit.
+        return Ok(Exit::Done);
+    }
     let time = begun.elapsed();
     let outcome = judge(arguments, &file, &loaded, &run, validation)?;
     if let Some(page) = &arguments.page {
@@ -351,7 +356,7 @@ fn descend(
     signals: &Signals,
 ) -> Result<Option<Run>, Failure> {
     let rows = linear.table().rows() as u128;
-    let bar = std::io::stderr().is_terminal().then(|| {
+    let bar = (std::io::stderr().is_terminal() && !console::is_muted()).then(|| {
         let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
         ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
     });
@@ -372,7 +377,7 @@ fn descend(
     };
     let (target, seed) = (arguments.target, arguments.seed);
     let fit = Fit { engine, start: None, target, budget: Some(budget), seed };
-    let fitted = fit.run(linear, signals.flag(), &mut watch);
+    let fitted = fit.run(linear, world::spread(linear.clone()), world::watch(signals.flag()), &mut watch);
     if let Some(bar) = &bar {
         bar.finish_and_clear();
     }

@@ -7,13 +7,25 @@ use indicatif::{ProgressBar, ProgressStyle};
 use pasta_data::{Data, Encoding, Options, ReadError, Source};
 use pasta_opt::draws::{Address, Role};
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Sparse, Table, TableError, Values};
-use pasta_report::console::Failure;
+use pasta_report::console::{Failure, is_muted};
 
 use super::{Classes, Shaping};
+use crate::world;
 
 /// Reads a table, with a bar on a terminal.
 pub(crate) fn load(source: &Source, options: &Options, encoding: Option<&Encoding>) -> Result<Data, Failure> {
-    let bar = std::io::stderr().is_terminal().then(|| {
+    let told;
+    let source = match source {
+        // It is the first of several processes that has one.
+        Source::Standard if world::rank().is_some() => {
+            let name = source.name();
+            let bytes = world::read_standard().map_err(|error| Failure::system(error).in_file(&name))?;
+            told = Source::Bytes(name, bytes.into());
+            &told
+        }
+        source => source,
+    };
+    let bar = (std::io::stderr().is_terminal() && !is_muted()).then(|| {
         let style = ProgressStyle::with_template("reading {bar:20} {bytes} of {total_bytes}");
         ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     });
