@@ -69,6 +69,7 @@
 //! newton       second-order steps on a table
 //! one_pass     rows that go by once
 //! method       the table of all methods
+//! fit          a linear model from a table, to an exact certificate
 //! forecast     what a certified run will cost
 //! trace        the events of a run, line by line
 //! prelude      the names that most programs need
@@ -85,6 +86,7 @@ pub mod checkpoint;
 pub mod draws;
 pub mod estimator;
 mod exact;
+pub mod fit;
 pub mod forecast;
 pub mod gate;
 pub mod hard;

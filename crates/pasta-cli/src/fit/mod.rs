@@ -10,15 +10,14 @@ use std::time::Instant;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use pasta_data::{Label, Options, Source};
-use pasta_opt::checkpoint::{Checkpoint, CheckpointError, Saver};
+use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::draws::Role;
+use pasta_opt::fit::{Exactly, Fit, FitError, Fitted, RELATIVE, Way, exactly, usual_budget};
 use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::method::{self, Engine, Values};
-use pasta_opt::newton::{self, Newton};
-use pasta_opt::oracle::{Answer, Request};
-use pasta_opt::stop::Stop;
+use pasta_opt::newton;
 use pasta_opt::table::{Class, Features, Linear, Loss, MOST_FULL};
-use pasta_opt::walk::{Advance, Walk};
+use pasta_opt::walk::Walk;
 use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
 use pasta_report::grouped;
 use pasta_report::number::given;
@@ -135,13 +134,8 @@ fn setting(text: &str) -> Result<(String, f64), String> {
     Ok((key.trim().to_owned(), value))
 }
 
-/// Passes over the table, unless a budget is given; more over a small one, as long as they read no more values than this.
-const PASSES: u128 = 2000;
-const VALUES: u128 = 200_000_000;
 /// Values times columns up to which proving constants takes no time to speak of.
 const QUICK: f64 = 1e8;
-/// How much smaller than at the start the gradient shall be, unless a target is given.
-const RELATIVE: f64 = 1e-6;
 /// The method of second-order steps.
 const EXACT: &str = "exact";
 /// Rows times the square of the coordinates up to which second derivatives take no time to speak of.
@@ -189,10 +183,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let read = begun.elapsed();
     let linear = &loaded.linear;
-    let rows = linear.table().rows() as u128;
-    let entries = linear.table().features.entries() as u128 * linear.loss().outputs() as u128;
-    let passes = PASSES.max(VALUES / entries.max(1)).min(50 * PASSES);
-    let budget = arguments.budget.unwrap_or(passes * rows);
+    let budget = arguments.budget.unwrap_or_else(|| usual_budget(linear));
     say(&header(arguments, &file, &loaded, budget));
     let mut run = match descend(arguments, engine, linear, budget, &signals)? {
         Descent::Done(run) => *run,
@@ -233,7 +224,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     say(&timed);
     Ok(match outcome.model.certificate.verdict {
         Verdict::Certified => Exit::Done,
-        Verdict::NotCertified => {
+        Verdict::NotCertified | Verdict::Worse => {
             say("not certified: the budget ended first; the model is what it bought");
             Exit::OutOfBudget
         }
@@ -409,30 +400,9 @@ fn words(loss: &Loss) -> String {
 
 /// What a run came to.
 struct Run {
-    gate: Gate,
-    point: Vec<f64>,
-    stop: Stop,
-    target: f64,
-    start: Exactly,
-    end: Exactly,
+    fitted: Fitted,
     /// Samples and the exact state after rounds, where a page is asked for.
     curve: Vec<(u128, Exactly)>,
-}
-
-/// f and its gradient, by a pass over the rows.
-#[derive(Debug, Clone, Copy)]
-struct Exactly {
-    objective: f64,
-    gradient: f64,
-}
-
-fn exactly(gate: &mut Gate, role: Role, x: &[f64]) -> Result<Exactly, Halt> {
-    let mut gradient = vec![0.0; x.len()];
-    let mut losses = [0.0];
-    let mut answer = Answer { losses: &mut losses, ..Answer::new(&mut gradient) };
-    gate.ask(Request { losses: true, ..Request::everything(role, &[x]) }, &mut answer)?;
-    let gradient = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
-    Ok(Exactly { objective: losses[0], gradient })
 }
 
 /// How a run ended.
@@ -451,51 +421,17 @@ fn descend(
     signals: &Signals,
 ) -> Result<Descent, Failure> {
     let rows = linear.table().rows() as u128;
-    if budget < 3 * rows {
-        let message = format!("a budget of {budget} rows is less than three passes over {rows} rows");
-        return Err(Failure::input(message));
-    }
-    let checkpoint = arguments.resume.as_deref().map(Checkpoint::load).transpose().map_err(Failure::input)?;
-    let gate = Gate::over(world::spread(linear.clone()), arguments.seed).with_budget(budget);
-    let mut gate = gate.with_stop(world::watch(signals.flag()));
-    let x0 = linear.start();
-    let start = match exactly(&mut gate, Role::Look, &x0) {
-        Ok(start) => start,
-        Err(Halt::Interrupted) => return Ok(Descent::Interrupted(None)),
-        Err(halt) => return Err(not_finite(&halt)),
+    let way = match (engine, &arguments.resume) {
+        (_, Some(path)) => Way::Resume(Box::new(asked_before(arguments, path)?)),
+        (None, None) => Way::SecondOrder,
+        (Some(engine), None) => Way::Method(engine),
     };
-    let target = arguments.target.unwrap_or(RELATIVE * start.gradient);
-    let mut walk: Box<dyn Walk> = match (engine, checkpoint) {
-        (_, Some(checkpoint)) => {
-            let (resumed, walk) = go_on(arguments, linear, checkpoint)?;
-            gate = resumed.with_budget(budget).with_stop(world::watch(signals.flag()));
-            walk
-        }
-        (None, None) => {
-            let walk = Newton::start(linear.clone(), 0.5 * target);
-            Box::new(
-                walk.map_err(|error| Failure::input(error).hint("--method auto fits any loss and any size"))?,
-            )
-        }
-        (Some(Engine::Auto { .. }), None) => {
-            Engine::Auto { target: Some(target) }.start(&gate, &x0).map_err(Failure::input)?
-        }
-        (Some(other), None) => other.start(&gate, &x0).map_err(Failure::input)?,
-    };
-    // The last pass is the certificate's.
-    gate.hold(rows);
-    let mut curve = vec![(gate.ledger().samples(), start)];
     let bar = (std::io::stderr().is_terminal() && !console::is_muted()).then(|| {
         let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
         ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
     });
-    let stop = loop {
-        match walk.advance(&mut gate) {
-            Ok(Advance::Stop(stop)) => break stop,
-            Ok(_) => {}
-            Err(Halt::Interrupted) => return keep(arguments, &gate, &*walk).map(Descent::Interrupted),
-            Err(halt) => break halt.stop().ok_or_else(|| Failure::system(&halt))?,
-        }
+    let mut curve = Vec::new();
+    let mut watch = |gate: &mut Gate, walk: &dyn Walk| {
         if let Some(bar) = &bar {
             let passes = gate.ledger().samples() as f64 / rows as f64;
             bar.tick();
@@ -503,25 +439,39 @@ fn descend(
         }
         let room = gate.left() > rows;
         if arguments.page.is_some() && room && curve.len() < 1000 {
-            match exactly(&mut gate, Role::Look, walk.view().point) {
-                Ok(state) => curve.push((gate.ledger().samples(), state)),
-                Err(Halt::Interrupted) => return keep(arguments, &gate, &*walk).map(Descent::Interrupted),
-                Err(_) => {}
+            // What goes wrong here shows in the next round.
+            if let Ok(state) = exactly(gate, Role::Look, walk.view().point) {
+                curve.push((gate.ledger().samples(), state));
             }
         }
     };
-    if let Some(bar) = bar {
+    let (target, seed) = (arguments.target, arguments.seed);
+    let fit = Fit { way, start: None, target, budget: Some(budget), seed };
+    let fitted = fit.run(linear, world::spread(linear.clone()), world::watch(signals.flag()), &mut watch);
+    if let Some(bar) = &bar {
         bar.finish_and_clear();
     }
-    gate.hold(0);
-    let point = walk.view().point.to_vec();
-    let end = match exactly(&mut gate, Role::Certificate, &point) {
-        Ok(end) => end,
-        Err(Halt::Interrupted) => return keep(arguments, &gate, &*walk).map(Descent::Interrupted),
-        Err(halt) => return Err(not_finite(&halt)),
-    };
-    curve.push((gate.ledger().samples(), end));
-    Ok(Descent::Done(Box::new(Run { gate, point, stop, target, start, end, curve })))
+    match fitted {
+        Ok(fitted) => {
+            curve.insert(0, (rows, fitted.start));
+            curve.push((fitted.gate.ledger().samples(), fitted.end));
+            Ok(Descent::Done(Box::new(Run { fitted, curve })))
+        }
+        Err(FitError::Interrupted(None)) => Ok(Descent::Interrupted(None)),
+        Err(FitError::Interrupted(Some(unfinished))) => {
+            keep(arguments, &unfinished.gate, &*unfinished.walk).map(Descent::Interrupted)
+        }
+        Err(error) if error.is_not_finite() => Err(not_finite(&error)),
+        Err(error @ FitError::Halt(_)) => Err(Failure::system(error)),
+        Err(error @ FitError::Table(_)) => {
+            Err(Failure::input(error).hint("--method auto fits any loss and any size"))
+        }
+        Err(error @ FitError::Checkpoint(_)) => {
+            let file = arguments.resume.as_ref().map_or_else(String::new, |path| path.display().to_string());
+            Err(Failure::input(error).in_file(&file))
+        }
+        Err(error) => Err(Failure::input(error)),
+    }
 }
 
 /// Writes a checkpoint beside the model, or here.
@@ -552,15 +502,12 @@ fn asked(arguments: &Arguments) -> String {
     format!("{method} {target:?} {budget:?} {validation:?} {steps:?} {batch} {set:?} {seed}")
 }
 
-/// The run of a checkpoint, which must be the one that the command asks for.
-fn go_on(
-    arguments: &Arguments,
-    linear: &std::sync::Arc<Linear>,
-    mut checkpoint: Checkpoint,
-) -> Result<(Gate, Box<dyn Walk>), Failure> {
-    let file = arguments.resume.as_ref().map_or_else(String::new, |path| path.display().to_string());
-    let refuse = |error: CheckpointError| Failure::input(error).in_file(&file);
-    let (then, _): (String, _) = checkpoint.take(SECTION).map_err(refuse)?;
+/// The checkpoint of a run, which must be the one that the command asks for.
+fn asked_before(arguments: &Arguments, path: &Path) -> Result<Checkpoint, Failure> {
+    let file = path.display().to_string();
+    let mut checkpoint = Checkpoint::load(path).map_err(Failure::input)?;
+    let (then, _): (String, _) =
+        checkpoint.take(SECTION).map_err(|error| Failure::input(error).in_file(&file))?;
     let now = asked(arguments);
     if then != now {
         let message = format!(
@@ -568,9 +515,7 @@ fn go_on(
         );
         return Err(Failure::input(message).in_file(&file));
     }
-    let gate = Gate::resume(world::spread(linear.clone()), &mut checkpoint).map_err(refuse)?;
-    let walk = method::resume(&gate, &mut checkpoint).map_err(refuse)?;
-    Ok((gate, walk))
+    Ok(checkpoint)
 }
 
 /// Whether the loss falls for ever from the end of the run, where that can be told with less work than a few dozen passes.
@@ -584,23 +529,23 @@ fn falls(
     let rows = linear.table().rows() as u128;
     let costly = rows as f64 * (linear.dim() as f64).powi(2) > MOST_WORK;
     // A budget that was asked for is never overdrawn, and what it bought is not judged.
-    let short = budgeted && run.gate.left() < LOOK_PASSES * rows;
+    let short = budgeted && run.fitted.gate.left() < LOOK_PASSES * rows;
     if penalised || costly || short {
         return Ok(false);
     }
-    let gate = Gate::over(linear.clone(), run.gate.seed()).with_stop(signals.flag());
+    let gate = Gate::over(linear.clone(), run.fitted.gate.seed()).with_stop(signals.flag());
     let mut gate = if budgeted { gate.with_budget(LOOK_PASSES * rows) } else { gate };
-    let falls = match newton::falls_for_ever(linear, &mut gate, &run.point) {
+    let falls = match newton::falls_for_ever(linear, &mut gate, &run.fitted.point) {
         Err(Halt::OverBudget { .. }) => None,
         other => other?,
     };
-    run.gate.absorb(Role::Look, &gate);
+    run.fitted.gate.absorb(Role::Look, &gate);
     Ok(falls == Some(true))
 }
 
 /// A gradient that no number holds.
-fn not_finite(halt: &Halt) -> Failure {
-    let mut failure = Failure::input(format!("the gradient of the loss is not finite: {halt}"));
+fn not_finite(error: &FitError) -> Failure {
+    let mut failure = Failure::input(format!("the gradient of the loss is not finite: {error}"));
     failure.exit = Exit::Diverged;
     failure.hint("the labels or columns are too large for this loss; scale them down")
 }
@@ -615,6 +560,7 @@ fn judge(
     falls: bool,
 ) -> Result<Outcome, Failure> {
     let linear = &loaded.linear;
+    let run = &run.fitted;
     let table = linear.table();
     let names = loaded.encoding.names();
     let model = linear.raw_weights(&run.point);
@@ -627,12 +573,6 @@ fn judge(
             let score = score(&model, &rows.features, &rows.labels, has_classes).map_err(wrong)?;
             Some(Validation { of: name, score })
         }
-    };
-    let kinks = matches!(linear.loss().row().class, Class::LipschitzConvex | Class::WeaklyConvex);
-    let verdict = match run.end.gradient <= run.target {
-        true => Verdict::Certified,
-        false if kinks => Verdict::Kinks,
-        false => Verdict::NotCertified,
     };
     let work = table.features.entries() as f64 * table.columns() as f64;
     let constants = if arguments.constants || work <= QUICK {
@@ -664,7 +604,7 @@ fn judge(
         seed: arguments.seed,
         ledger: run.gate.ledger().clone(),
         certificate: Certificate {
-            verdict,
+            verdict: run.verdict,
             exact: true,
             gradient: run.end.gradient,
             target: run.target,

@@ -94,7 +94,7 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
     say(&timed);
     Ok(match outcome.model.certificate.verdict {
         Verdict::Certified => Exit::Done,
-        Verdict::NotCertified => {
+        Verdict::NotCertified | Verdict::Worse => {
             say(
                 "not certified: the bound is above the target; the model is written, since the stream is gone",
             );
@@ -208,7 +208,7 @@ impl School {
                 Ok(true)
             }
             Err(Halt::Interrupted) => Ok(false),
-            Err(halt) => Err(not_finite(&halt)),
+            Err(halt) => Err(not_finite(&halt.into())),
         }
     }
 
@@ -271,7 +271,7 @@ impl School {
         let mut at = |x: &[f64]| match exactly(&mut gate, Role::Look, x) {
             Ok(state) => Ok(Some(state)),
             Err(Halt::Interrupted) => Ok(None),
-            Err(halt) => Err(not_finite(&halt)),
+            Err(halt) => Err(not_finite(&halt.into())),
         };
         let (Some(start), Some(end)) = (at(&origin)?, at(&x)?) else { return Ok(None) };
         let target = arguments.target.unwrap_or(RELATIVE * start.gradient);
@@ -439,7 +439,7 @@ impl Report for Outcome {
         let row = |name: &str, value: String| (name.to_owned(), value);
         let verdict = match certificate.verdict {
             Verdict::Certified => format!("certified, |grad f| <= {}: ", real(certificate.target)),
-            Verdict::NotCertified => {
+            Verdict::NotCertified | Verdict::Worse => {
                 format!("not certified, |grad f| <= {} is not seen: ", real(certificate.target))
             }
             Verdict::Kinks => "nothing is certified, since the loss has kinks: ".into(),

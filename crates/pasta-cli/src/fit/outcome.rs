@@ -64,6 +64,14 @@ impl Outcome {
                     "--penalty 1e-3, say, makes them finite",
                 )
             }
+            (_, Verdict::Worse) => fail(
+                Exit::Diverged,
+                format!(
+                    "the method ended at a point that is worse than the start, where f is {}",
+                    real(certificate.objective)
+                ),
+                "another --scale or --seed; losses that are not convex are flat far out, where a gradient is small and means nothing",
+            ),
             (_, Verdict::Certified | Verdict::Kinks) => None,
             (_, Verdict::NotCertified) if self.budgeted => None,
             (stop, Verdict::NotCertified) if !self.auto && self.model.method != super::EXACT => {
@@ -114,6 +122,7 @@ impl Outcome {
                 format!("certified: |grad f| = {gradient} <= {target}, by a pass over all rows")
             }
             Verdict::NotCertified => format!("not certified: |grad f| = {gradient}, more than {target}"),
+            Verdict::Worse => "nothing is certified: f is larger than at the start".into(),
             Verdict::Kinks => {
                 format!(
                     "nothing is certified: the loss has kinks, where |grad f| = {gradient} need not be small"

@@ -39,6 +39,12 @@ pub(crate) struct Problem {
 pub(crate) struct Truth(Arc<Noisy>);
 
 impl Problem {
+    /// An oracle that no file describes.
+    pub(crate) fn of(oracle: Arc<dyn Oracle>, start: Vec<f64>) -> Self {
+        let words = oracle.about().identity.clone();
+        Self { oracle, start, truth: None, table: None, words, simulator: None }
+    }
+
     pub(crate) fn gate(&self, seed: u64, budget: Option<u128>, stop: Arc<AtomicBool>) -> Gate {
         Gate::over(Arc::clone(&self.oracle), seed).with_budget(budget).with_stop(world::watch(stop))
     }

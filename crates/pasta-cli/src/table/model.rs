@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use pasta_data::Encoding;
+use pasta_opt::fit::Verdict;
 use pasta_opt::ledger::Ledger;
 use pasta_opt::table::{Design, Loss, Model, Scaling};
 use pasta_report::console::Failure;
@@ -80,18 +81,6 @@ pub(crate) struct TailBound {
     pub(crate) delta: f64,
     /// What the noise of a row's gradient is assumed to have at most.
     pub(crate) kurtosis: f64,
-}
-
-/// What the certificate says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Verdict {
-    /// |grad f| is at most the target.
-    Certified,
-    /// It is not.
-    NotCertified,
-    /// f has kinks, where a gradient need not be small: nothing is said.
-    Kinks,
 }
 
 impl ModelFile {
