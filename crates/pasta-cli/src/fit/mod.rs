@@ -138,7 +138,7 @@ fn setting(text: &str) -> Result<(String, f64), String> {
 const PASSES: u128 = 2000;
 const VALUES: u128 = 200_000_000;
 /// Values times columns up to which proving constants takes no time to speak of.
-const QUICK: f64 = 1e8;
+const QUICK: f64 = 4e6;
 /// How much smaller than at the start the gradient shall be, unless a target is given.
 const RELATIVE: f64 = 1e-6;
 /// The method of second-order steps.
