@@ -1,4 +1,4 @@
-//! Reads tables: LIBSVM and SVMlight text, CSV, NPY and NPZ, the texts also compressed by gzip or zstd.
+//! Reads tables: LIBSVM and SVMlight text, CSV, NPY and NPZ, the texts also compressed by gzip or zstd; and Parquet with the feature `parquet`.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -24,6 +24,8 @@ mod fault;
 mod libsvm;
 mod number;
 mod numpy;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod source;
 mod store;
 
@@ -153,6 +155,8 @@ pub fn read(
         match binary(&opened).or(options.format) {
             Some(Format::Npy) => numpy::read_npy(source, opened, options, encoding),
             Some(Format::Npz) => numpy::read_npz(source, options, encoding),
+            #[cfg(feature = "parquet")]
+            _ if opened.head.starts_with(b"PAR1") => parquet::read(source, opened, options, encoding, watch),
             format => text(source, opened, format, options, encoding, watch),
         }
     };
@@ -178,7 +182,7 @@ fn text(
 ) -> Result<Data, Located> {
     if opened.head.starts_with(b"PAR1") {
         return Err(Fault::Choice(
-            "this is a Parquet file, which is not read; write it as CSV or NPY".into(),
+            "this is a Parquet file, and the program was built without the feature parquet; write it as CSV or NPY".into(),
         )
         .into());
     }

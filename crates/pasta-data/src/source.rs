@@ -235,6 +235,12 @@ impl Chunks {
         Self { lines, ..Self::of(Unpacked { reader, packed: None, size, read: Arc::default() }) }
     }
 
+    /// Text that is made of the rows of another kind of file.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn of_rows(reader: Box<dyn Read + Send>, kind: &'static str) -> Self {
+        Self::of(Unpacked { reader, packed: Some(kind), size: None, read: Arc::default() })
+    }
+
     /// Appends whole lines, so many bytes or a little more, to `text`; how many lines. None is left if that is none.
     pub(crate) fn gather(&mut self, bytes: usize, text: &mut Vec<u8>) -> Result<u64, Fault> {
         let (begin, mut lines) = (text.len(), 0);

@@ -135,7 +135,7 @@ fn setting(text: &str) -> Result<(String, f64), String> {
 }
 
 /// Values times columns up to which proving constants takes no time to speak of.
-const QUICK: f64 = 1e8;
+const QUICK: f64 = 4e6;
 /// The method of second-order steps.
 const EXACT: &str = "exact";
 /// Rows times the square of the coordinates up to which second derivatives take no time to speak of.
