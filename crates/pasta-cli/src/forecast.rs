@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::spec::Spec;
 use pasta_report::console::{Failure, say};
-use pasta_report::number::{grouped, rough};
+use pasta_report::number::rough;
 
 /// What was said before the run about its cost, or why nothing was.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ impl Outlook {
     /// In a line.
     pub(crate) fn words(&self) -> String {
         match (self.forecast, &self.silent) {
-            (Some(Forecast { low, middle, high }), _) => {
+            (Some(Forecast { low, middle, high, .. }), _) => {
                 let [low, middle, high] = [low, middle, high].map(rough);
                 format!("about {middle} samples, {low} to {high} in four of five runs (without the pilot)")
             }
@@ -79,11 +79,10 @@ pub(crate) fn outlook(spec: &Spec, gate: &mut Gate) -> Result<Option<Outlook>, F
 
 /// What a pilot says about a target.
 pub(crate) fn judge(pilot: &Pilot, target: f64) -> Outlook {
-    let forecast = pilot.forecast(target);
-    let silent = forecast
-        .is_none()
-        .then(|| format!("no run of the pilot was certified within {} samples", grouped(pilot.samples)));
-    Outlook { forecast, silent }
+    match pilot.forecast(target) {
+        Ok(forecast) => Outlook { forecast: Some(forecast), silent: None },
+        Err(silence) => Outlook::silent(silence.to_string()),
+    }
 }
 
 /// The pilot of a problem file, with at most so many samples; `None` if it was interrupted.

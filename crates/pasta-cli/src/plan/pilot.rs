@@ -95,7 +95,7 @@ impl Prospect {
     }
 
     fn forecast(&self) -> String {
-        let Some(Forecast { low, middle, high }) = self.forecast else {
+        let Some(Forecast { low, middle, high, .. }) = self.forecast else {
             let short = self.pilot.samples >= self.pilot_budget / 2;
             let hint = if short { ". A larger pilot (--samples) may tell more" } else { "" };
             return format!("none: {}{hint}", self.forecast_silent.as_deref().unwrap_or_default());

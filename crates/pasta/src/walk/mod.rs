@@ -21,6 +21,7 @@
 
 mod certified;
 
+pub(crate) use certified::LIKELY;
 pub use certified::{Candidate, CertificateLog, Certified, StopRule};
 
 use crate::certificate::{Certificate, ClaimError};
