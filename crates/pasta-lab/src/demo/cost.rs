@@ -41,7 +41,7 @@ impl Predicted {
         let Plan { schedule, guarantee, cost, .. } = &setting.pasta;
         Self {
             worst_case: WorstCase { steps: schedule.steps, samples: cost.samples, measure: guarantee.bound },
-            forecast: pilot.forecast(TARGET),
+            forecast: pilot.forecast(TARGET).ok(),
             pilot_samples: pilot.samples as f64,
             pilot_runs: pilot.runs.len(),
         }
@@ -65,7 +65,7 @@ impl Predicted {
     }
 
     pub(super) fn forecast_range(&self) -> String {
-        let Some(Forecast { low, middle, high }) = self.forecast else {
+        let Some(Forecast { low, middle, high, .. }) = self.forecast else {
             return "none: no run of the pilot was certified".into();
         };
         format!("about {} ({} to {})", rough(middle), rough(low), rough(high))
