@@ -14,8 +14,8 @@ pub enum Family {
     Sgd,
     /// Steps that follow the gradients seen.
     Adaptive,
-    /// Recursive estimators: PAGE and STORM.
-    Recursive,
+    /// PAGE, of which nothing is forecast.
+    Page,
     /// The method without constants.
     Auto,
 }
@@ -35,9 +35,9 @@ impl Family {
         Some(match method {
             "smooth" | "smooth-anchored" => Self::Batches,
             "pl" | "star-convex" | "smooth-convex" => Self::Gap,
-            "sgd" | "sgd-decaying" | "clipped-sgd" | "momentum" => Self::Sgd,
+            "sgd" | "sgd-decaying" | "clipped-sgd" | "momentum" | "storm" => Self::Sgd,
             "adam" | "adagrad-norm" | "adagrad-norm-averaged" => Self::Adaptive,
-            "mean-square-smooth" | "storm" => Self::Recursive,
+            "mean-square-smooth" => Self::Page,
             "auto" => Self::Auto,
             _ => return None,
         })
@@ -50,19 +50,18 @@ impl Family {
             Self::Gap => "recipes that aim at values",
             Self::Sgd => "SGD and its kin",
             Self::Adaptive => "adaptive steps",
-            Self::Recursive => "PAGE and STORM",
+            Self::Page => "PAGE",
             Self::Auto => "auto",
         }
     }
 
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Batches, Self::Gap, Self::Sgd, Self::Adaptive, Self::Recursive, Self::Auto];
+    pub const ALL: [Self; 6] = [Self::Batches, Self::Gap, Self::Sgd, Self::Adaptive, Self::Page, Self::Auto];
 
     /// What was measured.
     pub fn measured(self) -> Measured {
         let (held, of) = match self {
-            Self::Batches | Self::Gap | Self::Sgd | Self::Adaptive | Self::Recursive | Self::Auto => (0, 0),
+            Self::Batches | Self::Gap | Self::Sgd | Self::Adaptive | Self::Page | Self::Auto => (0, 0),
         };
         Measured { held, of }
     }

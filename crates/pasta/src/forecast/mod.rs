@@ -59,12 +59,12 @@ pub struct Forecast {
     pub high: f64,
     /// What takes most of the samples, by the finest run of the pilot.
     pub rules: Rules,
-    /// 5 %, 10 %, .., 95 % of runs cost less than these, by the forecast's own account.
+    /// 1/24, 2/24, .., 23/24 of runs cost less than these, by the forecast's own account.
     pub quantiles: [f64; QUANTILES],
 }
 
 /// How many quantiles a forecast has.
-pub const QUANTILES: usize = 19;
+pub const QUANTILES: usize = 23;
 
 /// What takes most of the samples of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -112,6 +112,12 @@ pub enum Silence {
         /// What took most of the samples.
         rules: Rules,
     },
+    /// No range would be of use.
+    #[error(
+        "certified runs of PAGE scatter a hundredfold from seed to seed: between two large batches it carries one error along, and while \
+         that is large no certificate succeeds"
+    )]
+    Recursive,
     /// The runs of the pilot contradict each other, or the model.
     #[error(
         "the pilot's runs do not follow a law: they scatter by a factor of {factor:.1} around the best one; the range would be {low:.0e} to \
@@ -157,6 +163,8 @@ pub struct Pilot {
     pub rule: StopRule,
     /// The rows of a table, which certificates may pass over.
     rows: Option<u64>,
+    /// Whether its runs correct an old estimate by small batches, between large ones.
+    recursive: bool,
 }
 
 /// Samples at x0, before the first run.
@@ -221,7 +229,7 @@ impl Pilot {
         gate.absorb(Role::Forecast, &first);
         let (look, samples) = look?;
         let gradient_at_start = look.squared_mean().max(look.error2()).sqrt();
-        let mut pilot = Self { gradient_at_start, runs: Vec::new(), samples, rule, rows };
+        let mut pilot = Self { gradient_at_start, runs: Vec::new(), samples, rule, rows, recursive: false };
         let own = StopRule { grade: unclaimed(rule.grade), ..rule };
         // Targets end at 1e100.
         let mut target = (0.5 * gradient_at_start).max(COARSEST * rule.target).min(1e100);
@@ -246,6 +254,7 @@ impl Pilot {
             }
             let certified = end.certification.is_some_and(|log| log.is_certified());
             pilot.samples += fork.ledger().samples();
+            pilot.recursive |= fork.ledger().of(Role::Small).samples > 0;
             let steps = end.steps;
             pilot.runs.push(PilotRun { target, samples, step_samples, steps, certified, variance });
             // A run that reached its planned end uncertified tells nothing; a finer one is longer.
@@ -323,7 +332,8 @@ impl Forecast {
     }
 
     fn from_quantiles(quantiles: [f64; QUANTILES], rules: Rules) -> Self {
-        let [low, middle, high] = [0, QUANTILES / 2, QUANTILES - 1].map(|i| quantiles[i]);
+        // A twelfth of the runs on either side, by the forecast's own account.
+        let [low, middle, high] = [1, QUANTILES / 2, QUANTILES - 2].map(|i| quantiles[i]);
         Self { low, middle, high, rules, quantiles }
     }
 }

@@ -3,6 +3,8 @@
 //! At a target eps = e^-u a run costs e^z max(e^c N(u), n(u) e^(a + s (u - u_0))). N is what a certificate needs against the noise, n the samples
 //! of a step; both are known where the pilot was and continued from there. Not known are the number of steps, a, and how it grows, s; how
 //! far N is off, c; and the standard deviation of z. Each has a prior, and all of them together are a grid, so that the posterior is a sum.
+//!
+//! z is skewed: a run whose first certificate fails draws half as much again before it tries the next.
 
 use super::{Forecast, Pilot, PilotRun, QUANTILES, Rules, Silence, WIDEST, unclaimed};
 
@@ -11,17 +13,21 @@ const GROWTHS: usize = 31;
 const MOST_GROWTH: f64 = 3.0;
 const GROWTH: (f64, f64) = (0.3, 0.5);
 /// Beyond the pilot s may be another: the standard deviation of the change.
-const CHANGE: f64 = 0.3;
+const CHANGE: f64 = 0.4;
 const CHANGES: [f64; 5] = [-1.4, -0.7, 0.0, 0.7, 1.4];
 /// The standard deviation of z, and the weight of each before anything is known.
 const SCATTERS: [(f64, f64); 5] = [(0.2, 1.0), (0.35, 2.0), (0.6, 2.0), (0.9, 1.0), (1.4, 0.5)];
+/// So many runs do not succeed with their first certificate; they take longer by e^1 or so, give or take as much again.
+const LATE: f64 = 0.35;
+const LATER: f64 = 0.92;
+const LATER_SPREAD: f64 = 0.6;
 /// c, in units of its standard deviation.
 const OFFSETS: [f64; 5] = [-1.4, -0.7, 0.0, 0.7, 1.4];
 const OFFSET: (f64, f64) = (0.0, 0.25);
 /// a goes from this far below the cheapest run to this far above the dearest.
 const BELOW: f64 = 6.0;
 const ABOVE: f64 = 3.0;
-const LEVELS: usize = 91;
+const LEVELS: usize = 61;
 /// Beyond the pilot the variance goes on changing for this long (in u), at half its rate.
 const DRIFT: f64 = 1.0;
 /// How often the samples of a step are taken for constant, or for proportional to V/eps^2: up to this slope.
@@ -65,7 +71,7 @@ impl Continued {
             slope(&recent.iter().map(|run| (-run.target.ln(), value(run))).collect::<Vec<_>>())
         };
         let (step_slope, variance_slope) = (slope(&log_step), slope(&log_variance));
-        let tracks = (step_slope - variance_slope - 2.0).abs() < NEARLY;
+        let tracks = recent.len() > 1 && (step_slope - variance_slope - 2.0).abs() < NEARLY;
         let step_slope = if step_slope.abs() < NEARLY { 0.0 } else { step_slope.clamp(-1.0, 4.0) };
         let (step, variance) = (log_step(finest), log_variance(finest));
         Some(Self { u: -finest.target.ln(), step, step_slope, tracks, variance, variance_slope })
@@ -105,6 +111,9 @@ fn slope(points: &[(f64, f64)]) -> f64 {
 }
 
 pub(super) fn forecast(pilot: &Pilot, target: f64) -> Result<Forecast, Silence> {
+    if pilot.recursive {
+        return Err(Silence::Recursive);
+    }
     let certified: Vec<&PilotRun> = pilot.runs.iter().filter(|run| run.certified).collect();
     let nothing = Silence::NothingCertified { samples: pilot.samples };
     let (Some(continued), Some(finest)) = (Continued::of(&certified), certified.last()) else {
@@ -235,7 +244,7 @@ impl Posterior {
         let (mut below, mut all) = (0.0, 0.0);
         for (scatter, weights) in &self.parts {
             for (i, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
-                below += weight * normal_below((cost - self.first - CELL * i as f64) / scatter);
+                below += weight * below_in_law(cost - self.first - CELL * i as f64, *scatter);
                 all += weight;
             }
         }
@@ -267,8 +276,19 @@ impl Posterior {
 
 /// The logarithm of the density of z, or for a run that was cut off, of the probability of more.
 fn log_density(error: f64, scatter: f64, whole: bool) -> f64 {
-    let z = error / scatter;
-    if whole { -0.5 * z * z - scatter.ln() } else { normal_below(-z).max(1e-12).ln() }
+    if whole {
+        let normal = |error: f64, scatter: f64| (-0.5 * (error / scatter).powi(2)).exp() / scatter;
+        let late = normal(error - LATER, scatter.hypot(LATER_SPREAD));
+        ((1.0 - LATE) * normal(error, scatter) + LATE * late).max(1e-300).ln()
+    } else {
+        (1.0 - below_in_law(error, scatter)).max(1e-12).ln()
+    }
+}
+
+/// The probability that z is at most this.
+fn below_in_law(error: f64, scatter: f64) -> f64 {
+    let late = normal_below((error - LATER) / scatter.hypot(LATER_SPREAD));
+    (1.0 - LATE) * normal_below(error / scatter) + LATE * late
 }
 
 fn normal_below(z: f64) -> f64 {
