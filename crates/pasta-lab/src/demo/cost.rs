@@ -52,8 +52,7 @@ impl Predicted {
         let samples = format!("at most {}", significant(samples, 3));
         let proved =
             format!("a proved bound, in expectation: mean of |grad f|^2 <= eps^2 = {}", given(measure));
-        let guessed =
-            format!("a guess for four of five runs, not a bound: certified |grad f| <= eps = {TARGET}");
+        let guessed = format!("a forecast, not a bound: certified |grad f| <= eps = {TARGET}");
         Table {
             caption: "Samples of PASTA, said beforehand".into(),
             columns: Column::all(b"lll", ["", "samples", "what it is"]),
