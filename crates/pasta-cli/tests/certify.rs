@@ -433,7 +433,8 @@ fn a_forecast_is_labelled_beside_worst_case_and_lower_bound() {
         .pasta("plan --pilot p.toml --target 0.05")
         .assert()
         .code(0)
-        .stdout(contains("A forecast, not a bound"))
+        .stdout(contains("forecast, not a bound"))
+        .stdout(contains("such ranges held in 73 of 76 runs"))
         .stdout(contains("worst case"))
         .stdout(contains("lower bound"));
     let outlook = place.json("plan --pilot p.toml --samples 50000", 0);

@@ -29,6 +29,10 @@ impl<O: Oracle> Oracle for Spread<O> {
         self.oracle.about()
     }
 
+    fn is_vouched_for(&self) -> bool {
+        self.oracle.is_vouched_for()
+    }
+
     fn price(&self, request: &Request<'_>) -> Charge {
         self.oracle.price(request)
     }

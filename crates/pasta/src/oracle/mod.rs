@@ -284,6 +284,12 @@ pub trait Oracle: Send + Sync {
     /// that [`About`] rules out.
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError>;
 
+    /// Whether its answers were shown to be right once and for all, so that no run need [check](crate::check) them: true of the oracles of
+    /// this library, whose tests do it. Whoever writes one leaves it as it is, unless the same can be said.
+    fn is_vouched_for(&self) -> bool {
+        false
+    }
+
     /// Who shares the work on its answers, where that is not this process alone. A wrapper that does not forward it is
     /// answered by every member alone: the same bits, without help.
     fn team(&self) -> Option<&dyn Team> {
@@ -319,6 +325,9 @@ macro_rules! oracle_through {
             }
             fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
                 (**self).answer(request, answer)
+            }
+            fn is_vouched_for(&self) -> bool {
+                (**self).is_vouched_for()
             }
             fn team(&self) -> Option<&dyn Team> {
                 (**self).team()

@@ -231,6 +231,10 @@ impl Oracle for Noisy {
         &self.about
     }
 
+    fn is_vouched_for(&self) -> bool {
+        true
+    }
+
     #[inline]
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
         let mut units = Vec::new();
