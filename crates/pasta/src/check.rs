@@ -225,7 +225,7 @@ pub fn before_run(gate: &mut Gate, x: &[f64]) -> Result<Option<Findings>, Halt> 
 
 /// Why a run did not begin: its oracle is wrong. The source of the [`OracleError`] of [`before_run`].
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("the oracle is not to be believed: {}", sentences(slips))]
+#[error("it is not to be believed: {}", sentences(slips))]
 pub struct Unbelievable {
     /// What is wrong.
     pub slips: Vec<Slip>,
