@@ -48,8 +48,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Checks a simulator before a run, and a built-in problem that is taken for a stranger's, unless the file does not want it. False if a
-/// signal ended it.
+/// Checks a simulator before a run, unless the file does not want it. False if a signal ended it.
 pub(crate) fn before_run(spec: &Spec, gate: &mut Gate) -> Result<bool, Failure> {
     let unwanted = spec.problem.simulator.as_ref().is_some_and(|simulator| !simulator.check);
     if unwanted || !gate.doubts() {

@@ -33,6 +33,10 @@ impl<O: Oracle> Oracle for Spread<O> {
         self.oracle.is_vouched_for()
     }
 
+    fn is_additive(&self) -> bool {
+        self.oracle.is_additive()
+    }
+
     fn price(&self, request: &Request<'_>) -> Charge {
         self.oracle.price(request)
     }

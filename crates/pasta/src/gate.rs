@@ -157,6 +157,11 @@ impl Gate {
         self.doubts
     }
 
+    /// Whether sums over batches are sums of samples that can be asked for one by one.
+    pub(crate) fn is_additive(&self) -> bool {
+        self.oracle.is_additive()
+    }
+
     /// The oracle was checked.
     pub(crate) fn believe(&mut self) {
         self.doubts = false;

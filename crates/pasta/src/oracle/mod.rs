@@ -290,6 +290,12 @@ pub trait Oracle: Send + Sync {
         false
     }
 
+    /// Whether the sum over a batch is the sum of its samples asked for one by one. Not so of an oracle that draws the sum of a batch, or of a block,
+    /// at once: its samples have the right law, but belong to the batch.
+    fn is_additive(&self) -> bool {
+        true
+    }
+
     /// Who shares the work on its answers, where that is not this process alone. A wrapper that does not forward it is
     /// answered by every member alone: the same bits, without help.
     fn team(&self) -> Option<&dyn Team> {
@@ -328,6 +334,9 @@ macro_rules! oracle_through {
             }
             fn is_vouched_for(&self) -> bool {
                 (**self).is_vouched_for()
+            }
+            fn is_additive(&self) -> bool {
+                (**self).is_additive()
             }
             fn team(&self) -> Option<&dyn Team> {
                 (**self).team()

@@ -235,6 +235,11 @@ impl Oracle for Noisy {
         true
     }
 
+    fn is_additive(&self) -> bool {
+        let at_once = matches!(self.noise.tail, Tail::Gaussian | Tail::TwoPoint { .. });
+        self.mode == BatchMode::OneByOne || !at_once
+    }
+
     #[inline]
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
         let mut units = Vec::new();
