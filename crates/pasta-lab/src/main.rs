@@ -2,6 +2,7 @@
 
 mod demo;
 mod duel;
+mod forecast;
 mod hard;
 mod instance;
 mod leaderboard;
@@ -29,6 +30,7 @@ struct Program {
 enum Command {
     Demo(demo::Arguments),
     Duel(duel::Arguments),
+    Forecast(forecast::Arguments),
     Instance(instance::Arguments),
     Leaderboard(leaderboard::Arguments),
     PhaseRetrieval(phase_retrieval::Arguments),
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
     console::program(|program: Program| match program.command {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Duel(arguments) => duel::run(&arguments),
+        Command::Forecast(arguments) => forecast::run(&arguments),
         Command::Instance(arguments) => instance::run(&arguments),
         Command::Leaderboard(arguments) => leaderboard::run(&arguments),
         Command::PhaseRetrieval(arguments) => phase_retrieval::run(&arguments),

@@ -382,7 +382,10 @@ fn aimed(
         let (formula, point) = (measure.formula(), point.description());
         let promise = format!("E {formula} <= {bound} for {point}, provided the constants are true");
         let recipe = (measure == Measure::GradientSquared).then_some((row, constants));
-        return Ok((Aimed { engine: Engine::Schedule(plan.schedule), recipe }, Some(promise)));
+        return Ok((
+            Aimed { name: name.to_owned(), engine: Engine::Schedule(plan.schedule), recipe },
+            Some(promise),
+        ));
     }
     let mut values = Values::default();
     for (setting, value) in settings {
@@ -390,7 +393,7 @@ fn aimed(
         values.set(known.ok_or_else(|| refuse(setting))?.name, *value);
     }
     let engine = method.engine(&values, steps, batch).map_err(value_error)?;
-    Ok((Aimed { engine, recipe: None }, None))
+    Ok((Aimed { name: name.to_owned(), engine, recipe: None }, None))
 }
 
 /// How many coordinates the run of a checkpoint has.

@@ -10,7 +10,7 @@ use pasta_opt::calibrate::Calibration;
 use pasta_opt::certificate::{Certificate, Certifier, Claim};
 use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::draws::{Role, derived_seed};
-use pasta_opt::forecast::{Forecast, Pilot, PilotError};
+use pasta_opt::forecast::{Family, Forecast, Pilot, PilotError};
 use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::ledger::Ledger;
 use pasta_opt::method::{self, Engine};
@@ -19,7 +19,6 @@ use pasta_opt::recipe::{Constant, Constants, Row};
 use pasta_opt::stop::Stop;
 use pasta_opt::trace::is_milestone;
 use pasta_opt::walk::{Advance, StopRule, Walk};
-use pasta_report::grouped;
 use serde::{Deserialize, Serialize};
 
 use crate::asked::Asked;
@@ -58,6 +57,7 @@ pub(crate) enum Begin {
 /// A method, which may be aimed at other targets.
 #[derive(Debug, Clone)]
 pub(crate) struct Aimed {
+    pub(crate) name: String,
     pub(crate) engine: Engine,
     /// For a recipe that promises a gradient: its row and constants.
     pub(crate) recipe: Option<(&'static Row, Constants)>,
@@ -98,16 +98,31 @@ pub(crate) struct Told {
 /// What a pilot says about a target.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Outlook {
-    pub(crate) forecast: Option<Forecast>,
+    pub(crate) forecast: Option<Range>,
     pub(crate) forecast_silent: Option<String>,
 }
 
+/// A forecast.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Range {
+    low: f64,
+    middle: f64,
+    high: f64,
+    /// The share of runs of such methods in which ranges like this held, where that was tried.
+    share: Option<f64>,
+}
+
 impl Outlook {
-    fn of(pilot: &Pilot, target: f64) -> Self {
-        let forecast = pilot.forecast(target);
-        let silent =
-            || format!("no run of the pilot was certified within {} samples", grouped(pilot.samples));
-        Self { forecast, forecast_silent: forecast.is_none().then(silent) }
+    fn of(pilot: &Pilot, target: f64, method: &Aimed) -> Self {
+        let measured =
+            Family::of(&method.name).map(|family| family.measured()).filter(|measured| measured.of > 0);
+        let share = measured.map(|measured| f64::from(measured.held) / f64::from(measured.of));
+        match pilot.forecast(target) {
+            Ok(Forecast { low, middle, high, .. }) => {
+                Self { forecast: Some(Range { low, middle, high, share }), forecast_silent: None }
+            }
+            Err(silence) => Self { forecast: None, forecast_silent: Some(silence.to_string()) },
+        }
     }
 }
 
@@ -206,7 +221,7 @@ pub(crate) fn run(
             let outlook = match told.rule {
                 Some(rule) if pilot > 0 => {
                     let pilot = fly(&mut gate, &start, rule, pilot, &method)?;
-                    Some(Outlook::of(&pilot, rule.target))
+                    Some(Outlook::of(&pilot, rule.target, &method))
                 }
                 _ => None,
             };
@@ -295,7 +310,7 @@ pub(crate) fn forecast(
     let prospect = Prospect {
         problem: gate.about().identity.clone(),
         target: rule.target,
-        outlook: Outlook::of(&pilot, rule.target),
+        outlook: Outlook::of(&pilot, rule.target, method),
         pilot_budget: samples,
         pilot,
     };

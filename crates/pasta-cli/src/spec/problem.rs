@@ -179,6 +179,15 @@ impl Oracle for SamplesOnly {
         &self.about
     }
 
+    /// What it draws is what the built-in problem draws.
+    fn is_vouched_for(&self) -> bool {
+        self.oracle.is_vouched_for()
+    }
+
+    fn is_additive(&self) -> bool {
+        self.oracle.is_additive()
+    }
+
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
         self.oracle.answer(request, answer)
     }

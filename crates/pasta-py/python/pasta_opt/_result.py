@@ -67,11 +67,13 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What was said before a run about the samples that it would take: `low` to `high` in four of five runs."""
+    """What was said before a run about the samples that it would take."""
 
     low: float
     middle: float
     high: float
+    #: The share of runs of such methods in which ranges like this held, where that was tried (docs/forecast.md).
+    share: float | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,7 +117,8 @@ class Result:
         said = "none was asked for (pilot=)"
         if self.forecast is not None:
             low, middle, high = (f"{count:.2g}" for count in (self.forecast.low, self.forecast.middle, self.forecast.high))
-            said = f"about {middle} samples, {low} to {high} in four of five runs (without the pilot)"
+            share = "" if self.forecast.share is None else f"; such ranges held in {self.forecast.share:.0%} of runs of such methods"
+            said = f"about {middle} samples, {low} to {high} (without the pilot){share}"
         elif "forecast" in self.ledger.by_role:
             said = "none: no run of the pilot was certified"
         return [

@@ -689,6 +689,15 @@ impl Oracle for Linear {
         Charge { samples, evaluations: samples * request.points.len() as u128, exact: true }
     }
 
+    fn is_vouched_for(&self) -> bool {
+        true
+    }
+
+    /// Rows are counted down a tree of the whole batch.
+    fn is_additive(&self) -> bool {
+        false
+    }
+
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
         let parts = self.parts(request);
         let mut sums = vec![0.0; parts.width()];
