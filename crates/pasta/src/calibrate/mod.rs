@@ -285,7 +285,7 @@ impl<'x> Start<'x> {
         let variances: [f64; BLOCKS] = std::array::from_fn(|k| blocks[k].variance());
         let variance = variances.iter().sum::<f64>() / BLOCKS as f64;
         // The same samples again, now that their mean is known.
-        let mut squares = vec![Vec::with_capacity(per_block as usize); BLOCKS];
+        let mut squares = vec![Vec::new(); BLOCKS];
         meter.each(samples, Form::Sums, &[x], &mut squares, |squares, g| {
             squares.push(squared_distance(g, &mean));
         })?;

@@ -126,9 +126,10 @@ pub(super) fn forecast(pilot: &Pilot, target: f64) -> Result<Forecast, Silence> 
         .map(|run| {
             // A run that was cut off says nothing about n and V at its end.
             let u = -run.target.ln();
-            let (step, variance) = match run.certified {
-                true => (log_step(run), run.variance),
-                false => (continued.step(u), continued.variance(u).exp()),
+            let (step, variance) = if run.certified {
+                (log_step(run), run.variance)
+            } else {
+                (continued.step(u), continued.variance(u).exp())
             };
             let noise = pilot.noise(own, run.target, variance).ln();
             let samples = (run.samples.max(1) as f64).ln();

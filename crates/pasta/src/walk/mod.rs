@@ -155,7 +155,7 @@ pub trait Walk: Send {
     where
         Self: Sized,
     {
-        let mut believed = check::before_run(gate, &self.view().start.to_vec()).map(drop);
+        let mut believed = check::before_run(gate, self.view().start).map(drop);
         loop {
             let advance = std::mem::replace(&mut believed, Ok(())).and_then(|()| self.advance(gate));
             let stop = match advance {
