@@ -33,7 +33,7 @@ use crate::gate::{Gate, Halt};
 use crate::kernels::squared_norm;
 use crate::oracle::{Answer, Batch, Request};
 
-/// How much is spent.
+/// How many samples a check may draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
     /// A few dozen samples, at the start of a run.
