@@ -1,13 +1,13 @@
 //! Orthonormal columns that hide which directions the chain lives in.
 
-use nalgebra::DMatrix;
-
 use crate::draws::{Address, Role};
 
 /// U: d rows, T orthonormal columns, d >= T.
 #[derive(Debug, Clone)]
 pub struct Rotation {
-    columns: DMatrix<f64>,
+    rows: usize,
+    /// One column after another.
+    entries: Vec<f64>,
     name: String,
 }
 
@@ -45,16 +45,17 @@ pub enum RotationError {
 }
 
 impl Rotation {
-    /// A rotation drawn from the uniform law, by the QR factors of a Gaussian matrix.
+    /// A rotation drawn from the uniform law: the columns of a Gaussian matrix, made orthonormal in their order.
     pub fn random(rows: usize, columns: usize, seed: u64) -> Result<Self, RotationError> {
         if rows < columns || columns == 0 {
             return Err(RotationError::Shape { chain: columns.max(1), rows, columns });
         }
         let mut xi = Address { seed, role: Role::Setup, step: 0, sample: 0 }.stream();
-        let gaussian = DMatrix::from_fn(rows, columns, |_, _| xi.normal());
-        // R has a positive diagonal, which makes Q unique, and its law that of the Gaussian matrix under rotations.
-        let columns_of_q = gaussian.qr().q();
-        Ok(Self { columns: columns_of_q, name: format!("random {rows} x {columns}, seed {seed}") })
+        let mut entries: Vec<f64> = (0..rows * columns).map(|_| xi.normal()).collect();
+        // The Q of the QR factors with a positive diagonal, which is unique: a rotation of the Gaussian matrix, whose law
+        // has no direction, rotates Q.
+        orthonormalise(&mut entries, rows);
+        Ok(Self { rows, entries, name: format!("random {rows} x {columns}, seed {seed}") })
     }
 
     /// A rotation with these columns, one after another.
@@ -65,28 +66,29 @@ impl Rotation {
         if rows.checked_mul(columns) != Some(entries.len()) {
             return Err(RotationError::Entries { rows, columns, entries: entries.len() });
         }
-        let matrix = DMatrix::from_vec(rows, columns, entries);
-        let errors = matrix.tr_mul(&matrix) - DMatrix::identity(columns, columns);
         // A maximum that keeps NaN.
-        let error = errors.iter().fold(0.0, |m: f64, e| if m.is_nan() || e.abs() <= m { m } else { e.abs() });
+        let larger = |m: f64, e: f64| if m.is_nan() || e.abs() <= m { m } else { e.abs() };
+        let column = |i: usize| &entries[i * rows..(i + 1) * rows];
+        let pairs = (0..columns).flat_map(|i| (0..=i).map(move |j| (i, j)));
+        let error = pairs.map(|(i, j)| dot(column(i), column(j)) - f64::from(i == j)).fold(0.0, larger);
         // Columns that were normalised in doubles are this good.
         if error.is_nan() || error > 1e-12 {
             return Err(RotationError::NotOrthonormal { error });
         }
         let mut checksum = crc32fast::Hasher::new();
-        matrix.iter().for_each(|x| checksum.update(&x.to_le_bytes()));
+        entries.iter().for_each(|x| checksum.update(&x.to_le_bytes()));
         let name = format!("{rows} x {columns} columns {:08x}", checksum.finalize());
-        Ok(Self { columns: matrix, name })
+        Ok(Self { rows, entries, name })
     }
 
     /// d.
     pub fn dim(&self) -> usize {
-        self.columns.nrows()
+        self.rows
     }
 
     /// The columns of U, one after another.
     pub fn columns(&self) -> impl Iterator<Item = &[f64]> {
-        self.columns.as_slice().chunks_exact(self.dim())
+        self.entries.chunks_exact(self.rows)
     }
 
     pub(super) fn identity(&self) -> &str {
@@ -94,22 +96,43 @@ impl Rotation {
     }
 
     pub(super) fn fits(&self, chain: usize) -> Result<(), RotationError> {
-        let (rows, columns) = self.columns.shape();
+        let (rows, columns) = (self.rows, self.entries.len() / self.rows);
         if columns == chain { Ok(()) } else { Err(RotationError::Shape { chain, rows, columns }) }
     }
 
     /// out = U y.
     pub(super) fn apply(&self, y: &[f64], out: &mut [f64]) {
         out.fill(0.0);
-        for (column, y) in self.columns.column_iter().zip(y) {
-            out.iter_mut().zip(column.iter()).for_each(|(out, u)| *out += u * y);
+        for (column, y) in self.columns().zip(y) {
+            out.iter_mut().zip(column).for_each(|(out, u)| *out += u * y);
         }
     }
 
     /// out = U' x.
     pub(super) fn apply_transpose(&self, x: &[f64], out: &mut [f64]) {
-        for (out, column) in out.iter_mut().zip(self.columns.column_iter()) {
-            *out = column.iter().zip(x).map(|(u, x)| u * x).sum();
+        for (out, column) in out.iter_mut().zip(self.columns()) {
+            *out = dot(column, x);
+        }
+    }
+}
+
+fn dot(x: &[f64], y: &[f64]) -> f64 {
+    x.iter().zip(y).map(|(x, y)| x * y).sum()
+}
+
+/// Makes the columns orthonormal, each by those before it. Twice, since what rounding leaves after the first time is of the
+/// size of the cancellation, and after the second of the size of an ulp.
+fn orthonormalise(entries: &mut [f64], rows: usize) {
+    for start in (0..entries.len()).step_by(rows) {
+        let (before, rest) = entries.split_at_mut(start);
+        let column = &mut rest[..rows];
+        for _ in 0..2 {
+            for other in before.chunks_exact(rows) {
+                let along = dot(other, column);
+                column.iter_mut().zip(other).for_each(|(c, o)| *c -= along * o);
+            }
+            let norm = dot(column, column).sqrt();
+            column.iter_mut().for_each(|c| *c /= norm);
         }
     }
 }

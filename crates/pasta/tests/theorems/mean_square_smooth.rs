@@ -1,6 +1,6 @@
 use pasta_opt::prelude::*;
 
-use super::support::{assert_broken, assert_promise, cost_exponent, noisy, outcome};
+use super::support::{Mutation, assert_broken, assert_promise, assert_sharp, cost_exponent, noisy, outcome};
 
 const START: [f64; 1] = [1.2];
 
@@ -62,4 +62,13 @@ fn page_beats_plain_batches_on_the_ramp() {
     let page = assert_promise(&oracle, &page, 16);
     let plain = outcome(&oracle, &plain.schedule, plain.guarantee.measure, 16);
     assert!(page.samples.value < plain.samples.value);
+}
+
+#[test]
+fn page_is_sharp_where_its_estimate_stays_wrong_between_refreshes() {
+    // Noise that does not depend on x cancels in the corrections, so the error of a large batch, of variance eps^2/2,
+    // stays until the next one, and x settles where the gradient is minus that error.
+    let recipe = MeanSquareSmooth { ms_smoothness: 1.0, gap: 0.5, growth: 0.0, floor: 5.0, target: 0.1 };
+    let oracle = noisy(Quadratic { spectrum: vec![1.0] }, 0.0, 5.0, &[1.0]);
+    assert_sharp(&oracle, &recipe.plan().unwrap(), 24, &[Mutation::SmallBatches]);
 }

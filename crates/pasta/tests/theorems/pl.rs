@@ -1,6 +1,6 @@
 use pasta_opt::prelude::*;
 
-use super::support::{assert_broken, assert_promise, cost_exponent, noisy};
+use super::support::{Mutation, assert_broken, assert_promise, assert_sharp, cost_exponent, noisy};
 
 const START: [f64; 1] = [1.2];
 
@@ -31,4 +31,15 @@ fn the_cost_is_the_stated_power_times_a_logarithm() {
     let ratio = constant(0.05) / constant(0.4);
     assert!((ratio - 1.0).abs() < 1e-3, "{ratio}");
     assert!(cost_exponent(|target| recipe(0.5, 0.5, target).plan().unwrap(), 1e-6) < 1.1);
+}
+
+#[test]
+fn pl_is_sharp_on_the_quadratic_with_mu_equal_to_l() {
+    // b^2 = eps/3 and B^2 = eps/(12 Delta) make every term of eta that is not slack equal to 1/L: each step forgets
+    // its start and leaves the whole noise.
+    let gap: f64 = 0.56;
+    let (growth, floor) = ((1.0 / (12.0 * gap)).sqrt(), (1.0f64 / 3.0).sqrt());
+    let oracle = noisy(Quadratic { spectrum: vec![1.0] }, growth, floor, &[(2.0 * gap).sqrt()]);
+    let recipe = Pl { smoothness: 1.0, mu: 1.0, gap, growth, floor, target: 1.0 };
+    assert_sharp(&oracle, &recipe.plan().unwrap(), 2000, &[Mutation::LongSteps]);
 }

@@ -1,6 +1,6 @@
 use pasta_opt::prelude::*;
 
-use super::support::{assert_broken, assert_promise, cost_exponent, noisy, outcome};
+use super::support::{Mutation, assert_broken, assert_promise, assert_sharp, cost_exponent, noisy, outcome};
 
 const START: [f64; 1] = [1.2];
 
@@ -61,4 +61,15 @@ fn the_measured_cost_on_the_ramp_family_grows_like_the_sixth_power() {
 fn the_printed_display_is_refused_outside_its_case() {
     let outside = Smooth { variance: Some(0.01), ..recipe(1.0, 1.0, 0.5) };
     assert!(outside.printed_bound().unwrap_err().to_string().contains("eps^2 <= 2 sigma^2"));
+}
+
+#[test]
+fn smooth_is_sharp_on_a_quadratic_of_curvature_l() {
+    // sigma^2 = eps^2/2 makes eta = 1/L: each step leaves the whole noise of its batch. The bound is attained here with
+    // the gap itself, 1/2; the gap that is declared leaves room for the error of the mean.
+    let recipe =
+        Smooth { smoothness: 1.0, gap: 0.6, growth: 1.0, floor: 5.0, variance: Some(0.005), target: 0.1 };
+    let oracle = noisy(Quadratic { spectrum: vec![1.0] }, 1.0, 5.0, &[1.0]);
+    let both = [Mutation::LongSteps, Mutation::SmallBatches];
+    assert_sharp(&oracle, &recipe.plan().unwrap(), 24, &both);
 }

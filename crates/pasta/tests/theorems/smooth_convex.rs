@@ -1,6 +1,6 @@
 use pasta_opt::prelude::*;
 
-use super::support::{assert_broken, assert_promise, cost_exponent, noisy};
+use super::support::{Mutation, assert_broken, assert_promise, assert_sharp, cost_exponent, noisy};
 
 const START: [f64; 1] = [2.0];
 
@@ -47,4 +47,21 @@ fn the_default_variance_makes_the_bound_smallest() {
         // Equality up to the ceiling of K, which is at least 1600 here.
         assert!(cost(None) <= cost(Some(factor * 0.01)) * (1.0 + 1e-3));
     }
+}
+
+#[test]
+fn smooth_convex_is_sharp_on_a_slope_with_matched_noise() {
+    // Slope 1.5 eps/R: the mean path reaches the minimiser a third of the way through the run. The batches leave a
+    // variance of all but sigma^2, so that the noise alone would carry x as far as R.
+    let slope = Huber { dimension: 1, curvature: 1.0, lipschitz: 0.075 };
+    let oracle = noisy(slope, 1.0, 3.0, &START);
+    assert_sharp(&oracle, &recipe(1.0, 3.0, None, 0.1).plan().unwrap(), 512, &[Mutation::SmallBatches]);
+}
+
+#[test]
+fn smooth_convex_notices_long_steps_on_a_quadratic_of_curvature_l() {
+    let oracle = noisy(Quadratic { spectrum: vec![1.0] }, 1.0, 1.0, &START);
+    let plan = recipe(1.0, 1.0, None, 0.1).plan().unwrap();
+    assert_promise(&oracle, &plan, 32);
+    assert_broken(&oracle, &Plan { schedule: Mutation::LongSteps.of(&plan.schedule), ..plan }, 32);
 }

@@ -5,33 +5,102 @@ use pasta_opt::prelude::*;
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// One-sided normal quantile of level .001.
-const Z: f64 = 3.1;
+/// The one-sided level of every comparison with a bound.
+const LEVEL: f64 = 0.001;
 
 /// A mean with its standard error.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mean {
     pub(crate) value: f64,
     pub(crate) error: f64,
+    /// Values less one: the degrees of freedom of Student's law.
+    freedom: u32,
 }
 
 impl Mean {
-    fn of(values: &[f64]) -> Self {
+    pub(crate) fn of(values: &[f64]) -> Self {
+        assert!(values.len() > 1, "one value has no standard error");
         let n = values.len() as f64;
         let value = values.iter().sum::<f64>() / n;
-        let variance = values.iter().map(|v| (v - value).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-        Self { value, error: (variance / n).sqrt() }
+        let variance = values.iter().map(|v| (v - value).powi(2)).sum::<f64>() / (n - 1.0);
+        Self { value, error: (variance / n).sqrt(), freedom: values.len() as u32 - 1 }
+    }
+
+    /// How far the true mean may be from the measured one, to one side.
+    fn reach(self) -> f64 {
+        student_quantile(self.freedom, LEVEL) * self.error
     }
 
     /// The true mean is below the bound, at level .001.
     pub(crate) fn is_below(self, bound: f64) -> bool {
-        self.value + Z * self.error <= bound
+        self.value + self.reach() <= bound
     }
 
     /// The true mean is above the bound, at level .001. An infinite mean is.
     pub(crate) fn is_above(self, bound: f64) -> bool {
-        self.value == f64::INFINITY || self.value - Z * self.error > bound
+        self.value == f64::INFINITY || self.value - self.reach() > bound
     }
+}
+
+/// The point that Student's law exceeds with probability `level`, for a level below 1/2.
+fn student_quantile(freedom: u32, level: f64) -> f64 {
+    // The tail falls as the angle grows from 0 to a right angle; 60 halvings exhaust a double.
+    let (mut low, mut high) = (0.0, std::f64::consts::FRAC_PI_2);
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        if student_tail(freedom, middle) > level { low = middle } else { high = middle }
+    }
+    f64::from(freedom).sqrt() * high.tan()
+}
+
+/// The probability that Student's law exceeds sqrt(freedom) tan(angle): for whole degrees of freedom the integral of
+/// cos^(freedom - 1) is a finite sum, by parts.
+fn student_tail(freedom: u32, angle: f64) -> f64 {
+    let (sin, cos) = angle.sin_cos();
+    let odd = freedom % 2 == 1;
+    let (mut term, mut sum) = (if odd { cos } else { 1.0 }, 0.0);
+    let first = if odd { 1 } else { 0 };
+    for power in (first..freedom.saturating_sub(1)).step_by(2) {
+        sum += term;
+        term *= cos * cos * f64::from(power + 1) / f64::from(power + 2);
+    }
+    let inside = if odd { (angle + sin * sum) / std::f64::consts::FRAC_PI_2 } else { sin * sum };
+    0.5 * (1.0 - inside)
+}
+
+#[test]
+fn students_quantile_is_that_of_the_tables() {
+    let table = [
+        (1, 0.001, 318.309),
+        (2, 0.001, 22.327),
+        (3, 0.001, 10.215),
+        (4, 0.001, 7.173),
+        (11, 0.001, 4.025),
+        (15, 0.001, 3.733),
+        (30, 0.001, 3.385),
+        (60, 0.001, 3.232),
+        (120, 0.001, 3.160),
+        (1, 0.05, 6.314),
+        (2, 0.025, 4.303),
+        (5, 0.05, 2.015),
+        (10, 0.01, 2.764),
+    ];
+    for (freedom, level, value) in table {
+        let quantile = student_quantile(freedom, level);
+        assert!((quantile - value).abs() < 6e-4, "{freedom} degrees, {level}: {quantile}, not {value}");
+    }
+}
+
+#[test]
+fn two_values_say_little_and_sixteen_say_more() {
+    // The normal quantile, 3.09, would accept both.
+    let mean = |n: usize| Mean::of(&(0..n).map(|i| if i % 2 == 0 { 0.9 } else { 1.1 }).collect::<Vec<_>>());
+    let (two, sixteen) = (mean(2), mean(16));
+    assert!(two.value + 3.09 * two.error < 1.4 && !two.is_below(1.4));
+    assert!(sixteen.is_below(1.4) && !sixteen.is_below(1.05));
+    assert!(!two.is_above(0.6) && sixteen.is_above(0.6));
+    // A run that diverged.
+    assert!(!Mean::of(&[1.0, f64::INFINITY]).is_below(f64::MAX));
 }
 
 /// What many runs of one schedule did.
@@ -108,6 +177,77 @@ pub(crate) fn assert_promise(oracle: &Arc<Noisy>, plan: &Plan, seeds: u64) -> Ou
 pub(crate) fn assert_broken(oracle: &Arc<Noisy>, plan: &Plan, seeds: u64) {
     let outcome = outcome(oracle, &plan.schedule, plan.guarantee.measure, seeds);
     assert!(outcome.measure.is_above(plan.guarantee.bound), "{outcome:?} keeps {:?}", plan.guarantee);
+}
+
+/// A way to break a schedule that the theorem's hypotheses forbid.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Mutation {
+    /// Steps five times as long, as many of them.
+    LongSteps,
+    /// A tenth of the samples in each batch, rounded up.
+    SmallBatches,
+}
+
+impl Mutation {
+    pub(crate) fn of(self, schedule: &Schedule) -> Schedule {
+        let mut schedule = schedule.clone();
+        match self {
+            Self::LongSteps => {
+                let Sequence::Constant(eta) = schedule.eta else {
+                    panic!("the theorems' steps are constant")
+                };
+                schedule.eta = Sequence::Constant(5.0 * eta);
+            }
+            Self::SmallBatches => {
+                [schedule.first, schedule.large] = [schedule.first, schedule.large].map(tenth);
+                if let Estimator::Page { small, .. } = &mut schedule.estimator {
+                    *small = small.div_ceil(10);
+                }
+            }
+        }
+        schedule
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::LongSteps => "5 η",
+            Self::SmallBatches => "N/10",
+        }
+    }
+}
+
+fn tenth(rule: BatchRule) -> BatchRule {
+    match rule {
+        BatchRule::Fixed(n) => BatchRule::Fixed(n.div_ceil(10)),
+        BatchRule::Drift { growth, floor, target_variance, at_least } => BatchRule::Drift {
+            growth,
+            floor,
+            target_variance: 10.0 * target_variance,
+            at_least: at_least.div_ceil(10),
+        },
+    }
+}
+
+/// The promise holds, comes as near to its bound as docs/theorems.md says, and the mutated schedules break it: what
+/// shows that the test would notice a wrong schedule.
+pub(crate) fn assert_sharp(oracle: &Arc<Noisy>, plan: &Plan, seeds: u64, mutations: &[Mutation]) {
+    let kept = assert_promise(oracle, plan, seeds).measure;
+    let bound = plan.guarantee.bound;
+    for mutation in mutations {
+        let broken = outcome(oracle, &mutation.of(&plan.schedule), plan.guarantee.measure, seeds).measure;
+        assert!(broken.is_above(bound), "{}: {mutation:?} is not seen: {broken:?}, {bound}", plan.recipe);
+    }
+    assert_documented(plan.recipe, kept.value / bound, mutations);
+}
+
+/// The page's table of sharpness has this row.
+pub(crate) fn assert_documented(recipe: &str, ratio: f64, mutations: &[Mutation]) {
+    let page = include_str!("../../../../docs/theorems.md");
+    let names: Vec<_> = mutations.iter().map(|mutation| mutation.name()).collect();
+    let end = format!("| {ratio:.2} | {} |", names.join(", "));
+    let row = page.lines().find(|line| line.starts_with("| on ") && line.contains(&format!("`{recipe}`")));
+    let row = row.unwrap_or_else(|| panic!("docs/theorems.md has no row for {recipe}: {end}"));
+    assert!(row.ends_with(&end), "docs/theorems.md: {row} should end with {end}");
 }
 
 /// How the predicted cost grows when the target is halved, as a power of two.

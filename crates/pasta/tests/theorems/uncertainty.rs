@@ -47,6 +47,7 @@ fn for_f_zero_the_boundary_is_beta_one_minus_beta() {
     let holds = |beta: f64, eta: f64| {
         let (mean, error) = one_step(&oracle, distance, distance, beta, eta, 1);
         let bound = beta * distance * distance;
+        // Level 3.2e-5 to each side, at each of the six points.
         assert!((mean - bound).abs() > 4.0 * error, "too close to the boundary to decide");
         mean < bound
     };
