@@ -227,7 +227,9 @@ fn chromium() -> &'static str {
     ["chromium", "chromium-browser", "google-chrome"]
         .into_iter()
         .find(|name| Program::new(name).arg("--version").output().is_ok_and(|output| output.status.success()))
-        .expect("this test looks at the pages with chromium or google-chrome (Debian: apt-get install chromium)")
+        .expect(
+            "this test looks at the pages with chromium or google-chrome (Debian: apt-get install chromium)",
+        )
 }
 
 /// What the browser is started with: no window, no network, no chatter.

@@ -79,7 +79,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20, requires = "one_pass",
           value_parser = clap::value_parser!(u32).range(1 << 16..=1 << 30))]
     block: u32,
-    /// Go on with an interrupted fit; the rest of the command is the same as before
+    /// Continue an interrupted fit; the rest of the command must be the same as before
     #[arg(long, value_name = "CHECKPOINT", conflicts_with = "page")]
     resume: Option<PathBuf>,
     /// Seed of all randomness
