@@ -17,7 +17,7 @@ use pasta_report::number::real;
 use pasta_report::{Table, grouped};
 
 /// The long help.
-const HELP: &str = r"Ask a problem as a run would, and say what is wrong with it; of a simulator also how it is best asked.
+const HELP: &str = r"Check a problem for slips before a run, and find out how a simulator is best asked.
 
 Reads [problem] of a file that `pasta solve` takes. Of a built-in problem or a table it says whether samples repeat, sums are sums,
 differences differences, and losses belong to gradients. Of a command (docs/pipe.md) it finds out, at and near the start,
@@ -34,7 +34,7 @@ Every `pasta solve` of a simulator makes a short form of this check first (--no-
 
 Exits with 0 if nothing is wrong and with 2 if something is.";
 
-/// Ask a problem as a run would, and say what is wrong with it; of a simulator also how it is best asked.
+/// Check a problem for slips before a run, and find out how a simulator is best asked.
 #[derive(Args)]
 #[command(long_about = HELP)]
 pub(crate) struct Arguments {

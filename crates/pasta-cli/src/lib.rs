@@ -26,7 +26,8 @@ use pasta_report::console;
 
 /// Stochastic optimisation when the noise grows with the distance.
 ///
-/// Says before a run what it will cost, never returns nonsense silently, and counts every sample.
+/// Forecasts what a run will cost, certifies how small the gradient of its result is, and counts every sample. docs/tutorial.md takes a
+/// problem of your own from nothing to a certified point.
 #[derive(Parser)]
 #[command(name = "pasta", version, propagate_version = true)]
 #[command(after_help = format!("{}\n{LAB}", console::EXIT_CODES))]

@@ -444,7 +444,7 @@ fn a_forecast_is_labelled_beside_worst_case_and_lower_bound() {
     assert!(forecast("low") < forecast("middle") && forecast("middle") < forecast("high"));
     assert_eq!(place.json("plan --pilot p.toml --samples 500", 0)["forecast"], Value::Null);
     let cases = [
-        ("plan --pilot p.toml --mu 1", "--mu has no place beside --pilot"),
+        ("plan --pilot p.toml --mu 1", "--mu cannot be used with --pilot: it is taken from the file"),
         ("plan --pilot none.toml", "none.toml"),
         ("plan smooth --pilot p.toml", "cannot be used with"),
         ("plan smooth --samples 5", "cannot be used with"),

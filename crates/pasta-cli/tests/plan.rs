@@ -632,10 +632,10 @@ fn machines_that_cannot_be_are_refused() {
         (format!("{regime} --ranks 10 --seconds-per-sample -1"), "--seconds-per-sample must be positive"),
         (format!("{regime} --ranks 10 --seconds-per-sample 1 --latency nan"), "--latency must be finite"),
         (format!("{regime} --ranks 10 --seconds-per-sample 1 --bandwidth 0"), "--bandwidth must be positive"),
-        (format!("{regime} --ranks 10 --seconds-per-sample 1 --variance 1"), "--variance has no place"),
+        (format!("{regime} --ranks 10 --seconds-per-sample 1 --variance 1"), "--variance cannot be used with --ranks"),
         ("pl --smoothness 1 --mu 1 --gap 1 --growth 1 --floor 1 --target 1 --ranks 2 --seconds-per-sample 1".into(), "no sigma^2 to choose"),
         ("--replay nothing.jsonl --ranks 2 --seconds-per-sample 1".into(), "nothing.jsonl: No such file"),
-        ("--replay nothing.jsonl --ranks 2 --seconds-per-sample 1 --mu 1".into(), "--mu has no place beside --replay"),
+        ("--replay nothing.jsonl --ranks 2 --seconds-per-sample 1 --mu 1".into(), "--mu cannot be used with --replay"),
         ("--all --ranks 2 --target 1".into(), "--ranks is for one regime"),
     ] {
         pasta(&words).assert().code(2).stderr(contains(complaint));
@@ -661,5 +661,5 @@ fn a_trace_is_replayed_on_many_ranks() {
     pasta(&format!("--replay {bad} {CLUSTER}"))
         .assert()
         .code(2)
-        .stderr(contains("jsonl:2: no line of a trace"));
+        .stderr(contains("jsonl:2: not a line of a trace"));
 }

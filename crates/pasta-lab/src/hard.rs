@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use pasta_report::console::Failure;
 
-/// Whose instance.
+/// The theorem that an instance belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {

@@ -32,7 +32,7 @@ pub(crate) enum What<'a> {
     Samples { seed: u64, samples: Range<u64> },
 }
 
-/// What is asked.
+/// A request to a worker.
 #[derive(Debug)]
 pub(crate) struct Ask<'a> {
     pub(crate) what: What<'a>,

@@ -35,7 +35,7 @@ use crate::gate::{Gate, Halt};
 use crate::kernels::squared_norm;
 use crate::oracle::{Answer, Batch, OracleError, Request};
 
-/// How much is spent.
+/// How many samples a check may draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
     /// A few dozen samples, at the start of a run.
@@ -60,7 +60,7 @@ impl Effort {
     }
 }
 
-/// What is wrong with an oracle.
+/// A slip that a check found in an oracle.
 #[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 #[non_exhaustive]
@@ -173,7 +173,7 @@ pub struct Slopes {
     pub error: f64,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Findings {
     /// What is wrong; nothing, of an oracle that can be believed as far as a few samples tell.
@@ -231,7 +231,7 @@ pub struct Unbelievable {
     pub slips: Vec<Slip>,
 }
 
-/// What is wrong, one after the other.
+/// The slips as one line of sentences.
 pub fn sentences(slips: &[Slip]) -> String {
     slips.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

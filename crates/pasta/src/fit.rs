@@ -39,7 +39,7 @@ use crate::stop::Stop;
 use crate::table::{Class, Linear, TableError};
 use crate::walk::{Advance, Walk};
 
-/// How a model is fitted.
+/// The settings of a fit: its method, target and budget.
 #[derive(Debug)]
 pub struct Fit {
     /// The way down.
@@ -54,7 +54,7 @@ pub struct Fit {
     pub seed: u64,
 }
 
-/// How a fit goes down.
+/// The method of a fit.
 #[derive(Debug)]
 pub enum Way {
     /// By one of the methods; `auto` aims at the target of the fit.
@@ -78,7 +78,7 @@ pub fn usual_budget(linear: &Linear) -> u128 {
     PASSES.max(VALUES / entries.max(1)).min(50 * PASSES) * rows
 }
 
-/// What a fit came to.
+/// The result of a fit.
 #[derive(Debug)]
 pub struct Fitted {
     /// The gate, with its ledger.
@@ -122,7 +122,7 @@ pub enum Verdict {
     Worse,
 }
 
-/// Why there is nothing to show.
+/// Why a fit failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FitError {
     /// The budget is too small.

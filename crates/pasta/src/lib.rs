@@ -5,11 +5,16 @@
 //! dynamic batches and PAGE variance reduction, with settings for seven classes of functions. Before a run it
 //! says what the run will cost and what it promises; during a run it never spends a sample it has not counted.
 //!
-//! Five names lead to everything: [`Sampled`](oracle::Sampled) is what you write, the [`Gate`](gate::Gate) asks it and counts,
-//! a [`Recipe`](recipe::Recipe) plans a run, [`Pasta`](algorithm::Pasta) is the run, and [`Walk`](walk::Walk) is what all
-//! methods have in common.
+//! Five names lead to everything else:
 //!
-//! # A dozen lines: your own oracle
+//! 1. [`Sampled`](oracle::Sampled) is what you write: the gradient of one sample at a point.
+//! 2. A [`Gate`](gate::Gate) asks it, with a seed and a budget, and counts every sample.
+//! 3. [`Auto`](auto::Auto) is a run without constants. (If you know constants, a [`Recipe`](recipe::Recipe) plans a run that a theorem
+//!    covers, and [`Pasta`](algorithm::Pasta) runs the plan.)
+//! 4. [`Walk`](walk::Walk) is what all runs can do: `certified` makes them stop on a certificate, `finish` runs them to their end.
+//! 5. A [`Certificate`](certificate::Certificate) says how small the gradient is, with a confidence, and under which assumption.
+//!
+//! # Your own oracle, to a certified point
 //!
 //! ```
 //! use pasta_opt::prelude::*;
@@ -26,6 +31,28 @@
 //!     }
 //! }
 //!
+//! let mut gate = Gate::new(Batched::new(Mean), 1).with_budget(1_000_000);
+//! // Stop when |grad f| <= 0.1 is certified, if the noise has a kurtosis of at most 100 (an exponential law has 9).
+//! let rule = StopRule { target: 0.1, delta: 0.05, grade: Grade::Kurtosis(100.0), share: 0.5 };
+//! let end = Auto::start(&gate, &[0.0], Some(0.1))?.certified(&gate, rule)?.finish(&mut gate)?;
+//! assert_eq!(end.stop, Stop::Certified);
+//! assert!((end.point[0] - 1.0).abs() <= 0.1); // grad f = x - 1
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The same with constants that are known, and a promise before the first sample:
+//!
+//! ```
+//! # use pasta_opt::prelude::*;
+//! # struct Mean;
+//! # impl Sampled for Mean {
+//! #     fn dim(&self) -> usize { 1 }
+//! #     fn identity(&self) -> String { "mean of an exponential law".into() }
+//! #     fn add_gradient(&self, weight: f64, x: &[f64], xi: &mut Stream, out: &mut [f64]) -> Result<(), OracleError> {
+//! #         out[0] += weight * (x[0] + xi.open_uniform().ln());
+//! #         Ok(())
+//! #     }
+//! # }
 //! let mut gate = Gate::new(Batched::new(Mean), 1);
 //! let recipe =
 //!     SmoothConvex { smoothness: 1.0, distance: 1.0, growth: 0.0, floor: 1.0, variance: None, target: 0.01 };

@@ -24,7 +24,7 @@ use crate::schedule::{Schedule, ScheduleError, Sequence};
 use crate::state::StartError;
 use crate::walk::Walk;
 
-/// A method by name.
+/// A method of the table: its name, what it is for, and how it is made.
 #[derive(Debug, Clone, Copy)]
 pub struct Method {
     /// Its name, in commands and files.
@@ -41,7 +41,7 @@ enum Kind {
     Other { settings: &'static [Setting], build: fn(&Values, u64, u64) -> Engine },
 }
 
-/// Something that can be set about a method.
+/// A number that a method takes, with its meaning and its default.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     /// Its name, in commands and files.

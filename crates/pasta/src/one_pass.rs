@@ -47,7 +47,7 @@ use crate::stop::Stop;
 use crate::table::{Design, Hessian, Linear, Loss, Scaling, Table, TableError};
 use crate::walk::{Advance, Walk};
 
-/// What was learnt from the blocks so far.
+/// A fit in one pass over a stream, block by block.
 #[derive(Debug, Clone)]
 pub struct OnePass {
     loss: Loss,

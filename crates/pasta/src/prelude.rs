@@ -1,11 +1,13 @@
-//! Everything a program that runs something needs.
+//! The names that most programs need: `use pasta_opt::prelude::*;`.
 
 pub use crate::algorithm::Pasta;
 pub use crate::auto::Auto;
 pub use crate::baseline::{Baseline, Rule, Settings};
+pub use crate::calibrate::Calibration;
 pub use crate::certificate::{Certificate, Certifier, Claim, Grade, Guess, Verdict};
 pub use crate::checkpoint::{Checkpoint, Saver};
 pub use crate::draws::Stream;
+pub use crate::forecast::{Forecast, Pilot};
 pub use crate::gate::{Gate, Halt};
 pub use crate::ledger::Ledger;
 pub use crate::objective::{Measure, Objective};

@@ -185,7 +185,7 @@ impl Schedule {
         u128::from(self.epochs) * u128::from(self.steps)
     }
 
-    /// Refuses settings that no run can mean.
+    /// Refuses settings out of their ranges.
     pub fn check(&self) -> Result<(), ScheduleError> {
         let within = |name, needs, got: f64, met: bool| {
             if met { Ok(()) } else { Err(ScheduleError { name, needs, got }) }

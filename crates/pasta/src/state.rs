@@ -14,7 +14,7 @@ use crate::walk::View;
 /// An iterate this far from the start (squared) is a runaway: no problem in doubles is that large.
 const RUNAWAY_SQUARED: f64 = 1e100;
 
-/// Where a run stands.
+/// The point, the estimate and the counters of a run of Algorithm 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// s: the epoch, from 1.

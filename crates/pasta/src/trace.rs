@@ -83,7 +83,7 @@ pub enum Event {
     },
 }
 
-/// Where a run stands.
+/// Step, samples and distance of a run at one line of its trace.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Standing {
     /// Steps taken.

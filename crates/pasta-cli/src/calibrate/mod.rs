@@ -17,7 +17,7 @@ use pasta_report as report;
 use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
 
 /// The long help.
-const HELP: &str = r#"Measure the constants of a problem, and whether its noise is of the kind that theorems are about.
+const HELP: &str = r#"Estimate L, B, b of a problem and check how its noise grows.
 
 Reads [problem] and [noise] of a file that `pasta solve` takes; a [recipe] is not needed. Draws samples at the
 start and along a few rays from it, the same samples at all points of a ray, and prints
@@ -36,7 +36,7 @@ Examples:
 
 The budget of the file is for runs; this command has its own. Ctrl-C ends it, and nothing is written."#;
 
-/// Measure the constants of a problem, and whether its noise is of the kind that theorems are about.
+/// Estimate L, B, b of a problem and check how its noise grows.
 #[derive(Args)]
 #[command(long_about = HELP)]
 pub(crate) struct Arguments {

@@ -9,7 +9,7 @@ pub(crate) use point::run;
 
 use pasta_report::console::flags::{self, count, number};
 
-/// Say about a point, with a stated confidence and a stated assumption, how small its gradient is.
+/// Bound the gradient at a point from fresh samples, with a confidence level.
 ///
 /// Draws fresh samples at the point, never those that chose it, and stops as soon as they prove that |grad f| is at
 /// most the target. Nothing can be proved from samples alone: an event so rare that no sample shows it may carry the
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "B", allow_hyphen_values = true, value_parser = number, help_heading = GRADES)]
     #[arg(requires = "floor", conflicts_with_all = ["kurtosis", "exact", "approximate"])]
     growth: Option<f64>,
-    /// See --growth
+    /// Declare b of --growth
     #[arg(long, value_name = "b", allow_hyphen_values = true, value_parser = number, help_heading = GRADES)]
     #[arg(requires = "growth")]
     floor: Option<f64>,
@@ -72,14 +72,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "K", allow_hyphen_values = true, value_parser = count, help_heading = DECLARED)]
     #[arg(requires = "moreau")]
     points: Option<u64>,
-    /// Tell that this is the K-th attempt at the claim: it has samples of its own and DELTA/(K(K+1)) of the error
+    /// The number of this attempt at the claim: the K-th has samples of its own and DELTA/(K(K+1)) of the error
     ///
     /// An attempt that failed has spent its error: a second one, with another seed or budget, spends delta again, and the
     /// two together may be wrong with probability 2 delta. Attempts that are numbered from --attempt 1 on share delta, as those
     /// of a certified run do: the K-th gets delta/(K(K+1)), so that all of them together never exceed it.
     #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     attempt: Option<u64>,
-    /// Draw at most so many samples
+    /// Draw at most this many samples
     #[arg(long, value_name = "SAMPLES", allow_negative_numbers = true, value_parser = flags::sample_count)]
     budget: Option<u128>,
     /// Seed of the samples; a second certificate of the same run needs another [default: the file's]
@@ -93,8 +93,8 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-const GRADES: &str = "On what it may rest (default: what [noise] says of the variance)";
-const DECLARED: &str = "What is declared about f, and what follows";
+const GRADES: &str = "What the certificate assumes (default: the variance that [noise] states)";
+const DECLARED: &str = "Declared about f, for a bound on f - inf f or for kinks";
 
 const AFTER_HELP: &str = "\
 Examples:

@@ -11,7 +11,7 @@ use super::entrant::{Entrant, Entry, GRID};
 use super::race::{Judge, Limits, Outcome, Run};
 use crate::spec::Contest;
 
-/// The answer.
+/// The result of a comparison.
 #[derive(Debug, Serialize)]
 pub(crate) struct Results {
     pub(super) problem: String,

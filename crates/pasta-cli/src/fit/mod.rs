@@ -41,7 +41,7 @@ use outcome::{Outcome, Validation};
 pub(crate) struct Arguments {
     /// The table: LIBSVM, CSV, NPY or NPZ, text also compressed by gzip or zstd; - reads standard input
     data: PathBuf,
-    /// What a prediction is charged with, given the label; --help lists all
+    /// The loss of a prediction, given the label; --help lists all
     #[arg(long, value_name = "LOSS")]
     loss: String,
     /// Write the model to this file
@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     /// Stop when |grad f| is at most EPS [default: 1e-6 of that at the start]
     #[arg(long, value_name = "EPS", allow_hyphen_values = true, value_parser = positive)]
     target: Option<f64>,
-    /// Read at most so many rows, each as often as it is read [default: 2000 passes over the table, or more over a small one]
+    /// Read at most this many rows; a row counts each time it is read [default: 2000 passes over the table, or more over a small one]
     #[arg(long, value_name = "ROWS", allow_negative_numbers = true, value_parser = flags::sample_count)]
     budget: Option<u128>,
     /// Score the model on another file, or on this share of the rows, which is then not fitted
@@ -79,7 +79,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20, requires = "one_pass",
           value_parser = clap::value_parser!(u32).range(1 << 16..=1 << 30))]
     block: u32,
-    /// Go on with an interrupted fit; the rest of the command is the same as before
+    /// Continue an interrupted fit; the rest of the command must be the same as before
     #[arg(long, value_name = "CHECKPOINT", conflicts_with = "page")]
     resume: Option<PathBuf>,
     /// Seed of all randomness
@@ -225,7 +225,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     Ok(match outcome.model.certificate.verdict {
         Verdict::Certified => Exit::Done,
         Verdict::NotCertified | Verdict::Worse => {
-            say("not certified: the budget ended first; the model is what it bought");
+            say("not certified: the budget ended first; the model is the point that was reached");
             Exit::OutOfBudget
         }
         Verdict::Kinks => {

@@ -20,7 +20,7 @@ use pasta_report::console::flags::{self, FlagSet, Given, count, number, sample_c
 use pasta_report::console::{self, Exit, Failure, Report};
 use serde::Serialize;
 
-/// Say what a run would do, promise and cost, before it draws a sample.
+/// Show what a run would do, promise and cost, before it draws a sample.
 ///
 /// Name the regime that f belongs to and give its constants. Out come the step size, the number of steps and
 /// the batch sizes of the theorem for that regime, the accuracy it promises, the samples it is expected to
@@ -158,7 +158,7 @@ impl Arguments {
         let stray = self.constants.0.known().map(|(constant, _)| constant.name());
         if let Some(name) = stray.filter(|name| *name != Constant::Target.name()).chain(self.extras()).next()
         {
-            let message = format!("--{name} has no place beside --pilot: the file says it");
+            let message = format!("--{name} cannot be used with --pilot: it is taken from the file");
             return Err(Failure::input(message));
         }
         pilot::run(file, self.constants.0.get(Constant::Target), self.samples, self.json)
@@ -168,7 +168,9 @@ impl Arguments {
     fn replay(&self, trace: &Path) -> Result<Exit, Failure> {
         let constants = self.constants.0.known().map(|(constant, _)| constant.name());
         if let Some(name) = constants.chain(self.extras()).next() {
-            return Err(Failure::input(format!("--{name} has no place beside --replay: the run is made")));
+            return Err(Failure::input(format!(
+                "--{name} cannot be used with --replay: it is taken from the trace"
+            )));
         }
         scaling::replay(trace, &self.machine, self.json)
     }

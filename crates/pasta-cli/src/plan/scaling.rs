@@ -101,7 +101,7 @@ impl MachineFlags {
             return Err(Failure::input(format!("--ranks must be from 1 to {MOST_RANKS}, but is {ranks}")));
         }
         let Some(seconds) = self.seconds_per_sample else {
-            let hint = "`pasta calibrate` and a watch tell: the time of a calibration over its samples";
+            let hint = "measure it: the seconds that `pasta calibrate` takes, divided by its samples";
             return Err(Failure::input("how long does a sample take? give --seconds-per-sample").hint(hint));
         };
         if !(self.latency >= 0.0 && self.latency.is_finite()) {
@@ -196,7 +196,7 @@ pub(super) fn run(
         return Err(Failure::input(message).hint(hint));
     }
     if constants.get(Constant::Variance).is_some() {
-        return Err(Failure::input("--variance has no place beside --ranks, which looks for the best"));
+        return Err(Failure::input("--variance cannot be used with --ranks, which looks for the best one"));
     }
     let constants = row.relevant(constants);
     let usual = row.plan(&constants).map_err(Failure::input)?;
@@ -321,7 +321,7 @@ fn draw(file: &Path, scaling: &Scaling, settings: &[Setting]) -> Result<(), Fail
     };
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let Some(name) = file.file_name().and_then(|name| name.to_str()) else {
-        return Err(Failure::input(format!("--figure: {} is no name of a file", file.display())));
+        return Err(Failure::input(format!("--figure: {} is not the name of a file", file.display())));
     };
     pasta_report::write(folder, name, chart.svg()?).map(drop)
 }
@@ -362,7 +362,7 @@ pub(super) fn replay(trace: &Path, flags: &MachineFlags, as_json: bool) -> Resul
     let mut before = (0, 0);
     for (i, line) in text.lines().enumerate() {
         let line: Line = serde_json::from_str(line).map_err(|error| {
-            Failure::input(format!("no line of a trace: {error}")).in_file(&name).at_line(i + 1)
+            Failure::input(format!("not a line of a trace: {error}")).in_file(&name).at_line(i + 1)
         })?;
         if let (true, Some(step), Some(samples)) = (line.event == "step", line.step, line.samples) {
             if step <= before.0 || samples < before.1 {

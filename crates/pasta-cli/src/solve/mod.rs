@@ -53,7 +53,7 @@ A file has the tables [problem], [noise] and [recipe]:
     [certificate]           # optional: stop when |grad f| <= target is
     target = 0.1            # certified
     delta = 0.05            # the probability that it may be wrong
-    share = 0.5             # of all samples, so many for certificates
+    share = 0.5             # of all samples, at most, for certificates
     pilot = 1e5             # samples for a forecast before the run
     kurtosis = 100          # assumed; or variance = V, or growth = B with
                             # floor = b (declared); or [noise], without any
@@ -94,12 +94,12 @@ pub(crate) struct Arguments {
     /// Replace a run that the output folder already holds.
     #[arg(long)]
     overwrite: bool,
-    /// Believe a simulator without the few dozen samples that check it (as check = false in the file does).
+    /// Skip the few dozen samples that check a simulator before the run (as check = false in the file does).
     #[arg(long)]
     no_check: bool,
 }
 
-/// Go on with a run that was interrupted or ran out of budget, bit for bit as if it had not stopped.
+/// Continue a run that was interrupted or ran out of budget, bit for bit as if it had not stopped.
 ///
 /// Certificates go on where they were, too; but the attempt that a run makes when its budget ends counts as one.
 ///
@@ -124,7 +124,7 @@ struct Style {
     /// Print one JSON object instead of a table.
     #[arg(long)]
     json: bool,
-    /// Seconds between checkpoints, in case the machine fails; inf is never.
+    /// Seconds between checkpoints, in case the machine fails; inf for never.
     #[arg(long, allow_negative_numbers = true, value_name = "SECONDS", value_parser = seconds)]
     #[arg(default_value_t = 10.0)]
     checkpoint_every: f64,
@@ -210,7 +210,7 @@ fn go_on(
     stop: Arc<AtomicBool>,
 ) -> Result<Run, Failure> {
     let refuse = |what: &str| {
-        let hint = "problem.toml must stay as the run wrote it; for another run there is `pasta solve`";
+        let hint = "problem.toml must stay as the run wrote it; start another run with `pasta solve`";
         Failure::input(what).in_file(path.display().to_string()).hint(hint)
     };
     let refused = |error: CheckpointError| refuse(&error.to_string());

@@ -150,10 +150,10 @@ impl Reading {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = WHAT)]
 pub(crate) struct Shaping {
-    /// Where huber becomes linear [default: 1.345]
+    /// The error at which huber becomes linear [default: 1.345]
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true, value_parser = number)]
     pub(crate) delta: Option<f64>,
-    /// Which quantile [default: 0.5]
+    /// The quantile that is estimated [default: 0.5]
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true, value_parser = number)]
     pub(crate) level: Option<f64>,
     /// The scale of cauchy, welsch and tukey [default: that of 95 % efficiency for errors of deviation 1]
@@ -168,7 +168,7 @@ pub(crate) struct Shaping {
     /// Do not bring columns to mean 0 and deviation 1 while fitting
     #[arg(long)]
     pub(crate) raw: bool,
-    /// Use all products of up to so many columns as features
+    /// Use all products of up to this many columns as features
     #[arg(long, value_name = "1|2|3", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=3))]
     pub(crate) degree: u32,
 }

@@ -20,7 +20,7 @@ use pasta_opt::prelude::*;
 use pasta_report as report;
 use pasta_report::console::{Exit, Failure, answer};
 
-/// Show in seconds what the rest of the program is for
+/// Diagnose noise, forecast a cost, watch SGD fail and PASTA arrive: the whole story in seconds
 ///
 /// Minimises f(x) = x^2/2 + sin^2 x from samples whose noise grows with the distance from the start. Measures that
 /// noise, predicts what a run will cost, and runs many times over: SGD at the two step sizes that theory without such
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     #[arg(long, short, value_name = "DIR", default_value = "pasta-demo")]
     output: PathBuf,
 
-    /// Which random numbers: another seed gives other runs, independent of these
+    /// Seed of all randomness: another one gives other runs, independent of these
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 

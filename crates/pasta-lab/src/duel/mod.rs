@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     /// The method; all of them if none is named
     #[arg(value_name = "METHOD", value_parser = contender::names())]
     method: Option<String>,
-    /// Whose instance
+    /// The theorem whose instance is used
     #[arg(long, value_name = "KIND", default_value = "smooth")]
     instance: Kind,
     /// Runs of each method [default: 20 for one method, 10 for all]
@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     /// Seed of the first run; the others count up from it
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Stop a run after so many steps
+    /// Stop a run after this many steps
     #[arg(long, value_name = "N", default_value = MANY_STEPS, value_parser = flags::count)]
     steps: u64,
     /// Stop a run before it draws more samples than this

@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     full: bool,
 
-    /// Which random numbers: another seed gives other runs, independent of these
+    /// Seed of all randomness: another one gives other runs, independent of these
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 

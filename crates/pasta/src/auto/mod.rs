@@ -42,7 +42,7 @@ use crate::state::{StartError, State};
 use crate::stop::{Divergence, Stop};
 use crate::walk::{Advance, Record, View, Walk};
 
-/// A run without constants.
+/// A run of `auto`, the method that needs no constants.
 ///
 /// ```
 /// use pasta_opt::auto::Auto;

@@ -85,7 +85,7 @@ pub enum Found {
 /// 1/(2 L) keeps what it promises as long as no place is more than twice as curved as those.
 pub const SAFETY: f64 = 2.0;
 
-/// What was measured. For plans and warnings; no theorem holds because of it.
+/// Estimates of an oracle's constants around a start. For plans and warnings; no theorem holds because of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Calibration {
     /// |grad f(x0)|, zero where the noise hides it.
@@ -127,7 +127,7 @@ pub struct Calibration {
     pub cost: Entry,
 }
 
-/// Why nothing was measured.
+/// Why a calibration failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrationError {
     /// Too few samples.

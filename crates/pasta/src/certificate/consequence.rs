@@ -39,7 +39,7 @@ pub enum Consequence {
 }
 
 impl Consequence {
-    /// Refuses a constant that means nothing.
+    /// Refuses a constant that is negative, zero or not finite.
     pub fn check(&self) -> Result<(), ClaimError> {
         let (name, value) = match *self {
             Self::Convex { radius } => ("radius", radius),

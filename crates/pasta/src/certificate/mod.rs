@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 use crate::gate::Halt;
 use crate::oracle::{About, Source};
 
-/// On what a certificate rests.
+/// The assumption that a certificate rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
@@ -98,11 +98,11 @@ pub struct Claim {
     pub target: f64,
     /// The probability with which the answer may be wrong.
     pub delta: f64,
-    /// On what it may rest.
+    /// The assumption it may rest on.
     pub grade: Grade,
     /// The most samples it may draw, if the gate has as many; `None` is the end of its own plan.
     pub budget: Option<u128>,
-    /// What is believed beforehand.
+    /// A guess at the gradient and the variance, to plan with.
     pub guess: Option<Guess>,
 }
 
@@ -115,7 +115,7 @@ pub struct Guess {
     pub variance: Option<f64>,
 }
 
-/// How it ended.
+/// How an attempt at a certificate ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -130,7 +130,7 @@ pub enum Verdict {
     /// The bound does not come down to the target, though what it bounds may be below it: too close to the target for all
     /// samples that are planned, or, for a Moreau certificate, at the points that were found.
     NotReached,
-    /// It was stopped from outside.
+    /// The caller interrupted it.
     Interrupted,
     /// What it rests on is known to be false, so that it says nothing. Samples cannot find that out: it is set by whoever
     /// knows the noise ([`Certificate::void`]).
@@ -155,7 +155,7 @@ impl Verdict {
 /// The result of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Certificate {
-    /// How it ended.
+    /// Whether the point is certified, and if not, why.
     pub verdict: Verdict,
     /// U: the smallest bound found, valid (under the grade's assumption) with probability at least 1 - delta whatever
     /// the verdict; `None` if there were too few samples for any.
@@ -164,7 +164,7 @@ pub struct Certificate {
     pub target: f64,
     /// The probability of error.
     pub delta: f64,
-    /// On what it rests.
+    /// The assumption it rests on.
     pub grade: Grade,
     /// Samples drawn, the pilot's included, and rows read.
     pub samples: u128,
@@ -173,7 +173,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// The same certificate, for someone who knows that its assumption is false: it has no bound.
+    /// Takes the bound away, for someone who knows that the assumption is false.
     #[must_use]
     pub fn void(self) -> Self {
         Self { verdict: Verdict::Void, bound: None, ..self }
@@ -348,7 +348,7 @@ impl Grade {
     }
 }
 
-/// Why a certificate could not be had.
+/// Why no certificate could be made.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     /// The claim makes no sense, or is out of reach.

@@ -94,7 +94,7 @@ pub struct MoreauCertificate {
 }
 
 impl MoreauCertificate {
-    /// The same certificate, for someone who knows that its assumption is false: it has no bound.
+    /// Takes the bound away, for someone who knows that the assumption is false.
     #[must_use]
     pub fn void(self) -> Self {
         Self { verdict: Verdict::Void, bound: None, ..self }

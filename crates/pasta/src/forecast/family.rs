@@ -43,7 +43,7 @@ impl Family {
         })
     }
 
-    /// Its name.
+    /// The name of the family.
     pub fn name(self) -> &'static str {
         match self {
             Self::Batches => "recipes with growing batches",
@@ -55,10 +55,10 @@ impl Family {
         }
     }
 
-    /// All of them.
+    /// All families.
     pub const ALL: [Self; 6] = [Self::Batches, Self::Gap, Self::Sgd, Self::Adaptive, Self::Page, Self::Auto];
 
-    /// What was measured.
+    /// How often ranges held for methods of this family.
     pub fn measured(self) -> Measured {
         let (held, of) = match self {
             Self::Batches => (73, 76),

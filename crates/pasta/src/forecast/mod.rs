@@ -81,7 +81,7 @@ pub enum Rules {
     },
 }
 
-/// The ends of a range are at most so many times apart; a wider one is not given.
+/// The ends of a range are at most this many times apart; a wider range is not given.
 pub const WIDEST: f64 = 30.0;
 
 /// Why there is no forecast.
@@ -202,7 +202,7 @@ pub enum PilotError<E> {
 }
 
 impl Pilot {
-    /// Runs the pilot with at most so many samples. `run` starts the method for a target, best with a schedule that is
+    /// Runs the pilot with at most `budget` samples. `run` starts the method for a target, best with a schedule that is
     /// [endless](crate::schedule::Schedule::endless): if only the runs counted that a short plan let be certified, the
     /// forecast would be too low.
     ///

@@ -87,7 +87,7 @@ impl Draw {
     }
 }
 
-/// What is wanted of the samples.
+/// Whether sums at each point are wanted, or sums of differences to the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// The sum of g(x, xi) at each point: as many rows as points.

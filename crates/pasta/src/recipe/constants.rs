@@ -15,7 +15,7 @@ macro_rules! constants {
         }
 
         impl Constant {
-            /// All of them.
+            /// All constants.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
             /// The word for it, in flags and files.

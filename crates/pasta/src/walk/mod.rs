@@ -176,7 +176,7 @@ pub trait Walk: Send {
     }
 }
 
-/// Where a walk stands.
+/// A look at a walk: its step, its points and its promise.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct View<'w> {
@@ -241,7 +241,7 @@ pub enum Advance {
     Stop(Stop),
 }
 
-/// What a step was.
+/// One step: its number, its kind, its samples and where it led.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Record {
     /// s.
@@ -256,7 +256,7 @@ pub struct Record {
     pub distance2: f64,
 }
 
-/// The end of a walk.
+/// The result of a run: its point, why it stopped, and what it cost.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Finished {
