@@ -26,6 +26,9 @@ cargo xtask COMMAND
          speed and memory of reading LIBSVM text beside scikit-learn, likewise
   bench-py
          what a call of an oracle in Python costs beside a loop in Python, likewise
+  bench-mpi
+         efficiency of two ranks for samples of a microsecond, messages and bytes a step; needs MPI and
+         two idle cores
   raw-tables
          public tables, raw columns, defaults: writes docs/raw-tables.md, likewise";
 
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         "fit-peers" => evidence::fit_peers(),
         "bench-parse" => evidence::bench_parse(),
         "bench-py" => python::bench(),
+        "bench-mpi" => bench_mpi(),
         "raw-tables" => evidence::raw_tables(),
         "bench" => BENCHES.iter().all(|(package, bench)| {
             cargo(&["bench", "--package", package, "--bench", bench, "--"], &rest, &[])
@@ -83,6 +87,19 @@ fn mpi(rest: &[String]) -> bool {
         && is_there("mpicc")
         && cargo(&with("clippy", &["--all-targets", "--", "--deny", "warnings"]), &[], &[])
         && cargo(&with("test", &["--test", "mpirun", "--test", "mpi"]), rest, &[])
+}
+
+/// Two ranks against one, in the same run.
+fn bench_mpi() -> bool {
+    const EXAMPLE: [&str; 7] =
+        ["--release", "--package", "pasta-mpi", "--features", "mpi", "--example", "efficiency"];
+    let cargo_program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let together = || {
+        let mut mpirun = Command::new("mpirun");
+        mpirun.args(["-n", "2"]).arg(cargo_program).args(["run", "--quiet"]).args(EXAMPLE);
+        mpirun.status().is_ok_and(|status| status.success())
+    };
+    cargo(&[&["build"], &EXAMPLE[..]].concat(), &[], &[]) && together()
 }
 
 /// Runs cargo and says whether it succeeded.

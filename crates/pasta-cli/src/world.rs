@@ -3,12 +3,12 @@
 //! All of them do the same, and share the work on the oracle's answers. The first alone talks and writes; what it reads, all
 //! get from it.
 
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pasta_opt::oracle::Oracle;
+use pasta_opt::oracle::{About, Answer, Charge, Oracle, OracleError, Request};
 use pasta_report::console::{Exit, Failure};
 
 #[cfg(feature = "mpi")]
@@ -36,6 +36,48 @@ pub(crate) fn spread(oracle: Arc<dyn Oracle>) -> Arc<dyn Oracle> {
     members::spread(oracle)
 }
 
+/// The same for an oracle whose samples are dear: each is drawn by one process only.
+pub(crate) fn spread_once(oracle: Arc<dyn Oracle>) -> Arc<dyn Oracle> {
+    members::spread_once(oracle)
+}
+
+/// The number of this process among the others; `None` if there are none.
+pub(crate) fn rank() -> Option<usize> {
+    members::rank()
+}
+
+/// An oracle that each asks by itself, for work that was shared out before.
+pub(crate) fn alone(oracle: Arc<dyn Oracle>) -> Arc<dyn Oracle> {
+    if rank().is_some() { Arc::new(Alone(oracle)) } else { oracle }
+}
+
+struct Alone(Arc<dyn Oracle>);
+
+impl Oracle for Alone {
+    fn about(&self) -> &About {
+        self.0.about()
+    }
+
+    fn price(&self, request: &Request<'_>) -> Charge {
+        self.0.price(request)
+    }
+
+    fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
+        self.0.answer(request, answer)
+    }
+}
+
+/// Which of so many pieces of work are for this process: every one that the others do not do.
+pub(crate) fn mine(count: usize) -> impl Iterator<Item = usize> {
+    let (rank, size) = members::rank().map_or((0, 1), |rank| (rank, members::size()));
+    (rank..count).step_by(size)
+}
+
+/// What each has to say, by rank. All have to call it.
+pub(crate) fn gather(bytes: Vec<u8>) -> Result<Vec<Vec<u8>>, OracleError> {
+    members::gather(bytes)
+}
+
 /// The flag that is set when all have heard that one of them is to stop.
 pub(crate) fn watch(stop: Arc<AtomicBool>) -> Arc<AtomicBool> {
     members::watch(stop)
@@ -44,6 +86,15 @@ pub(crate) fn watch(stop: Arc<AtomicBool>) -> Arc<AtomicBool> {
 /// The bytes of a file of the first. All have to call it.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     members::tell(|| std::fs::read(path))
+}
+
+/// The standard input of the first. All have to call it.
+pub(crate) fn read_standard() -> io::Result<Vec<u8>> {
+    members::tell(|| {
+        let mut bytes = Vec::new();
+        io::stdin().lock().read_to_end(&mut bytes)?;
+        Ok(bytes)
+    })
 }
 
 /// The text of a file of the first. All have to call it.
@@ -77,10 +128,23 @@ mod one {
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
-    use pasta_opt::oracle::Oracle;
+    use pasta_opt::oracle::{Oracle, OracleError};
     use pasta_report::console::Failure;
 
     pub(super) struct Session;
+
+    pub(super) fn rank() -> Option<usize> {
+        None
+    }
+
+    pub(super) fn size() -> usize {
+        1
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "others may be gone")]
+    pub(super) fn gather(bytes: Vec<u8>) -> Result<Vec<Vec<u8>>, OracleError> {
+        Ok(vec![bytes])
+    }
 
     #[expect(clippy::unnecessary_wraps, reason = "MPI may fail to start")]
     pub(super) fn begin() -> Result<Session, Failure> {
@@ -95,6 +159,10 @@ mod one {
     }
 
     pub(super) fn spread(oracle: Arc<dyn Oracle>) -> Arc<dyn Oracle> {
+        oracle
+    }
+
+    pub(super) fn spread_once(oracle: Arc<dyn Oracle>) -> Arc<dyn Oracle> {
         oracle
     }
 
@@ -114,7 +182,7 @@ mod many {
     use std::sync::{Arc, OnceLock};
 
     use pasta_mpi::{Mpi, Sharing, Spread, World};
-    use pasta_opt::oracle::Oracle;
+    use pasta_opt::oracle::{Oracle, OracleError};
     use pasta_report::console::{self, Failure};
 
     /// Set once, at the start, if there are others.
@@ -152,8 +220,27 @@ mod many {
         }
     }
 
+    pub(super) fn spread_once(oracle: Arc<dyn Oracle>) -> Arc<dyn Oracle> {
+        match WORLD.get() {
+            Some(world) => Arc::new(Spread::drawing_once(oracle, world)),
+            None => oracle,
+        }
+    }
+
     pub(super) fn watch(stop: Arc<AtomicBool>) -> Arc<AtomicBool> {
         WORLD.get().map_or_else(|| Arc::clone(&stop), |world| world.watch(Arc::clone(&stop)))
+    }
+
+    pub(super) fn rank() -> Option<usize> {
+        WORLD.get().map(World::rank)
+    }
+
+    pub(super) fn size() -> usize {
+        WORLD.get().map_or(1, World::size)
+    }
+
+    pub(super) fn gather(bytes: Vec<u8>) -> Result<Vec<Vec<u8>>, OracleError> {
+        WORLD.get().map_or_else(|| Ok(vec![bytes.clone()]), |world| world.gather(&bytes))
     }
 
     const FOUND: u8 = 0;

@@ -8,6 +8,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use place::{PASTA, Place, SGD, with};
 use serde_json::Value;
@@ -428,4 +429,237 @@ fn two_hosts_work_together_and_one_that_is_cut_off_costs_nothing_but_time() {
     assert_ne!(code, Some(0), "{said}");
     assert!(!place.path("run/result.json").exists());
     assert_same_as_uninterrupted(&place, "run");
+}
+
+/// An NPY file of doubles.
+fn npy(place: &Place, name: &str, shape: &str, numbers: &[f64]) {
+    let mut header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}");
+    // Ten bytes come before it, and a newline ends it.
+    header.push_str(&" ".repeat((64 - (header.len() + 11) % 64) % 64));
+    header.push('\n');
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
+    bytes.extend(header.as_bytes());
+    bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+    fs::write(place.path(name), bytes).unwrap();
+}
+
+/// A table of 20,000 rows and 16 columns, which is three blocks, with classes as labels.
+fn table() -> Place {
+    let place = Place::holding(
+        "seed = 1\n\n[problem]\ntable = \"x.npy\"\nlabels = \"y.npy\"\nloss = \"logistic\"\n\n[recipe]\nname = \"sgd\"\neta = 0.5\nsteps = 40\nbatch = 6000\n",
+    );
+    let value = |row: usize, column: usize| (0.7 * (row * (column + 1)) as f64 + column as f64).sin();
+    let rows = 0..20_000;
+    let values: Vec<f64> =
+        rows.clone().flat_map(|row| (0..16).map(move |column| value(row, column))).collect();
+    let score = |row: usize| value(row, 0) + 0.5 * value(row, 3) + 0.4 * (5.1 * row as f64).sin();
+    let labels: Vec<f64> = rows.map(|row| if score(row) > 0.0 { 1.0 } else { -1.0 }).collect();
+    npy(&place, "x.npy", "(20000, 16)", &values);
+    npy(&place, "y.npy", "(20000,)", &labels);
+    place
+}
+
+#[test]
+fn a_table_is_solved_and_fitted_alike_on_any_number_of_ranks() {
+    let place = table();
+    let fit = "fit x.npy --labels y.npy --loss logistic --json --output";
+    let solved = place.pasta("solve p.toml --output alone --json").output().unwrap();
+    let fitted = place.pasta(&format!("{fit} alone.json")).output().unwrap();
+    assert_eq!((solved.status.code(), fitted.status.code()), (Some(0), Some(0)), "{}", text(&fitted.stderr));
+    for ranks in [1, 2, 3, 4, 7] {
+        let threads = 1 + ranks % 2;
+        let output =
+            place.output(ranks, &format!("solve p.toml --output on{ranks} --json --threads {threads}"));
+        assert_eq!(text(&output.stdout), text(&solved.stdout), "{ranks} ranks: {}", text(&output.stderr));
+        for file in ["result.json", "trace.jsonl", "checkpoint.pasta"] {
+            let of = |folder: &str| fs::read(place.path(folder).join(file)).unwrap();
+            assert_eq!(of(&format!("on{ranks}")), of("alone"), "{file} on {ranks} ranks");
+        }
+        let output = place.output(ranks, &format!("{fit} on{ranks}.json --threads {threads}"));
+        assert_eq!(output.status.code(), Some(0), "{ranks} ranks: {}", text(&output.stderr));
+        assert_eq!(place.read(&format!("on{ranks}.json")), place.read("alone.json"), "{ranks} ranks");
+        // One voice: the line with all settings comes once.
+        assert_eq!(text(&output.stderr).matches("x.npy: 20,000 rows").count(), 1);
+    }
+}
+
+#[test]
+fn certify_calibrate_and_compare_answer_on_tables_as_one_process_does() {
+    let place = table();
+    for words in [
+        "certify p.toml --at 0.1 --target 0.5 --json",
+        "calibrate p.toml --budget 6400 --json",
+        "compare p.toml --budget 30000 --seeds 2 --methods auto,adam,sgd --grid --json",
+    ] {
+        let alone = place.pasta(words).output().unwrap();
+        let together = place.output(3, words);
+        assert_eq!(text(&together.stdout), text(&alone.stdout), "{words}: {}", text(&together.stderr));
+        assert_eq!(together.status.code(), alone.status.code(), "{words}");
+        assert!(!alone.stdout.is_empty(), "{words}: {}", text(&alone.stderr));
+    }
+}
+
+#[test]
+fn runs_of_a_comparison_are_shared_out_and_its_files_are_those_of_one_process() {
+    let place = Place::holding(STUDENT);
+    let words = "compare p.toml --budget 3000 --seeds 3 --json --csv";
+    let alone = place.pasta(&format!("{words} alone.csv")).output().unwrap();
+    assert_eq!(alone.status.code(), Some(0), "{}", text(&alone.stderr));
+    for ranks in [2, 7] {
+        let together = place.output(ranks, &format!("{words} on{ranks}.csv"));
+        assert_eq!(text(&together.stdout), text(&alone.stdout), "{ranks}: {}", text(&together.stderr));
+        assert_eq!(place.read(&format!("on{ranks}.csv")), place.read("alone.csv"));
+    }
+}
+
+#[test]
+fn rows_from_standard_input_reach_all_ranks() {
+    let place = Place::new();
+    let rows: Vec<String> = (0..200).map(|i| format!("{},{}", i % 7, (i % 7) * 3 + i % 5)).collect();
+    place.write("rows.csv", &format!("a,y\n{}\n", rows.join("\n")));
+    let fit = "fit - --loss least-squares --label y --json";
+    let alone = place.pasta(fit).write_stdin(place.read("rows.csv")).output().unwrap();
+    assert_eq!(alone.status.code(), Some(0), "{}", text(&alone.stderr));
+    let mut command = place.on(3, fit);
+    let input = fs::File::open(place.path("rows.csv")).unwrap();
+    let together = command.stdin(input).output().expect("mpirun is installed");
+    assert_eq!(text(&together.stdout), text(&alone.stdout), "{}", text(&together.stderr));
+}
+
+/// E |x - xi|^2/2 with xi normal around (1, -2). Each process leaves its number in `pids`; what goes wrong is in `fault`.
+const SIM: &str = r#"
+import os, random, sys
+import pasta
+
+open("pids", "a").write(f"{os.getpid()} {os.environ.get('OMPI_COMM_WORLD_RANK') or os.environ.get('PMI_RANK')}\n")
+own = random.Random()
+
+
+def sample(x, rng):
+    rank = os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ.get("PMI_RANK")
+    if os.path.exists("fault") and open("fault").read().split() == ["dies", rank]:
+        print("the model is broken", file=sys.stderr, flush=True)
+        os._exit(3)
+    if os.environ.get("SEEDED") == "no":
+        rng = own
+    g = [v - rng.gauss((1.0, -2.0)[i % 2], 1.0) for i, v in enumerate(x)]
+    return g, sum(v * v for v in g) / 2
+
+
+pasta.serve(sample, losses=True, reproducible=os.environ.get("SEEDED") != "no", name="bowl")
+"#;
+
+const SDK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk");
+
+/// A simulator, and SGD with batches of so many samples.
+fn simulator(batch: u64, steps: &str, seeded: &str) -> Place {
+    let place = Place::holding(&format!(
+        "seed = 1\n\n[problem]\ncommand = [\"python3\", \"sim.py\"]\nenvironment = {{ PYTHONPATH = \"{SDK}\", SEEDED = \"{seeded}\" }}\n\
+         dimension = 2\nstart = 3.0\nworkers = 1\nretries = 1\n\n[recipe]\nname = \"sgd\"\neta = 0.1\nsteps = {steps}\nbatch = {batch}\n"
+    ));
+    place.write("sim.py", SIM);
+    place
+}
+
+/// The ranks whose workers ran in this place, of which none must be left.
+fn ranks_of_workers(place: &Place) -> Vec<String> {
+    let text = place.read("pids");
+    let mut ranks = Vec::new();
+    for line in text.lines() {
+        let (pid, rank) = line.split_once(' ').unwrap();
+        // One whose parent was killed is adopted, and waited for by whoever adopts it, if anybody does.
+        let is_alive = || {
+            let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            !state.is_empty() && !state.contains(") Z")
+        };
+        let until = Instant::now() + Duration::from_secs(20);
+        while is_alive() {
+            assert!(Instant::now() < until, "worker {pid} of rank {rank} lives");
+            thread::sleep(Duration::from_millis(20));
+        }
+        ranks.push(rank.to_owned());
+    }
+    ranks.sort();
+    ranks.dedup();
+    ranks
+}
+
+/// A result without what depends on the number of processes.
+fn result(place: &Place, folder: &str) -> (Value, Value) {
+    let mut result: Value = serde_json::from_str(&place.read(&format!("{folder}/result.json"))).unwrap();
+    let simulator = result.as_object_mut().unwrap().remove("simulator").unwrap();
+    (result, simulator)
+}
+
+#[test]
+fn every_rank_asks_its_own_workers_and_the_bits_are_those_of_one_process() {
+    let place = simulator(100, "15", "yes");
+    place.pasta("solve p.toml --output alone").assert().code(0);
+    let (alone, work) = result(&place, "alone");
+    for ranks in [1, 2, 3, 4, 7] {
+        let _ = fs::remove_file(place.path("pids"));
+        let output = place.output(ranks, &format!("solve p.toml --output on{ranks}"));
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let (together, shared) = result(&place, &format!("on{ranks}"));
+        assert_eq!(together, alone, "{ranks} ranks");
+        let trace = |folder: &str| place.read(&format!("{folder}/trace.jsonl"));
+        assert_eq!(trace(&format!("on{ranks}")), trace("alone"), "{ranks} ranks");
+        // No sample is simulated twice, and every rank has had a worker.
+        assert_eq!(shared["requests"], work["requests"], "{ranks} ranks");
+        let expected: Vec<String> = (0..ranks).map(|rank| rank.to_string()).collect();
+        assert_eq!(ranks_of_workers(&place), expected);
+    }
+    for words in [
+        "calibrate p.toml --budget 6400 --json",
+        "certify p.toml --at 1,-2 --target 0.5 --kurtosis 100 --json",
+        "compare p.toml --budget 400 --seeds 2 --methods auto,adam --json",
+    ] {
+        let alone = place.pasta(words).output().unwrap();
+        let together = place.output(3, words);
+        assert_eq!(text(&together.stdout), text(&alone.stdout), "{words}: {}", text(&together.stderr));
+        assert_eq!(together.status.code(), alone.status.code(), "{words}");
+        assert!(!alone.stdout.is_empty(), "{words}: {}", text(&alone.stderr));
+    }
+}
+
+#[test]
+fn a_worker_that_fails_on_one_rank_stops_all_with_its_words_and_leaves_a_checkpoint() {
+    let place = simulator(100, "1e9", "yes");
+    let mut job = Job::start(&mut place.on(3, "solve p.toml --output run --checkpoint-every 0"));
+    job.until(&place, "run", 5);
+    place.write("fault", "dies 1");
+    let (code, _, said) = job.end();
+    assert_ne!(code, Some(0), "{said}");
+    assert_eq!(said.matches("error:").count(), 1, "{said}");
+    assert!(said.contains("(on rank 1)") && said.contains("rank 1, worker 1: the model is broken"), "{said}");
+    assert_eq!(said.matches("go on with: pasta resume run").count(), 1, "{said}");
+    ranks_of_workers(&place);
+    fs::remove_file(place.path("fault")).unwrap();
+    let budget = 100 * (place.step("run").unwrap() + 5);
+    place.pasta(&format!("resume run --budget {budget}")).assert().code(5);
+    place.pasta(&format!("solve p.toml --budget {budget} --output whole")).assert().code(5);
+    assert_eq!(place.read("run/trace.jsonl"), place.read("whole/trace.jsonl"));
+}
+
+#[test]
+fn a_rank_that_is_killed_leaves_no_worker_of_any_rank() {
+    let place = simulator(100, "1e9", "yes");
+    let mut job = Job::start(&mut place.on(3, "solve p.toml --output run --checkpoint-every 0"));
+    job.until(&place, "run", 5);
+    assert!(signal("-KILL", process(&place, 1)));
+    let (code, _, said) = job.end();
+    assert_ne!(code, Some(0), "{said}");
+    assert_eq!(ranks_of_workers(&place).len(), 3);
+}
+
+#[test]
+fn ranks_agree_also_on_samples_that_cannot_be_repeated() {
+    // Eight samples are one request, which one rank makes.
+    for batch in [8, 100] {
+        let place = simulator(batch, "10", "no");
+        let output = place.output(3, "solve p.toml --output run");
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert!(!text(&output.stderr).contains("disagree"), "{}", text(&output.stderr));
+    }
 }

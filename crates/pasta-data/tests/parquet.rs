@@ -19,7 +19,8 @@ fn file() -> Vec<u8> {
     let schema = "message table { required double y; optional int64 a; required binary colour (UTF8); required boolean ok; }";
     let schema = Arc::new(parse_message_type(schema).unwrap());
     let mut file = Vec::new();
-    let mut writer = SerializedFileWriter::new(&mut file, schema, Arc::new(WriterProperties::builder().build())).unwrap();
+    let mut writer =
+        SerializedFileWriter::new(&mut file, schema, Arc::new(WriterProperties::builder().build())).unwrap();
     let mut group = writer.next_row_group().unwrap();
     let mut column = group.next_column().unwrap().unwrap();
     column.typed::<DoubleType>().write_batch(&[0.1, -2.5e300, 3.0], None, None).unwrap();

@@ -17,13 +17,16 @@ pub(crate) enum Call {
     Share,
     /// Waiting for something that rank 0 knows.
     Tell,
+    /// Waiting for what each has to say.
+    Gather,
     /// Its oracle failed while it worked alone.
     Failed,
     /// It has ended.
     Finish,
 }
 
-const CALLS: [Call; 6] = [Call::Beat, Call::Sum, Call::Share, Call::Tell, Call::Failed, Call::Finish];
+const CALLS: [Call; 7] =
+    [Call::Beat, Call::Sum, Call::Share, Call::Tell, Call::Gather, Call::Failed, Call::Finish];
 
 /// Where a member is in its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -268,6 +271,16 @@ pub(crate) fn put_bytes(to: &mut Vec<u64>, bytes: &[u8]) {
 /// What [`put_bytes`] put.
 pub(crate) fn take_bytes(words: &[u64]) -> Option<Vec<u8>> {
     Reader(words).bytes()
+}
+
+/// What several [`put_bytes`] put one after another.
+pub(crate) fn take_all_bytes(words: &[u64]) -> Option<Vec<Vec<u8>>> {
+    let mut from = Reader(words);
+    let mut all = Vec::new();
+    while !from.0.is_empty() {
+        all.push(from.bytes()?);
+    }
+    Some(all)
 }
 
 fn put_text(to: &mut Vec<u64>, text: &str) {

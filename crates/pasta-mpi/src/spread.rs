@@ -10,7 +10,7 @@ use crate::World;
 /// many of at once, such as those of a certificate. What an oracle computes otherwise, every member computes.
 ///
 /// Every member must ask the same questions in the same order, as runs of the same seed do. If they do not, all fail, and say
-/// where.
+/// where. Where samples do not follow from their addresses ([`About::shared`] is false), every sample is drawn by one member, and all get it.
 #[derive(Debug, Clone)]
 pub struct Spread<O> {
     oracle: O,
@@ -20,7 +20,14 @@ pub struct Spread<O> {
 impl<O: Oracle> Spread<O> {
     /// The oracle, with the work on its answers shared by all members.
     pub fn new(oracle: O, world: &World) -> Self {
-        Self { oracle, world: world.clone() }
+        let world = if oracle.about().shared { world.clone() } else { world.dividing_all() };
+        Self { oracle, world }
+    }
+
+    /// The same for an oracle whose samples are dear, such as a simulator: each is drawn by one member, also where it would take less
+    /// time if all drew it.
+    pub fn drawing_once(oracle: O, world: &World) -> Self {
+        Self { oracle, world: world.dividing_all() }
     }
 }
 

@@ -5,15 +5,17 @@
 //! whose oracle failed and one that has ended still hear each other, and nobody waits for a message that never comes.
 
 use std::error::Error;
-use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+use std::{fmt, slice};
 
-use pasta_opt::oracle::{Batch, Draw, ErrorKind, OracleError, PartOfRows, PartOfSum, Request, Team};
-use rayon::prelude::*;
+use pasta_opt::oracle::{Batch, Draw, ErrorKind, OracleError, PartOfRows, PartsOfSum, Request, Team};
 
-use crate::message::{Body, Call, Manners, Place, Report, Trouble, Verdict, put_bytes, take_bytes};
+use crate::message::{
+    Body, Call, Manners, Place, Report, Trouble, Verdict, put_bytes, take_all_bytes, take_bytes,
+};
 use crate::tree::{Piece, leaves, nodes, part, share};
 use crate::wire::{Gone, Wire};
 
@@ -21,6 +23,8 @@ use crate::wire::{Gone, Wire};
 #[derive(Clone)]
 pub struct World {
     here: Arc<Here>,
+    /// Whether no sample is drawn by two members.
+    divides_all: bool,
 }
 
 struct Here {
@@ -57,6 +61,9 @@ pub struct Tally {
 
 const SUMS: usize = 0;
 const ROWS: usize = 1;
+
+/// A sum that is divided for its own sake takes so many times what an exchange saves.
+const WORTHWHILE: u64 = 8;
 
 /// How often a part is computed again if the oracle says that this may help.
 const RETRIES: u32 = 3;
@@ -117,7 +124,12 @@ impl World {
             agreed: Arc::default(),
             least: [AtomicU64::new(0), AtomicU64::new(0)],
         };
-        Self { here: Arc::new(here) }
+        Self { here: Arc::new(here), divides_all: false }
+    }
+
+    /// The same members, every sample drawn by one of them, however little work it is.
+    pub(crate) fn dividing_all(&self) -> Self {
+        Self { divides_all: true, ..self.clone() }
     }
 
     /// The number of this member. Rank 0 is the one that talks and writes.
@@ -145,6 +157,23 @@ impl World {
         }
         let words = self.exchange(Call::Tell, Ok(Body::Words(words)))?;
         take_bytes(&words).ok_or_else(|| OracleError::new("rank 0 told something that cannot be read"))
+    }
+
+    /// Gives all members what each of them has to say, by rank. Can be called after an end that all have heard of.
+    pub fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, OracleError> {
+        let mut words = Vec::new();
+        put_bytes(&mut words, bytes);
+        let mut line = self.line();
+        // Whoever was told to stop has been heard, or will be.
+        let report = Report { call: Call::Gather, stop: false, ..self.report(&line, Body::Words(words)) };
+        let lost = || OracleError::new("what a member has to say was lost");
+        match line.exchange(report, &self.here) {
+            Ok(Verdict::Go(words)) => {
+                take_all_bytes(&words).filter(|all| all.len() == self.size()).ok_or_else(lost)
+            }
+            Ok(_) => Err(line.over.as_ref().map_or_else(lost, Over::error)),
+            Err(gone) => Err(OracleError::new(gone)),
+        }
     }
 
     /// Waits until all members have ended, and gives the exit code of rank 0. `words` is what a failure has to say: rank 0
@@ -234,9 +263,10 @@ impl World {
         }
     }
 
-    /// Whether work is so small that every member does all of it.
-    fn is_small(&self, kind: usize, work: u64) -> bool {
-        self.here.size == 1 || work < self.here.least[kind].load(Ordering::Relaxed)
+    /// Whether every member does all of it: so many parts of the work, which is so large.
+    fn is_for_each(&self, kind: usize, parts: u64, work: u64) -> bool {
+        let is_small = || parts < 2 || work < self.here.least[kind].load(Ordering::Relaxed);
+        self.here.size == 1 || !self.divides_all && is_small()
     }
 
     /// Works, and has rank 0 remember how long it took.
@@ -285,31 +315,36 @@ impl Team for World {
 
     fn sum(
         &self,
+        work: u64,
         batch: &Batch,
         block: u64,
         out: &mut [f64],
-        of_part: PartOfSum<'_>,
+        of_parts: PartsOfSum<'_>,
     ) -> Result<(), OracleError> {
-        let width = out.len() as u64;
-        let work = batch.count().saturating_mul(width.max(1));
+        let width = out.len().max(1);
+        let work = work.saturating_mul(width as u64);
         let leaves = leaves(batch, block);
-        if leaves < 2 || self.is_small(SUMS, work) {
-            return self.timed(SUMS, work, || of_part(batch, out));
+        if self.is_for_each(SUMS, leaves, work) {
+            return self.timed(SUMS, work, || of_parts(slice::from_ref(batch), out));
         }
         let mine = share(leaves, self.here.rank, self.here.size);
-        let my_work = part(batch, block, &mine).count().saturating_mul(width.max(1));
+        let my_work = (u128::from(work) * u128::from(mine.end - mine.start) / u128::from(leaves)) as u64;
         let spans = nodes(leaves, &mine);
+        let parts: Vec<Batch> = spans.iter().map(|span| part(batch, block, span)).collect();
         let pieces = self.timed(SUMS, my_work, || {
-            let sum = |span: &std::ops::Range<u64>| {
-                let mut sum = vec![0.0; out.len()];
-                of_part(&part(batch, block, span), &mut sum)?;
-                Ok(Piece { span: span.clone(), sum })
-            };
-            spans.par_iter().map(sum).collect::<Result<Vec<_>, OracleError>>()
+            let mut sums = vec![0.0; width * parts.len()];
+            of_parts(&parts, &mut sums)?;
+            let piece = |(span, sum): (&Range<u64>, &[f64])| Piece { span: span.clone(), sum: sum.to_vec() };
+            Ok(spans.iter().zip(sums.chunks(width)).map(piece).collect())
         });
         let words = self.exchange(Call::Sum, pieces.map(|pieces| Body::Pieces(leaves, pieces)))?;
         out.iter_mut().zip(words).for_each(|(number, word)| *number = f64::from_bits(word));
         Ok(())
+    }
+
+    fn divides(&self, samples: u64, width: usize) -> bool {
+        let least = self.here.least[SUMS].load(Ordering::Relaxed);
+        self.here.size > 1 && samples.saturating_mul(width as u64) >= WORTHWHILE.saturating_mul(least)
     }
 
     fn share(
@@ -321,7 +356,7 @@ impl Team for World {
     ) -> Result<(), OracleError> {
         let count = rows.len() / width.max(1);
         let work = u64::try_from(work.saturating_mul(width as u128)).unwrap_or(u64::MAX);
-        if count < 2 || self.is_small(ROWS, work) {
+        if self.is_for_each(ROWS, count as u64, work) {
             let done = self.timed(ROWS, work, || part(0..count, rows));
             return done.map_err(|error| self.failed(error));
         }

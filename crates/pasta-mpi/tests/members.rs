@@ -4,13 +4,15 @@
 mod common;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use common::{Fault, Faulty, Regression, WORKS, fail, work};
+use common::{Fault, Faulty, Regression, WORKS, fail, logistic, work};
 use pasta_mpi::{Local, Sharing, Spread, World};
-use pasta_opt::oracle::ErrorKind;
+use pasta_opt::draws::Role;
+use pasta_opt::oracle::{About, Answer, Charge, Draw, ErrorKind, Request};
 use pasta_opt::prelude::*;
+use pasta_opt::table::Design;
 
 /// What each of so many members makes of it.
 fn members<T: Send>(size: usize, sharing: Sharing, run: impl Fn(&World) -> T + Sync) -> Vec<T> {
@@ -38,6 +40,114 @@ fn any_number_of_members_gives_the_bits_of_one() {
             }
         }
     }
+}
+
+/// What a member finds that holds its own rows alone: in place of the others it has nonsense.
+fn own_rows(world: Option<&World>, rows: usize, sizes: &[u64]) -> Result<Vec<u64>, String> {
+    let (rank, size) = world.map_or((0, 1), |world| (world.rank(), world.size()));
+    let mine = rows * rank / size..rows * (rank + 1) / size;
+    let design = Design { intercept: true, standardise: false, degree: 1, penalty: 0.0 };
+    let spoilt = |row, value| if mine.contains(&row) { value } else { 1e300 };
+    let oracle: Arc<dyn Oracle> = Arc::new(logistic(rows, design, spoilt));
+    let oracle = match world {
+        Some(world) => Arc::new(Spread::new(oracle, world)),
+        None => oracle,
+    };
+    let (mut gate, mut found) = (Gate::over(oracle, 5), Vec::new());
+    let x = [0.3, -0.1, 0.2];
+    let mut out = [0.0; 3];
+    gate.exact(Role::Large, &x, &mut out).map_err(|halt| halt.to_string())?;
+    found.extend(out.map(f64::to_bits));
+    for (step, n) in sizes.iter().enumerate() {
+        let batch = gate.batch(Role::Large, step as u64, *n);
+        let (mut out, mut losses) = ([0.0; 3], [0.0; 2]);
+        let points: &[&[f64]] = &[&x, &[0.0; 3]];
+        let request = Request { losses: true, ..Request::differences(batch, points) };
+        let mut answer = Answer { losses: &mut losses, ..Answer::new(&mut out) };
+        gate.ask(request, &mut answer).map_err(|halt| halt.to_string())?;
+        found.extend(out.map(f64::to_bits));
+        found.extend(losses.map(f64::to_bits));
+    }
+    Ok(found)
+}
+
+#[test]
+fn a_member_reads_no_rows_of_a_table_but_its_own() {
+    // 32 blocks; batches of 10,000 have leaves of one block, and one of 2,000 has leaves of four.
+    let (rows, sizes) = (32 << 16, [10_000, 2_000]);
+    let alone = own_rows(None, rows, &sizes);
+    assert!(alone.is_ok(), "{alone:?}");
+    for size in [2, 4] {
+        for together in members(size, Sharing::Always, |world| own_rows(Some(world), rows, &sizes)) {
+            assert_eq!(together, alone, "on {size} members");
+        }
+    }
+    // The test can fail: in a batch of 100 all rows are one leaf, which every member reads.
+    let few = members(2, Sharing::Always, |world| own_rows(Some(world), rows, &[100]));
+    assert_ne!(few[0], own_rows(None, rows, &[100]));
+}
+
+/// Samples that come from nowhere: two members would never get the same.
+struct Nowhere {
+    about: About,
+    drawn: Arc<AtomicU64>,
+}
+
+impl Oracle for Nowhere {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
+        let Draw::Batch(batch) = &request.draw else { panic!("no batch") };
+        request.sum_over(batch, 8, answer.gradients, &|samples, out| {
+            samples
+                .into_iter()
+                .for_each(|_| out[0] += 1.0 / (1.0 + self.drawn.fetch_add(1, Ordering::Relaxed) as f64));
+            Ok(())
+        })?;
+        Ok(request.usual_price(&self.about))
+    }
+}
+
+#[test]
+fn samples_that_cannot_be_repeated_are_drawn_once_and_all_get_them() {
+    for sharing in [Sharing::Always, Sharing::Measured] {
+        for size in [2, 3, 7] {
+            let drawn = Arc::new(AtomicU64::new(0));
+            let ends = members(size, sharing, |world| {
+                let about = About { shared: false, ..About::stream(1, "nowhere") };
+                let oracle = Nowhere { about, drawn: Arc::clone(&drawn) };
+                let mut gate = Gate::new(Spread::new(oracle, world), 5);
+                let rule = Rule::Sgd { eta: Sequence::Constant(0.05) };
+                // Batches of one leaf and of several.
+                [4, 100].map(|batch| {
+                    let settings = Settings { rule, steps: 20, batch };
+                    let walk = Baseline::start(&gate, settings, &[1.0]).unwrap();
+                    walk.finish(&mut gate).unwrap().point[0].to_bits()
+                })
+            });
+            assert_eq!(ends, vec![ends[0]; size]);
+            assert_eq!(drawn.load(Ordering::Relaxed), 20 * 104);
+        }
+    }
+}
+
+#[test]
+fn what_each_has_to_say_all_hear_by_rank() {
+    for size in [1, 2, 3, 7] {
+        let all = members(size, Sharing::Measured, |world| {
+            world.gather("rank ".repeat(world.rank()).as_bytes()).unwrap()
+        });
+        let expected: Vec<_> = (0..size).map(|rank| "rank ".repeat(rank).into_bytes()).collect();
+        assert_eq!(all, vec![expected; size]);
+    }
+    // Also after all have been stopped.
+    let all = members(3, Sharing::Always, |world| {
+        fail(Fault::Member(1), world);
+        world.gather(&[world.rank() as u8]).unwrap()
+    });
+    assert_eq!(all, vec![vec![[0], [1], [2]]; 3]);
 }
 
 #[test]

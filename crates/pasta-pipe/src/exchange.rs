@@ -26,8 +26,8 @@ const MOST_SPARE: usize = 4;
 /// Which samples.
 #[derive(Debug)]
 pub(crate) enum What<'a> {
-    /// A batch, in blocks.
-    Batch(&'a Batch),
+    /// Parts of a batch, in blocks.
+    Parts(&'a [Batch]),
     /// Samples of one seed, in one request.
     Samples { seed: u64, samples: Range<u64> },
 }
@@ -44,6 +44,7 @@ pub(crate) struct Ask<'a> {
 /// One leaf of the tree of additions: a block, or parts of two where the batch begins within a block.
 #[derive(Debug)]
 struct Job {
+    part: usize,
     leaf: u64,
     /// Its samples that were not answered yet.
     left: Range<u64>,
@@ -67,27 +68,44 @@ pub(crate) struct Exchange<'a> {
     /// The worker who has to answer, if it matters.
     number: Option<usize>,
     desks: Vec<Desk>,
-    tree: Tree,
-    leaves: u64,
-    next: u64,
+    /// One for each part.
+    trees: Vec<Tree>,
+    sums: Vec<Option<Vec<f64>>>,
+    /// The part and the leaf that come next, and how many leaves are to come.
+    next: (usize, u64),
+    to_come: u64,
     again: Vec<Job>,
     numbers: Vec<f64>,
+    spare: Vec<Vec<f64>>,
 }
 
 impl<'a> Exchange<'a> {
     pub(crate) fn new(pipe: &'a Pipe, ask: &'a Ask<'a>, number: Option<usize>, spare: Vec<Vec<f64>>) -> Self {
-        let leaves = match &ask.what {
-            What::Batch(batch) => batch.count().div_ceil(pipe.simulator.block),
-            What::Samples { .. } => 1,
+        let leaves = |part: &Batch| part.count().div_ceil(pipe.simulator.block);
+        let trees: Vec<Tree> = match &ask.what {
+            What::Parts(parts) => parts.iter().map(|part| Tree::new(leaves(part))).collect(),
+            What::Samples { .. } => vec![Tree::new(1)],
         };
-        let mut tree = Tree::new(leaves, spare);
-        let numbers = tree.room();
-        Self { pipe, ask, number, desks: Vec::new(), tree, leaves, next: 0, again: Vec::new(), numbers }
+        Self {
+            pipe,
+            ask,
+            number,
+            desks: Vec::new(),
+            sums: vec![None; trees.len()],
+            next: (0, 0),
+            to_come: trees.iter().map(Tree::leaves).sum(),
+            trees,
+            again: Vec::new(),
+            numbers: Vec::new(),
+            spare,
+        }
     }
 
-    /// Asks until all is answered, something fails for good, or the answer is no longer wanted.
-    pub(crate) fn run(&mut self, stop: &AtomicBool) -> Result<Vec<f64>, OracleError> {
-        loop {
+    /// Asks until all is answered, something fails for good, or the answer is no longer wanted. Gives the sum of each part.
+    pub(crate) fn run(&mut self, stop: &AtomicBool) -> Result<Vec<Vec<f64>>, OracleError> {
+        self.numbers = self.room();
+        let mut open = self.sums.len();
+        while open > 0 {
             if stop.load(Ordering::Relaxed) {
                 return Err(OracleError::interrupted());
             }
@@ -102,17 +120,26 @@ impl<'a> Exchange<'a> {
                 }
             }
             for (k, stream) in self.wait()? {
-                if let Some(sum) = self.attend(k, stream)? {
-                    return Ok(sum);
+                if let Some((part, sum)) = self.attend(k, stream)? {
+                    self.sums[part] = Some(sum);
+                    open -= 1;
                 }
             }
             self.expire()?;
         }
+        Ok(self.sums.iter_mut().filter_map(Option::take).collect())
+    }
+
+    /// An empty vector, used before if there is one.
+    fn room(&mut self) -> Vec<f64> {
+        let mut room = self.spare.pop().unwrap_or_default();
+        room.clear();
+        room
     }
 
     /// The vectors that can be used again.
     pub(crate) fn take_spare(&mut self) -> Vec<Vec<f64>> {
-        let mut spare = std::mem::replace(&mut self.tree, Tree::new(1, Vec::new())).into_spare();
+        let mut spare = std::mem::take(&mut self.spare);
         spare.push(std::mem::take(&mut self.numbers));
         spare.truncate(MOST_SPARE);
         spare
@@ -120,7 +147,7 @@ impl<'a> Exchange<'a> {
 
     /// Takes as many workers as there is work for.
     fn staff(&mut self) {
-        let open = (self.leaves - self.next).saturating_add(self.again.len() as u64);
+        let open = self.to_come.saturating_add(self.again.len() as u64);
         let most = usize::try_from(open).unwrap_or(usize::MAX).min(self.pipe.simulator.workers);
         let most = if self.number.is_some() { 1 } else { most };
         if open > 0 && self.desks.len() < most {
@@ -133,11 +160,7 @@ impl<'a> Exchange<'a> {
     fn begin(&mut self, k: usize) -> Result<bool, OracleError> {
         let job = match self.again.pop() {
             Some(job) => job,
-            None if self.next < self.leaves => {
-                self.next += 1;
-                let sum = self.tree.room();
-                Job { leaf: self.next - 1, left: self.samples(self.next - 1), sum, id: 0, failures: 0 }
-            }
+            None if self.to_come > 0 => self.next_job(),
             None => return Ok(false),
         };
         let desk = &mut self.desks[k];
@@ -154,12 +177,23 @@ impl<'a> Exchange<'a> {
         Ok(true)
     }
 
-    fn samples(&self, leaf: u64) -> Range<u64> {
+    /// The next leaf, of which there must be one.
+    fn next_job(&mut self) -> Job {
+        while self.next.1 >= self.trees[self.next.0].leaves() {
+            self.next = (self.next.0 + 1, 0);
+        }
+        let (part, leaf) = self.next;
+        self.next.1 += 1;
+        self.to_come -= 1;
+        Job { part, leaf, left: self.samples(part, leaf), sum: self.room(), id: 0, failures: 0 }
+    }
+
+    fn samples(&self, part: usize, leaf: u64) -> Range<u64> {
         match &self.ask.what {
-            What::Batch(batch) => {
-                let block = self.pipe.simulator.block;
-                let start = batch.samples.start + leaf * block;
-                start..batch.samples.end.min(start.saturating_add(block))
+            What::Parts(parts) => {
+                let (all, block) = (&parts[part].samples, self.pipe.simulator.block);
+                let start = all.start + leaf * block;
+                start..all.end.min(start.saturating_add(block))
             }
             What::Samples { samples, .. } => samples.clone(),
         }
@@ -168,11 +202,11 @@ impl<'a> Exchange<'a> {
     /// The next request of a job: its seed, and its samples by their numbers under that seed.
     fn piece(&self, job: &Job) -> (u64, Range<u64>) {
         match &self.ask.what {
-            What::Batch(batch) => {
+            What::Parts(parts) => {
                 let block = self.pipe.simulator.block;
                 let begin = job.left.start - job.left.start % block;
                 // The seed of a block is the first word of the stream of its first sample.
-                let seed = batch.sample(begin).next_u64();
+                let seed = parts[job.part].sample(begin).next_u64();
                 (seed, job.left.start - begin..job.left.end.min(begin.saturating_add(block)) - begin)
             }
             What::Samples { seed, samples } => (*seed, samples.clone()),
@@ -222,8 +256,8 @@ impl<'a> Exchange<'a> {
         Ok(ready.map(|((_, k), stream)| (k, stream)).collect())
     }
 
-    /// Does what a worker is ready for; the sum, if that was the last.
-    fn attend(&mut self, k: usize, stream: Stream) -> Result<Option<Vec<f64>>, OracleError> {
+    /// Does what a worker is ready for; the sum of a part, if that was its last leaf.
+    fn attend(&mut self, k: usize, stream: Stream) -> Result<Option<(usize, Vec<f64>)>, OracleError> {
         let Desk { worker: Some(worker), job, .. } = &mut self.desks[k] else { return Ok(None) };
         if stream == Stream::Stderr {
             worker.listen(&self.pipe.talk);
@@ -264,7 +298,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// Adds the numbers of a reply to the sum of a job.
-    fn accept(&mut self, k: usize) -> Result<Option<Vec<f64>>, OracleError> {
+    fn accept(&mut self, k: usize) -> Result<Option<(usize, Vec<f64>)>, OracleError> {
         self.pipe.tally.requests.fetch_add(1, Ordering::Relaxed);
         let Some(job) = &self.desks[k].job else { return Ok(None) };
         let (_, samples) = self.piece(job);
@@ -289,7 +323,8 @@ impl<'a> Exchange<'a> {
             job.failures = 0;
             return self.send(k).map(|()| None);
         }
-        Ok(self.desks[k].job.take().and_then(|job| self.tree.add(job.leaf, job.sum)))
+        let Some(Job { part, leaf, sum, .. }) = self.desks[k].job.take() else { return Ok(None) };
+        Ok(self.trees[part].add(leaf, sum, &mut self.spare).map(|sum| (part, sum)))
     }
 
     /// Fails those who took too long.

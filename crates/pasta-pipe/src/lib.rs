@@ -14,13 +14,20 @@
 //! let mut gate = Gate::new(pipe, 1).with_budget(10_000);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![cfg(unix)]
+//!
+//! On systems that are no Unix everything is here but the workers: [`Pipe::start`] refuses, in a sentence.
+// What only workers need stays, so that both kinds of systems have one protocol.
+#![cfg_attr(not(unix), allow(dead_code))]
 
+#[cfg(not(unix))]
+mod elsewhere;
+#[cfg(unix)]
 mod exchange;
 mod fault;
 mod pipe;
 mod protocol;
 mod tree;
+#[cfg(unix)]
 mod worker;
 
 use std::fmt;

@@ -1,18 +1,22 @@
 //! A pool of workers that is an oracle.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use std::{fmt, slice};
 
-use pasta_opt::oracle::{About, Answer, Charge, Draw, Oracle, OracleError, Request, Source};
-use serde::Serialize;
+use pasta_opt::oracle::{About, Answer, Batch, Charge, Draw, Form, Oracle, OracleError, Request, Source};
+use serde::{Deserialize, Serialize};
 
+#[cfg(not(unix))]
+use crate::elsewhere::{Ask, Exchange, What, Worker, meet};
+#[cfg(unix)]
 use crate::exchange::{Ask, Exchange, What, meet};
 use crate::fault::Fault;
 use crate::protocol::{Hello, Points, Wanted, greeting};
+#[cfg(unix)]
 use crate::worker::Worker;
 use crate::{Simulator, StartError, Talk};
 
@@ -60,7 +64,7 @@ pub(crate) struct Tally {
 }
 
 /// What the pool has done. Samples that were asked for again are in no ledger: they are here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counts {
     /// Requests that were answered.
     pub requests: u64,
@@ -72,6 +76,20 @@ pub struct Counts {
     pub workers_started: u64,
     /// Requests whose answer was not finite however often they were asked.
     pub not_finite: u64,
+}
+
+impl Counts {
+    /// What two pools have done.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            requests: self.requests + other.requests,
+            repeated_requests: self.repeated_requests + other.repeated_requests,
+            repeated_samples: self.repeated_samples + other.repeated_samples,
+            workers_started: self.workers_started + other.workers_started,
+            not_finite: self.not_finite + other.not_finite,
+        }
+    }
 }
 
 /// A question to one worker, for whoever examines the simulator itself.
@@ -181,7 +199,7 @@ impl Pipe {
         let points = Points::new(points, wanted, self.hello.framing, Vec::new());
         let ask = Ask { what: What::Samples { seed, samples }, differences: false, points: &points };
         let mut exchange = Exchange::new(self, &ask, Some(number), Vec::new());
-        let mut gradients = exchange.run(&AtomicBool::new(false))?;
+        let mut gradients = exchange.run(&AtomicBool::new(false))?.pop().unwrap_or_default();
         let mut rest = gradients.split_off(points.count * points.dim);
         let squares = if squares { rest.split_off(rest.len() - points.count) } else { Vec::new() };
         Ok(Sums { gradients, losses: rest, squares })
@@ -267,19 +285,26 @@ impl Oracle for Pipe {
         let wanted = Wanted { losses: request.losses, squares: false };
         let Spare { bytes, vectors } = self.spare().pop().unwrap_or_default();
         let points = Points::new(request.points, wanted, self.hello.framing, bytes);
-        let differences = request.form == pasta_opt::oracle::Form::Differences;
-        let ask = Ask { what: What::Batch(batch), differences, points: &points };
-        let never = AtomicBool::new(false);
-        let mut exchange = Exchange::new(self, &ask, None, vectors);
-        let sums = exchange.run(request.stop.unwrap_or(&never))?;
-        let mut vectors = exchange.take_spare();
-        drop(exchange);
-        let (gradients, losses) = sums.split_at(answer.gradients.len());
-        answer.gradients.copy_from_slice(gradients);
-        if request.losses {
-            answer.losses.copy_from_slice(losses);
-        }
-        vectors.push(sums);
+        let vectors = match request.team {
+            None => {
+                let (mut sums, mut vectors) = self.sums(slice::from_ref(batch), request, &points, vectors)?;
+                vectors.extend(sums.pop().inspect(|sum| put(sum, answer)));
+                vectors
+            }
+            Some(team) => {
+                let width = answer.gradients.len() + if request.losses { answer.losses.len() } else { 0 };
+                let (spare, mut whole) = (Mutex::new(vectors), vec![0.0; width]);
+                team.sum(batch.count(), batch, self.simulator.block, &mut whole, &|parts, out| {
+                    let vectors = std::mem::take(&mut *spare.lock().unwrap_or_else(PoisonError::into_inner));
+                    let (sums, vectors) = self.sums(parts, request, &points, vectors)?;
+                    out.chunks_mut(width).zip(&sums).for_each(|(out, sum)| out.copy_from_slice(sum));
+                    *spare.lock().unwrap_or_else(PoisonError::into_inner) = vectors;
+                    Ok(())
+                })?;
+                put(&whole, answer);
+                spare.into_inner().unwrap_or_else(PoisonError::into_inner)
+            }
+        };
         let bytes = match points.bytes {
             Cow::Owned(bytes) => bytes,
             Cow::Borrowed(_) => Vec::new(),
@@ -289,6 +314,31 @@ impl Oracle for Pipe {
             spare.push(Spare { bytes, vectors });
         }
         Ok(request.usual_price(&self.about))
+    }
+}
+
+/// Writes a sum, gradients first, to the answer.
+fn put(sum: &[f64], answer: &mut Answer<'_>) {
+    let (gradients, losses) = sum.split_at(answer.gradients.len());
+    answer.gradients.copy_from_slice(gradients);
+    answer.losses.iter_mut().zip(losses).for_each(|(answer, loss)| *answer = *loss);
+}
+
+impl Pipe {
+    /// The sums of parts of a batch, and vectors that can be used again.
+    fn sums(
+        &self,
+        parts: &[Batch],
+        request: &Request<'_>,
+        points: &Points<'_>,
+        spare: Vec<Vec<f64>>,
+    ) -> Result<(Vec<Vec<f64>>, Vec<Vec<f64>>), OracleError> {
+        let differences = request.form == Form::Differences;
+        let ask = Ask { what: What::Parts(parts), differences, points };
+        let never = AtomicBool::new(false);
+        let mut exchange = Exchange::new(self, &ask, None, spare);
+        let sums = exchange.run(request.stop.unwrap_or(&never))?;
+        Ok((sums, exchange.take_spare()))
     }
 }
 

@@ -9,29 +9,21 @@ use std::collections::BTreeMap;
 pub(crate) struct Tree {
     leaves: u64,
     waiting: BTreeMap<(u32, u64), Vec<f64>>,
-    spare: Vec<Vec<f64>>,
 }
 
 impl Tree {
-    /// For so many leaves, with vectors that were used before.
-    pub(crate) fn new(leaves: u64, spare: Vec<Vec<f64>>) -> Self {
-        Self { leaves, waiting: BTreeMap::new(), spare }
+    /// For so many leaves.
+    pub(crate) fn new(leaves: u64) -> Self {
+        Self { leaves, waiting: BTreeMap::new() }
     }
 
-    /// The vectors that can be used again.
-    pub(crate) fn into_spare(self) -> Vec<Vec<f64>> {
-        self.spare
+    /// How many leaves it has.
+    pub(crate) fn leaves(&self) -> u64 {
+        self.leaves
     }
 
-    /// An empty vector, used before if there is one.
-    pub(crate) fn room(&mut self) -> Vec<f64> {
-        let mut room = self.spare.pop().unwrap_or_default();
-        room.clear();
-        room
-    }
-
-    /// Adds a leaf; the sum, once all are there.
-    pub(crate) fn add(&mut self, leaf: u64, sum: Vec<f64>) -> Option<Vec<f64>> {
+    /// Adds a leaf; the sum, once all are there. Vectors that can be used again go to `spare`.
+    pub(crate) fn add(&mut self, leaf: u64, sum: Vec<f64>, spare: &mut Vec<Vec<f64>>) -> Option<Vec<f64>> {
         let (mut level, mut k, mut sum) = (0, leaf, sum);
         // Until the node covers all leaves.
         while level < 64 && (self.leaves - 1) >> level > 0 {
@@ -43,7 +35,7 @@ impl Tree {
                 };
                 let (mut left, right) = if k & 1 == 0 { (sum, other) } else { (other, sum) };
                 left.iter_mut().zip(&right).for_each(|(total, term)| *total += term);
-                self.spare.push(right);
+                spare.push(right);
                 sum = left;
             }
             level += 1;
@@ -75,13 +67,11 @@ mod tests {
             for stride in (1..leaves.max(2))
                 .filter(|stride| (1..=*stride).rev().find(|f| stride % f == 0 && leaves % f == 0) == Some(1))
             {
-                let mut tree = Tree::new(leaves, Vec::new());
+                let (mut tree, mut spare) = (Tree::new(leaves), Vec::new());
                 let ends: Vec<_> = (0..leaves)
                     .filter_map(|i| {
                         let leaf = (i * stride + leaves / 2) % leaves;
-                        let mut room = tree.room();
-                        room.push(value(leaf));
-                        tree.add(leaf, room)
+                        tree.add(leaf, vec![value(leaf)], &mut spare)
                     })
                     .collect();
                 assert_eq!(ends, [expected.to_vec()], "{leaves} {stride}");

@@ -34,7 +34,9 @@ use serde::{Deserialize, Serialize};
 use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
 use crate::draws::{Role, derived_seed};
 use crate::ledger::Ledger;
-use crate::oracle::{About, Answer, Batch, Charge, Draw, ErrorKind, Oracle, OracleError, Request, Team};
+use crate::oracle::{
+    About, Answer, Batch, Charge, Draw, ErrorKind, Oracle, OracleError, Request, Source, Team,
+};
 use crate::stop::{Divergence, Stop};
 
 /// The only way to an oracle: it counts, keeps the budget, and can be told to stop.
@@ -414,6 +416,16 @@ impl Window<'_> {
                 let rows = answers.numbers.par_chunks_mut(width.max(1)).enumerate();
                 rows.map(|(i, row)| ask(i, row)).collect::<Result<_, Halt>>()?
             }
+            // Large questions to a table are divided by rows, so that a member reads no others than its own.
+            Some(team) if self.is_divided_by_rows(team, &first, width) => {
+                let rows = answers.numbers.chunks_mut(width.max(1)).enumerate();
+                let together = |(i, row): (usize, &mut [f64])| {
+                    let (gradients, losses) = row.split_at_mut(gradients);
+                    let request = Request { team: Some(team), ..question(i) };
+                    self.put(request, &mut Answer { gradients, losses, support: usize::MAX })
+                };
+                rows.map(together).collect::<Result<_, Halt>>()?
+            }
             Some(team) => {
                 team.hear(&first)?;
                 team.hear(&question(count - 1))?;
@@ -425,6 +437,11 @@ impl Window<'_> {
             *charge = self.spend(*charge, samples)?;
         }
         Ok(answers)
+    }
+
+    fn is_divided_by_rows(&self, team: &dyn Team, question: &Request<'_>, width: usize) -> bool {
+        let samples = u64::try_from(question.usual_price(self.about).samples).unwrap_or(u64::MAX);
+        matches!(self.about.source, Source::Table { .. }) && team.divides(samples, width)
     }
 
     fn ask_unchecked(

@@ -1,19 +1,22 @@
 //! The runs, and how their points are judged.
 
+use std::sync::Arc;
+
 use indicatif::ProgressBar;
 use pasta_opt::draws::{Role, derived_seed};
 use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::method::Engine;
 use pasta_opt::objective::{Measure, Objective};
-use pasta_opt::oracle::{Answer, Request};
+use pasta_opt::oracle::{Answer, Oracle, Request};
 use pasta_opt::stop::Stop;
 use pasta_opt::walk::{Advance, Walk};
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::entrant::Entrant;
-use crate::spec::{Contest, Problem};
-use pasta_report::console::{Failure, Signals};
+use crate::spec::Contest;
+use crate::world;
+use pasta_report::console::{Failure, Signals, is_muted};
 
 /// How long and how often.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -35,7 +38,7 @@ pub(super) struct Outcome {
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Run {
     pub(super) seed: u64,
-    pub(super) stop: &'static str,
+    pub(super) stop: String,
     pub(super) samples: u128,
     /// Samples after which it was at the target.
     pub(super) reached: Option<u128>,
@@ -57,7 +60,7 @@ impl Run {
 
 /// Who says how good a point is. No method sees it.
 pub(super) struct Judge<'p> {
-    problem: &'p Problem,
+    oracle: Arc<dyn Oracle>,
     kind: JudgeKind<'p>,
     pub(super) start_gradient: f64,
     start_value: Option<f64>,
@@ -83,7 +86,9 @@ impl<'p> Judge<'p> {
             None => JudgeKind::Samples((limits.budget / BLOCKS).clamp(64, 1 << 16)),
         };
         let start_value = problem.objective().map(|f| f.value(&problem.start));
-        let mut judge = Self { problem, kind, start_gradient: 0.0, start_value };
+        // Runs are shared out among processes, not the work of one.
+        let oracle = world::alone(Arc::clone(&problem.oracle));
+        let mut judge = Self { oracle, kind, start_gradient: 0.0, start_value };
         judge.start_gradient = judge.gradient(&problem.start, limits.seed)?;
         Ok(judge)
     }
@@ -104,7 +109,7 @@ impl<'p> Judge<'p> {
 
     /// |grad f(x)|, or an estimate of it.
     fn gradient(&self, x: &[f64], seed: u64) -> Result<f64, Failure> {
-        let gate = || Gate::over(self.problem.oracle.clone(), derived_seed(seed, Role::Certificate, 0));
+        let gate = || Gate::over(Arc::clone(&self.oracle), derived_seed(seed, Role::Certificate, 0));
         match self.kind {
             JudgeKind::Formula(objective) => {
                 Ok(Measure::GradientSquared.at(objective, x).unwrap_or(f64::NAN).sqrt())
@@ -154,8 +159,69 @@ fn finite<T>(answer: Result<T, Halt>) -> Result<(), Failure> {
     }
 }
 
-/// Every entrant with every seed; `None` if a signal came. Each run has a seed of its own, so the threads that share them out
-/// leave no trace.
+/// What a process made of its runs.
+#[derive(Debug, Serialize, Deserialize)]
+enum Message {
+    Runs(Vec<Sent>),
+    Interrupted,
+    Failed(String),
+}
+
+/// A run as it travels: JSON knows no infinity, and bits are bits.
+#[derive(Debug, Serialize, Deserialize)]
+struct Sent {
+    seed: u64,
+    stop: String,
+    samples: u128,
+    reached: Option<u128>,
+    gradient: u64,
+    diverged: bool,
+    worse: bool,
+    curve: Vec<[u64; 2]>,
+}
+
+impl From<Run> for Sent {
+    fn from(run: Run) -> Self {
+        let Run { seed, stop, samples, reached, gradient, diverged, worse, curve } = run;
+        let curve = curve.iter().map(|(x, y)| [x.to_bits(), y.to_bits()]).collect();
+        Self { seed, stop, samples, reached, gradient: gradient.to_bits(), diverged, worse, curve }
+    }
+}
+
+impl From<Sent> for Run {
+    fn from(sent: Sent) -> Self {
+        let Sent { seed, stop, samples, reached, gradient, diverged, worse, curve } = sent;
+        let curve = curve.iter().map(|[x, y]| (f64::from_bits(*x), f64::from_bits(*y))).collect();
+        Self { seed, stop, samples, reached, gradient: f64::from_bits(gradient), diverged, worse, curve }
+    }
+}
+
+/// The runs of all processes, in the order of the places; `None` if one of them was interrupted.
+fn gather(mine: Result<Option<Vec<Run>>, Failure>, places: usize) -> Result<Option<Vec<Run>>, Failure> {
+    let (message, failure) = match mine {
+        Ok(Some(runs)) => (Message::Runs(runs.into_iter().map(Sent::from).collect()), None),
+        Ok(None) => (Message::Interrupted, None),
+        Err(failure) => (Message::Failed(failure.message().to_owned()), Some(failure)),
+    };
+    let bytes = serde_json::to_vec(&message).map_err(Failure::system)?;
+    let all = world::gather(bytes).map_err(Failure::system)?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    let mut of_rank = Vec::with_capacity(all.len());
+    for (rank, bytes) in all.iter().enumerate() {
+        match serde_json::from_slice(bytes).map_err(Failure::system)? {
+            Message::Runs(runs) => of_rank.push(runs.into_iter().map(Run::from)),
+            Message::Interrupted => return Ok(None),
+            Message::Failed(words) => return Err(Failure::system(format!("{words} (on rank {rank})"))),
+        }
+    }
+    let size = of_rank.len();
+    Ok((0..places).map(|place| of_rank[place % size].next()).collect())
+}
+
+/// Every entrant with every seed; `None` if a signal came. Each run has a seed of its own, so the threads and processes that
+/// share them out leave no trace.
 pub(super) fn run(
     contest: &Contest,
     limits: &Limits,
@@ -166,10 +232,12 @@ pub(super) fn run(
     let places: Vec<(usize, u64)> =
         (0..entrants.len()).flat_map(|i| (0..limits.seeds).map(move |run| (i, run))).collect();
     // Draws nothing where stderr is not a terminal.
-    let progress = ProgressBar::new(places.len() as u64);
-    let runs: Result<Vec<Run>, Failure> = places
+    let mine: Vec<usize> = world::mine(places.len()).collect();
+    let progress = if is_muted() { ProgressBar::hidden() } else { ProgressBar::new(mine.len() as u64) };
+    let runs: Result<Vec<Run>, Failure> = mine
         .par_iter()
-        .map(|&(entrant, run)| {
+        .map(|&place| {
+            let (entrant, run) = places[place];
             let seed = limits.seed.wrapping_add(run);
             let run = play(contest, limits, judge, &entrants[entrant], seed, signals);
             progress.inc(1);
@@ -177,10 +245,9 @@ pub(super) fn run(
         })
         .collect();
     progress.finish_and_clear();
-    let mut runs = runs?.into_iter();
-    if signals.received().is_some() {
-        return Ok(None);
-    }
+    let runs = runs.map(|runs| signals.received().is_none().then_some(runs));
+    let Some(runs) = gather(runs, places.len())? else { return Ok(None) };
+    let mut runs = runs.into_iter();
     let outcome = |entrant: &Entrant| Outcome {
         entrant: entrant.clone(),
         runs: runs.by_ref().take(limits.seeds as usize).collect(),
@@ -200,7 +267,8 @@ fn play(
     signals: &Signals,
 ) -> Result<Run, Failure> {
     let problem = &contest.setup.problem;
-    let mut gate = problem.gate(seed, Some(u128::from(limits.budget)), signals.flag());
+    let gate = Gate::over(Arc::clone(&judge.oracle), seed).with_budget(u128::from(limits.budget));
+    let mut gate = gate.with_stop(signals.flag());
     let walk = entrant.engine.clone().start(&gate, &problem.start).map_err(Failure::input)?;
     let mut walk: Box<dyn Walk> = match contest.rule {
         None => walk,
@@ -240,6 +308,6 @@ fn play(
         reached = Some(samples);
     }
     let worse = !diverged && judge.is_worse(point, gradient);
-    let stop = if reached.is_some() && stop == Stop::Asked { "reached" } else { stop.kind() };
+    let stop = if reached.is_some() && stop == Stop::Asked { "reached" } else { stop.kind() }.to_owned();
     Ok(Run { seed, stop, samples, reached, gradient, diverged, worse, curve })
 }

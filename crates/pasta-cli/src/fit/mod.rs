@@ -28,6 +28,7 @@ use crate::table::{
     Certificate, Classes, Loaded, ModelFile, Provenance, Reading, Rows, Score, Shaping, Verdict, load,
     load_table, losses, refused, score,
 };
+use crate::world;
 use outcome::{Outcome, Validation};
 
 /// Fit a linear model to a table, and certify it by exact passes over the rows.
@@ -158,6 +159,9 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     let begun = Instant::now();
     arguments.shaping.loss(&arguments.loss, 2)?;
     let engine = engine(arguments)?;
+    if arguments.one_pass && world::rank().is_some() {
+        return Err(Failure::input("--one-pass: a stream is learnt by one process"));
+    }
     if arguments.one_pass {
         return one_pass::run(arguments, begun);
     }
@@ -206,6 +210,10 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
         Err(Halt::Interrupted) => return Ok(interrupted(&signals)),
         Err(halt) => return Err(Failure::system(halt)),
     };
+    if console::is_muted() {
+        // The first of several processes judges, and says how all exit.
+        return Ok(Exit::Done);
+    }
     let time = begun.elapsed();
     let outcome = judge(arguments, &file, &loaded, &run, validation, falls)?;
     if let Some(checkpoint) = &arguments.resume {
@@ -451,7 +459,8 @@ fn descend(
         return Err(Failure::input(message));
     }
     let checkpoint = arguments.resume.as_deref().map(Checkpoint::load).transpose().map_err(Failure::input)?;
-    let mut gate = Gate::over(linear.clone(), arguments.seed).with_budget(budget).with_stop(signals.flag());
+    let gate = Gate::over(world::spread(linear.clone()), arguments.seed).with_budget(budget);
+    let mut gate = gate.with_stop(world::watch(signals.flag()));
     let x0 = linear.start();
     let start = match exactly(&mut gate, Role::Look, &x0) {
         Ok(start) => start,
@@ -462,7 +471,7 @@ fn descend(
     let mut walk: Box<dyn Walk> = match (engine, checkpoint) {
         (_, Some(checkpoint)) => {
             let (resumed, walk) = go_on(arguments, linear, checkpoint)?;
-            gate = resumed.with_budget(budget).with_stop(signals.flag());
+            gate = resumed.with_budget(budget).with_stop(world::watch(signals.flag()));
             walk
         }
         (None, None) => {
@@ -479,7 +488,7 @@ fn descend(
     // The last pass is the certificate's.
     gate.hold(rows);
     let mut curve = vec![(gate.ledger().samples(), start)];
-    let bar = std::io::stderr().is_terminal().then(|| {
+    let bar = (std::io::stderr().is_terminal() && !console::is_muted()).then(|| {
         let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
         ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
     });
@@ -526,6 +535,10 @@ fn keep(arguments: &Arguments, gate: &Gate, walk: &dyn Walk) -> Result<Option<Pa
     let mut path = arguments.output.clone().unwrap_or_else(|| PathBuf::from("fit")).into_os_string();
     path.push(".checkpoint");
     let path = PathBuf::from(path);
+    if console::is_muted() {
+        // The first of several processes writes it.
+        return Ok(Some(path));
+    }
     let mut saver = Saver::default();
     gate.save(&mut saver);
     walk.save(&mut saver);
@@ -558,7 +571,7 @@ fn go_on(
         );
         return Err(Failure::input(message).in_file(&file));
     }
-    let gate = Gate::resume(linear.clone(), &mut checkpoint).map_err(refuse)?;
+    let gate = Gate::resume(world::spread(linear.clone()), &mut checkpoint).map_err(refuse)?;
     let walk = method::resume(&gate, &mut checkpoint).map_err(refuse)?;
     Ok((gate, walk))
 }

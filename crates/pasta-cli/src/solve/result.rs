@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::Run;
 use crate::forecast::{Outlook, SHARE};
-use crate::spec::{Promise, Spec, void};
+use crate::spec::{Promise, Simulated, Spec, void};
 use pasta_report::console::Report;
 use pasta_report::number::real;
 use pasta_report::{Table, grouped};
@@ -146,7 +146,7 @@ impl<'s> Outcome<'s> {
             certificate: certified,
             forecast: run.outlook.forecast.map(|forecast| Range { forecast, share: SHARE }),
             forecast_silent: run.outlook.silent.as_deref(),
-            simulator: spec.problem.simulator.as_ref().map(|simulator| simulator.pipe.counts()),
+            simulator: spec.problem.simulator.as_ref().map(Simulated::counts),
             outlook: &run.outlook,
             log,
         }

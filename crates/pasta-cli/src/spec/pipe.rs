@@ -6,12 +6,13 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use pasta_pipe::{Pipe, Simulator, StartError};
+use pasta_pipe::{Counts, Pipe, Simulator, StartError};
 use toml_edit::Value;
 
 use super::problem::Problem;
 use super::section::Section;
-use pasta_report::console::{Failure, say_over_bar};
+use crate::world;
+use pasta_report::console::{Failure, pass_on};
 
 /// The workers of a problem file.
 #[derive(Debug, Clone)]
@@ -22,6 +23,14 @@ pub(crate) struct Simulated {
 }
 
 impl Simulated {
+    /// What its workers have done, those of all ranks together. All have to call it; if they are gone, it is what this one's did.
+    pub(crate) fn counts(&self) -> Counts {
+        let own = self.pipe.counts();
+        let all = serde_json::to_vec(&own).map(world::gather);
+        let Ok(Ok(all)) = all else { return own };
+        all.iter().filter_map(|one| serde_json::from_slice(one).ok()).fold(Counts::default(), Counts::plus)
+    }
+
     /// Where it runs.
     pub(super) fn directory(&self) -> String {
         let directory = self.pipe.simulator().directory.as_deref().unwrap_or(Path::new("."));
@@ -64,7 +73,9 @@ pub(super) fn read(
     let simulator = simulator(problem, threads)?;
     let start = problem.start(simulator.dimension)?;
     let check = problem.flag("check")?.unwrap_or(true);
-    let talk = |worker: usize, line: &str| say_over_bar(&format!("worker {worker}: {line}"));
+    // What a worker has to say is heard, whichever process started it.
+    let of_rank = world::rank().map_or_else(String::new, |rank| format!("rank {rank}, "));
+    let talk = move |worker: usize, line: &str| pass_on(&format!("{of_rank}worker {worker}: {line}"));
     let pipe = Pipe::start(simulator, talk).map_err(|error| match error {
         StartError::Setting { name, needs } => problem.complain(name, &format!("expected {needs}")),
         other => problem.complain(COMMAND, &other.to_string()),
@@ -76,7 +87,7 @@ pub(super) fn read(
     };
     let pipe = Arc::new(pipe);
     let simulator = Some(Simulated { pipe: Arc::clone(&pipe), check });
-    Ok(Some(Problem { oracle: pipe, start, truth: None, table: None, words, simulator }))
+    Ok(Some(Problem { oracle: world::spread_once(pipe), start, truth: None, table: None, words, simulator }))
 }
 
 fn simulator(problem: &Section<'_>, threads: Option<usize>) -> Result<Simulator, Failure> {

@@ -13,6 +13,7 @@ use pasta_report::console::Failure;
 use super::problem::Problem;
 use super::section::Section;
 use crate::table::{Loaded, Reading, Shaping, delimiter, load_table};
+use crate::world;
 
 /// The key that makes a problem one of this kind.
 pub(super) const TABLE: &str = "table";
@@ -136,7 +137,7 @@ pub(super) fn read_table(problem: &Section<'_>) -> Result<Problem, Failure> {
     let file = Path::new(file).file_name().map_or(file.into(), |name| name.to_string_lossy());
     let words = format!("{loss} loss on {file} ({rows} rows, {columns} columns{})", shaping.words());
     let table = Some(Tabled { linear: Arc::clone(&linear), proved: OnceLock::new() });
-    Ok(Problem { oracle: linear, start, truth: None, table, words, simulator: None })
+    Ok(Problem { oracle: world::spread(linear), start, truth: None, table, words, simulator: None })
 }
 
 /// A column: a name, or a number.

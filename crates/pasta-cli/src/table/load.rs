@@ -7,15 +7,21 @@ use indicatif::{ProgressBar, ProgressStyle};
 use pasta_data::{Data, Encoding, Options, ReadError, Source, Watch};
 use pasta_opt::draws::{Address, Role};
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Sparse, Table, TableError, Values};
-use pasta_report::console::{Failure, say_over_bar};
+use pasta_report::console::{Failure, is_muted, say_over_bar};
 
 use super::{Classes, Reading, Shaping};
+use crate::world;
 
 /// Reads a table with a bar on a terminal, through a cache if that is asked for or the text is too large to be held.
 pub(crate) fn load_table(source: &Source, reading: &Reading) -> Result<Data, Failure> {
     let options = reading.options();
+    if reading.cache.is_some() && world::rank().is_some() {
+        return Err(Failure::input(
+            "--cache: several processes would write it at once; an NPY file can be mapped by all",
+        ));
+    }
     match (source, &reading.cache) {
-        (Source::File(path), cache) if cache.is_some() || is_too_large(path) => {
+        (Source::File(path), cache) if cache.is_some() || (world::rank().is_none() && is_too_large(path)) => {
             let folder = cache.as_ref().and_then(Option::as_deref);
             let data = with_bar(|watch| {
                 pasta_data::cached(path, &options, folder, watch, &|line| say_over_bar(line))
@@ -44,12 +50,23 @@ fn is_too_large(path: &std::path::Path) -> bool {
 
 /// Reads a table, with a bar on a terminal.
 pub(crate) fn load(source: &Source, options: &Options, encoding: Option<&Encoding>) -> Result<Data, Failure> {
+    let told;
+    let source = match source {
+        // It is the first of several processes that has one.
+        Source::Standard if world::rank().is_some() => {
+            let name = source.name();
+            let bytes = world::read_standard().map_err(|error| Failure::system(error).in_file(&name))?;
+            told = Source::Bytes(name, bytes.into());
+            &told
+        }
+        source => source,
+    };
     with_bar(|watch| pasta_data::read(source, options, encoding, watch))
 }
 
 /// Calls `read` with what moves a bar on a terminal.
 fn with_bar<T>(read: impl FnOnce(Watch<'_>) -> Result<T, ReadError>) -> Result<T, Failure> {
-    let bar = std::io::stderr().is_terminal().then(|| {
+    let bar = (std::io::stderr().is_terminal() && !is_muted()).then(|| {
         let style = ProgressStyle::with_template("reading {bar:20} {bytes} of {total_bytes}");
         ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     });

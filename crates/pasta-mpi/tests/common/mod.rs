@@ -1,14 +1,15 @@
 //! What members of a world do in tests: the same whether they are threads or processes of MPI.
 #![allow(dead_code, reason = "each test uses its part")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use pasta_mpi::{Spread, World};
 use pasta_opt::auto::Auto;
 use pasta_opt::calibrate::Calibration;
 use pasta_opt::oracle::{About, Answer, Charge, ErrorKind, Request};
 use pasta_opt::prelude::*;
+use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Table, Values};
 
 /// Least squares on a stream: a ~ N(0, I), y = <a, truth> + noise. Gives losses.
 pub(crate) struct Regression;
@@ -60,8 +61,32 @@ pub(crate) fn student() -> Noisy {
     Noisy::new(Box::new(Quadratic { spectrum: vec![2.0, 0.5] }), noise, start).unwrap()
 }
 
+/// So many rows of two features and a label, of which `spoil` makes what it wants. A block has 65,536 of them.
+pub(crate) fn logistic(rows: usize, design: Design, spoil: impl Fn(usize, f64) -> f64) -> Linear {
+    let mut values = Vec::with_capacity(2 * rows);
+    let mut labels = Vec::with_capacity(rows);
+    for row in 0..rows {
+        let (a, b) = ((0.7 * row as f64).sin(), (0.3 + 1.9 * row as f64).cos());
+        values.extend([spoil(row, a), spoil(row, b)]);
+        labels.push(if a + 0.5 * b + 0.4 * (5.1 * row as f64).sin() > 0.0 { 1.0 } else { -1.0 });
+    }
+    let features = Features::Dense(Dense { rows, columns: 2, values: Values::F64(Arc::new(values)) });
+    let table = Table::new(features, Arc::new(labels), None, Vec::new()).unwrap();
+    Linear::new(Arc::new(table), Loss::Logistic, design).unwrap()
+}
+
 /// The names of all that [`work`] does.
-pub(crate) const WORKS: [&str; 6] = ["stream", "page", "noisy", "certificate", "auto", "calibrate"];
+pub(crate) const WORKS: [&str; 9] = [
+    "stream",
+    "page",
+    "noisy",
+    "certificate",
+    "auto",
+    "calibrate",
+    "table",
+    "table by page",
+    "table by auto",
+];
 
 /// Does something with the help of all members, or alone, and gives every bit of what came out.
 pub(crate) fn work(name: &str, world: Option<&World>) -> String {
@@ -80,25 +105,36 @@ pub(crate) fn work(name: &str, world: Option<&World>) -> String {
         let end = walk.finish(&mut gate).unwrap();
         format!("{}{:?}", bits(&end.point), end.ledger)
     };
+    let page = |mut gate: Gate, large, steps| {
+        let schedule = Schedule {
+            epochs: 1,
+            steps,
+            eta: Sequence::Constant(0.05),
+            beta: Sequence::Constant(0.01),
+            estimator: Estimator::Page { refresh: Sequence::Constant(0.2), small: 40 },
+            first: BatchRule::Fixed(large),
+            large: BatchRule::Fixed(large),
+            output: Output::Last,
+        };
+        let walk = Pasta::start(&gate, schedule, &[0.0; 3]).unwrap();
+        let end = walk.finish(&mut gate).unwrap();
+        format!("{}{:?}", bits(&end.point), end.ledger)
+    };
+    // Three blocks and a rest, of which a batch draws from all.
+    static TABLE: LazyLock<Arc<Linear>> =
+        LazyLock::new(|| Arc::new(logistic(200_001, Design::default(), |_, value| value)));
+    let table = || gate(TABLE.clone());
     match name {
         "stream" => sgd(regression(), &[0.0; 3], 777),
-        "noisy" => sgd(gate(Arc::new(student())), &[1.0, 1.0], 1000),
-        "page" => {
-            let mut gate = regression();
-            let schedule = Schedule {
-                epochs: 1,
-                steps: 60,
-                eta: Sequence::Constant(0.05),
-                beta: Sequence::Constant(0.01),
-                estimator: Estimator::Page { refresh: Sequence::Constant(0.2), small: 40 },
-                first: BatchRule::Fixed(900),
-                large: BatchRule::Fixed(900),
-                output: Output::Last,
-            };
-            let walk = Pasta::start(&gate, schedule, &[0.0; 3]).unwrap();
-            let end = walk.finish(&mut gate).unwrap();
+        "table" => sgd(table(), &[0.0; 3], 3000),
+        "table by page" => page(table(), 250_000, 20),
+        "table by auto" => {
+            let mut gate = table().with_budget(250_000);
+            let end = Auto::start(&gate, &[0.0; 3], Some(1e-3)).unwrap().finish(&mut gate).unwrap();
             format!("{}{:?}", bits(&end.point), end.ledger)
         }
+        "noisy" => sgd(gate(Arc::new(student())), &[1.0, 1.0], 1000),
+        "page" => page(regression(), 900, 60),
         "certificate" => {
             let mut gate = regression();
             let grade = Grade::Kurtosis(200.0);

@@ -9,4 +9,6 @@ mod talk;
 pub use failure::{Exit, Failure};
 pub use program::{EXIT_CODES, program, program_with, with_threads};
 pub use signals::Signals;
-pub use talk::{FORMAT, Report, answer, is_muted, json, mute, pretty_json, print, say, say_over_bar, width};
+pub use talk::{
+    FORMAT, Report, answer, is_muted, json, mute, pass_on, pretty_json, print, say, say_over_bar, width,
+};

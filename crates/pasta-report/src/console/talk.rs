@@ -82,6 +82,13 @@ pub fn say(line: &str) {
 
 /// A line on stderr in place of the bar, which goes on below it.
 pub fn say_over_bar(line: &str) {
+    if !is_muted() {
+        pass_on(line);
+    }
+}
+
+/// The same for a line that is not this program's own, and is passed on by processes that are [muted](mute) too.
+pub fn pass_on(line: &str) {
     let clear = if io::stderr().is_terminal() { "\r\x1b[2K" } else { "" };
-    say(&format!("{clear}{line}"));
+    let _ = writeln!(io::stderr(), "{clear}{line}");
 }

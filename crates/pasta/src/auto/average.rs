@@ -9,13 +9,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::blocks::{Block, Eval, norm};
+use super::sizes::Sizes;
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
 use crate::kernels::{along, dot, squared_distance, squared_norm};
 use crate::oracle::{Answer, Request};
 
-/// Samples of a step.
-pub(super) const BATCH: u64 = 4;
 /// The least and the largest first distance, over 1 + |x0|, and how a probe goes from one to the next.
 const LEAST: f64 = 1e-6;
 const MOST: f64 = 1e-2;
@@ -29,12 +28,11 @@ const SHORT: f64 = 0.4;
 /// The weights of the averages grow like these powers of the step.
 const SLOW: i32 = 1;
 const FAST: f64 = 8.0;
-/// The distance doubles in so many samples at most.
-const DOUBLES: f64 = 64.0;
 /// What noise alone makes of the squared distance, over the sum of all squared steps.
 const NOISE: f64 = 1.0;
-/// Gradients whose squares have a kurtosis above this have heavy tails; that of normal ones in many dimensions is about 1, of an event of 1 % about 25.
-const HEAVY: f64 = 6.0;
+/// Tails are heavy where the kurtosis below is above this, over the root of the samples of a step. With four samples a step normal noise has 1 in many
+/// dimensions and about 4 in one, events of 1 % have 25 or more.
+const HEAVY: f64 = 14.0;
 /// The units of two coordinates differ by no more than this.
 const FLATTEST: f64 = 1e-8;
 
@@ -54,6 +52,7 @@ pub(super) struct Average {
 /// Where it stands, besides vectors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Numbers {
+    sizes: Sizes,
     step: u64,
     /// The radius that it began with, and what it has become.
     first: f64,
@@ -65,14 +64,16 @@ pub(super) struct Numbers {
     latest: Vec<f64>,
     /// The sum of all squared steps.
     stepped: f64,
-    /// The sums of t, t |g|^2 and t |g|^4.
-    moments: [f64; 3],
+    /// The sums of t |g|^2 and t |g|^4.
+    moments: [f64; 2],
+    /// The sums of t, t u and t u^2, where u is |g|^2 over its mean in the steps before.
+    tail: [f64; 3],
 }
 
 impl Average {
     /// At the start, on the smallest scale.
-    pub(super) fn start(start: &[f64]) -> Self {
-        Self::with_radius(start, LEAST * (1.0 + norm(start)))
+    pub(super) fn start(start: &[f64], sizes: Sizes) -> Self {
+        Self::with_radius(start, LEAST * (1.0 + norm(start)), sizes)
     }
 
     /// Before the first step: the largest first distance at which the slope along the gradient is still half of what it is at the start,
@@ -91,12 +92,13 @@ impl Average {
             }
             radius *= PROBE;
         }
-        *self = Self::with_radius(start, radius);
+        *self = Self::with_radius(start, radius, self.numbers.sizes);
         Ok(())
     }
 
-    fn with_radius(start: &[f64], radius: f64) -> Self {
+    fn with_radius(start: &[f64], radius: f64, sizes: Sizes) -> Self {
         let numbers = Numbers {
+            sizes,
             step: 0,
             first: radius,
             radius,
@@ -105,7 +107,8 @@ impl Average {
             slow: 0.0,
             latest: Vec::new(),
             stepped: 0.0,
-            moments: [0.0; 3],
+            moments: [0.0; 2],
+            tail: [0.0; 3],
         };
         let x = || start.to_vec();
         Self { numbers, z: x(), slow: x(), fast: x(), squares: vec![0.0; start.len()] }
@@ -120,15 +123,16 @@ impl Average {
         samples: f64,
     ) -> Result<(), Halt> {
         let mut g = vec![0.0; self.z.len()];
-        for _ in 0..(samples / BATCH as f64) as u64 {
-            let batch = gate.batch(Role::Large, *next, BATCH);
+        let size = self.numbers.sizes.batch;
+        for _ in 0..(samples / size as f64) as u64 {
+            let batch = gate.batch(Role::Large, *next, size);
             *next += 1;
             gate.ask_for_step(Request::sums(batch, &[&self.z]), &mut Answer::new(&mut g))?;
-            g.iter_mut().for_each(|g| *g /= BATCH as f64);
+            g.iter_mut().for_each(|g| *g /= size as f64);
             let square = squared_norm(&g);
             if !square.is_finite() {
                 // It has left the region where numbers mean something: again, with shorter steps.
-                *self = Self::with_radius(start, self.numbers.first / SHORTER);
+                *self = Self::with_radius(start, self.numbers.first / SHORTER, self.numbers.sizes);
             } else if square > 0.0 {
                 self.step(start, &g, square);
             }
@@ -144,21 +148,22 @@ impl Average {
         self.squares.iter().map(unit).collect()
     }
 
-    /// Whether few gradients make up most of the squares of all: rare events, which a small check may not see.
+    /// Whether single gradients stand out from the sixteen before them: rare events, which a small check may not see.
     pub(super) fn is_heavy(&self) -> bool {
-        let [weights, second, fourth] = self.numbers.moments;
+        let [weights, mean, square] = self.numbers.tail;
+        let most = HEAVY / (self.numbers.sizes.batch as f64).sqrt();
         // Squares that overflow are heavy, too.
-        second > 0.0 && (fourth.is_infinite() || weights * fourth > HEAVY * second * second)
+        mean > 0.0 && (square.is_infinite() || weights * square > most * mean * mean)
     }
 
     /// The size of the gradients that make up most of the squares of all, if one sample makes up all of its batch.
     pub(super) fn event(&self) -> f64 {
-        let [_, second, fourth] = self.numbers.moments;
-        BATCH as f64 * (fourth / second).sqrt()
+        let [second, fourth] = self.numbers.moments;
+        self.numbers.sizes.batch as f64 * (fourth / second).sqrt()
     }
 
     fn step(&mut self, start: &[f64], g: &[f64], square: f64) {
-        let Numbers { step, radius, weighed, weights, slow, latest, stepped, moments, .. } =
+        let Numbers { step, radius, weighed, weights, slow, latest, stepped, moments, tail, sizes, .. } =
             &mut self.numbers;
         *step += 1;
         let t = *step as f64;
@@ -166,6 +171,8 @@ impl Average {
         *weighed += weight * square;
         *weights += weight;
         if latest.len() == LATEST {
+            let u = square / (latest.iter().sum::<f64>() / LATEST as f64);
+            tail.iter_mut().zip([t, t * u, t * u * u]).for_each(|(sum, term)| *sum += term);
             latest.remove(0);
         }
         latest.push(square);
@@ -173,7 +180,7 @@ impl Average {
         let eta = SHORT * weight / weighed.max(*weights * recent).sqrt();
         let in_slow = weight * t.powi(SLOW);
         *slow += in_slow;
-        moments.iter_mut().zip([t, t * square, t * square * square]).for_each(|(sum, term)| *sum += term);
+        moments.iter_mut().zip([t * square, t * square * square]).for_each(|(sum, term)| *sum += term);
         let (to_slow, to_fast) = (in_slow / *slow, (FAST + 1.0) / (FAST + t));
         self.squares.iter_mut().zip(g).for_each(|(square, g)| *square += g * g);
         let unit = self.squares.iter().sum::<f64>() / g.len() as f64;
@@ -185,7 +192,7 @@ impl Average {
             *slow += to_slow * (*z - *slow);
             *fast += to_fast * (*z - *fast);
         }
-        let growth = libm::exp2(BATCH as f64 / DOUBLES);
+        let growth = libm::exp2(sizes.batch as f64 / sizes.doubles);
         let beyond = squared_distance(&self.slow, start) - NOISE * *stepped;
         *radius = radius.max(beyond.max(0.0).sqrt().min(growth * *radius));
     }

@@ -17,7 +17,9 @@
 
 mod average;
 mod blocks;
+mod compare;
 mod memory;
+mod sizes;
 mod stage;
 
 use serde::de::IgnoredAny;
@@ -25,13 +27,14 @@ use serde::{Deserialize, Serialize};
 
 use self::average::{Average, Numbers};
 use self::blocks::{Block, Eval, fresh, norm};
+use self::compare::{Verdict, unbiased};
 use self::memory::{Memory, Pair};
+use self::sizes::Sizes;
 use self::stage::{Reached, Stage};
 use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
-use crate::draws::{Address, Role};
 use crate::estimator::Kind;
 use crate::gate::{Gate, Halt};
-use crate::kernels::{along, dot, minus, squared_distance, squared_norm};
+use crate::kernels::{along, minus, squared_distance, squared_norm};
 use crate::oracle::Source;
 use crate::schedule::Output;
 use crate::state::{StartError, State};
@@ -70,6 +73,7 @@ pub struct Auto {
 struct Progress {
     /// No finer gradient than this is asked for; 0 if there is no target.
     target: f64,
+    sizes: Sizes,
     round: u64,
     /// The next address of a draw.
     next: u64,
@@ -104,14 +108,11 @@ enum Way {
     Stages,
 }
 
-/// Samples at the start, before anything is known.
-const FIRST: f64 = 64.0;
 /// The square of a gradient that stands out is so many times the variance of its error.
 const CLEAR: f64 = 2.0;
-/// A check of a stage takes this share of the anchor's samples, one of the walk this share of its leg; and at least so many.
+/// A check of a stage takes this share of the anchor's samples, one of the walk this share of its leg.
 const CHECK: f64 = 0.25;
 const LEG_CHECK: f64 = 0.03;
-const LEAST_CHECK: f64 = 64.0;
 /// A refused point shrinks the radius by this factor; an accepted one lets it grow by its square.
 const SHRINK: f64 = 4.0;
 /// A prior is trusted a little less than its measured error says.
@@ -139,8 +140,7 @@ const FAR: f64 = 25.0;
 const MINOR: f64 = 0.1;
 /// A table is read in exact passes once so many times its rows were drawn.
 const EPOCHS: f64 = 3.0;
-/// The first leg of the walk; where it leads, it goes on by this share of all samples before the next check.
-const FIRST_LEG: f64 = 256.0;
+/// Where the walk leads, it goes on by this share of all samples before the next check.
 const LEG: f64 = 0.5;
 
 impl Walk for Auto {
@@ -209,9 +209,11 @@ impl Auto {
         // The same demands as every walk makes of a start.
         State::start(gate.about(), start, Output::Last)?;
         let scale = 1e-3 * (1.0 + norm(start));
+        let sizes = Sizes::of(gate.budget());
         Ok(Self {
             state: Progress {
                 target: target.unwrap_or(0.0),
+                sizes,
                 round: 0,
                 next: 0,
                 radius: None,
@@ -233,7 +235,7 @@ impl Auto {
             known: Eval::default(),
             prior: Vec::new(),
             memory: Memory::default(),
-            walk: Average::start(start),
+            walk: Average::start(start, sizes),
         })
     }
 
@@ -310,18 +312,20 @@ impl Auto {
         let all = self.drawn();
         let left = gate.left() as f64;
         let leads = self.state.lead != Some(Way::Stages);
-        let wanted = (if leads { LEG } else { MINOR } * all).max(FIRST_LEG).min(Self::rows(gate));
+        let wanted = (if leads { LEG } else { MINOR } * all).max(self.state.sizes.leg).min(Self::rows(gate));
         // A last leg that is a little longer is better than one that is very short. A check takes four times its samples at most.
         let most = (1.0 - 5.0 * LEG_CHECK) * left;
         let samples = if 1.5 * wanted > most { most } else { wanted };
         self.state.last |= samples == most;
         if self.state.round == 0 {
-            let blocks = fresh(&mut self.state.next, LEAST_CHECK);
+            let blocks = fresh(&mut self.state.next, self.state.sizes.check);
             self.walk.probe(gate, &self.start, &blocks)?;
         }
         self.walk.go(gate, &self.start, &mut self.state.next, samples)?;
-        let blocks =
-            fresh(&mut self.state.next, (LEG_CHECK * samples).max(LEAST_CHECK).min(0.2 * gate.left() as f64));
+        let blocks = fresh(
+            &mut self.state.next,
+            (LEG_CHECK * samples).max(self.state.sizes.check).min(0.2 * gate.left() as f64),
+        );
         let here = self.here(gate, &blocks)?;
         let (slow, fast) = (self.walk.slow.clone(), self.walk.fast.clone());
         let slow = self.compare(gate, slow, here.as_ref(), &blocks)?;
@@ -366,7 +370,7 @@ impl Auto {
     /// What a check of a stage takes at each point.
     fn check_samples(&self, gate: &Gate) -> f64 {
         let most = 0.2 * gate.left() as f64;
-        (CHECK * self.known.samples()).max(LEAST_CHECK).min(most)
+        (CHECK * self.known.samples()).max(self.state.sizes.check).min(most)
     }
 
     /// The way down from the anchor; enough is left for the check.
@@ -424,9 +428,9 @@ impl Auto {
         if all >= EPOCHS * rows && !self.known.is_exact() {
             self.known = Eval::exact(gate, &self.x)?;
         } else if self.known.gradients.is_empty() {
-            self.draw(gate, FIRST, rows)?;
+            self.draw(gate, self.state.sizes.check, rows)?;
         }
-        let allowed = (RULES * all).max(FIRST);
+        let allowed = (RULES * all).max(self.state.sizes.check);
         loop {
             let (own, error) = self.gradient();
             if self.known.is_exact() {
@@ -514,7 +518,7 @@ impl Auto {
         }
         // Four evaluations of each sample: two points, and what lies between.
         let samples = (self.vouch_samples(gate) / 4.0).min(gate.left() as f64 / 4.4);
-        if samples < LEAST_CHECK {
+        if samples < self.state.sizes.check {
             return Ok(());
         }
         let blocks = fresh(&mut self.state.next, samples);
@@ -558,151 +562,4 @@ impl Auto {
         }
         Ok(())
     }
-
-    /// What fresh samples say of the best point, where a comparison of losses needs it.
-    fn here(&self, gate: &mut Gate, blocks: &[Block]) -> Result<Option<Eval>, Halt> {
-        let needed = gate.about().losses && !self.known.is_exact();
-        needed.then(|| Eval::at(gate, &self.x, blocks)).transpose()
-    }
-
-    /// What fresh samples say of a point, against the best one.
-    fn compare(
-        &self,
-        gate: &mut Gate,
-        there: Vec<f64>,
-        here: Option<&Eval>,
-        blocks: &[Block],
-    ) -> Result<Found, Halt> {
-        if self.known.is_exact() {
-            let eval = Eval::exact(gate, &there)?;
-            let lower = if gate.about().losses {
-                eval.losses[0] <= self.known.losses[0]
-            } else {
-                dot(&along(&eval.gradient(), 1.0, &self.known.gradient()), &minus(&there, &self.x)) <= 0.0
-            };
-            let verdict = if lower { Verdict::Better } else { Verdict::Worse };
-            let squared = squared_norm(&eval.gradient());
-            return Ok(Found {
-                x: there,
-                squared,
-                eval,
-                verdict,
-                mean: 0.0,
-                deviation: 0.0,
-                lopsided: false,
-                most: 0.0,
-            });
-        }
-        let eval = Eval::at(gate, &there, blocks)?;
-        let squared = unbiased(&eval);
-        let changes = self.changes(gate, &there, &eval, here, blocks)?;
-        let (mean, deviation) = mean_and_error(&changes);
-        let lopsided = is_lopsided(&changes);
-        let most = changes.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        Ok(Found {
-            x: there,
-            eval,
-            squared,
-            verdict: Verdict::of(&changes, squared),
-            mean,
-            deviation,
-            lopsided,
-            most,
-        })
-    }
-
-    /// f(there) - f(best), block by block: from the losses of the same samples, or from the slope at a random point of each block's
-    /// part of the way.
-    fn changes(
-        &self,
-        gate: &mut Gate,
-        there: &[f64],
-        eval: &Eval,
-        here: Option<&Eval>,
-        blocks: &[Block],
-    ) -> Result<Vec<f64>, Halt> {
-        if let Some(here) = here {
-            return Ok(here.losses.iter().enumerate().map(|(k, loss)| eval.losses[k] - loss).collect());
-        }
-        let way = minus(there, &self.x);
-        let all = eval.blocks.len() as f64;
-        let mut changes = Vec::with_capacity(blocks.len());
-        for (k, block) in blocks.iter().enumerate() {
-            let address =
-                Address { seed: gate.seed(), role: Role::Setup, step: self.state.next, sample: k as u64 };
-            let share = (k as f64 + address.stream().uniform()) / all;
-            let between = Eval::at(gate, &along(&self.x, share, &way), std::slice::from_ref(block))?;
-            changes.push(dot(&between.gradients[0], &way));
-        }
-        Ok(changes)
-    }
-}
-
-/// What a check found.
-struct Found {
-    x: Vec<f64>,
-    eval: Eval,
-    /// |grad f|^2, without bias.
-    squared: f64,
-    verdict: Verdict,
-    /// The change of f, and its standard error.
-    mean: f64,
-    deviation: f64,
-    lopsided: bool,
-    /// The largest of its changes, block by block.
-    most: f64,
-}
-
-impl Found {
-    /// How far `squared` may be off.
-    fn noise(&self) -> f64 {
-        self.eval.variance() / self.eval.samples()
-    }
-}
-
-/// |grad f|^2, without bias.
-fn unbiased(eval: &Eval) -> f64 {
-    squared_norm(&eval.gradient()) - eval.variance() / eval.samples()
-}
-
-/// Whether f is lower there, as far as fresh samples tell.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    /// Lower by half a standard error, or not higher by that and with a smaller gradient.
-    Better,
-    Open,
-    /// Higher by two standard errors, or not finite.
-    Worse,
-}
-
-impl Verdict {
-    /// From the changes of f, block by block.
-    fn of(changes: &[f64], squared: f64) -> Self {
-        let (mean, deviation) = mean_and_error(changes);
-        if !(mean + squared).is_finite() || mean > 2.0 * deviation {
-            Self::Worse
-        } else if mean < -0.5 * deviation && !is_lopsided(changes) {
-            Self::Better
-        } else {
-            Self::Open
-        }
-    }
-}
-
-/// Whether one or two of the numbers make up nearly all of their spread: then events were seen that are too rare for a standard
-/// error to mean anything.
-fn is_lopsided(values: &[f64]) -> bool {
-    let (mean, _) = mean_and_error(values);
-    let mut squares: Vec<f64> = values.iter().map(|value| (value - mean).powi(2)).collect();
-    squares.sort_by(f64::total_cmp);
-    let all: f64 = squares.iter().sum();
-    squares.iter().rev().take(2).sum::<f64>() > 0.85 * all
-}
-
-/// The mean, and its standard error.
-fn mean_and_error(values: &[f64]) -> (f64, f64) {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let scatter: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (mean, (scatter / (n - 1.0) / n).sqrt())
 }

@@ -18,7 +18,7 @@ pub use batch::Batch;
 pub use batched::{Batched, Sampled};
 pub use error::{ErrorKind, OracleError};
 pub use noisy::{BatchMode, Noise, NoiseError, Noisy, Tail};
-pub use team::{PartOfRows, PartOfSum, Team};
+pub use team::{PartOfRows, PartsOfSum, Team};
 
 use crate::draws::Role;
 

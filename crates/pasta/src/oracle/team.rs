@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 
+use rayon::prelude::*;
+
 use super::{Batch, Draw, Form, OracleError, Request};
 
-/// Gives the sum of a part of a batch.
-pub type PartOfSum<'a> = &'a (dyn Fn(&Batch, &mut [f64]) -> Result<(), OracleError> + Sync);
+/// Gives the sums of parts of a batch, one after another in the slice.
+pub type PartsOfSum<'a> = &'a (dyn Fn(&[Batch], &mut [f64]) -> Result<(), OracleError> + Sync);
 
 /// Fills the rows with these numbers.
 pub type PartOfRows<'a> = &'a (dyn Fn(Range<usize>, &mut [u64]) -> Result<(), OracleError> + Sync);
@@ -15,9 +17,19 @@ pub type PartOfRows<'a> = &'a (dyn Fn(Range<usize>, &mut [u64]) -> Result<(), Or
 /// Each of them makes the same calls in the same order, and each call gives all of them the same bits, or the same error.
 pub trait Team: Send + Sync {
     /// Sums over the batch down the tree of [`Batch::halves`]: each member sums some subtrees, and all add in the tree's
-    /// order.
-    fn sum(&self, batch: &Batch, block: u64, out: &mut [f64], part: PartOfSum<'_>)
-    -> Result<(), OracleError>;
+    /// order. The work is in samples, to weigh it against that of a message.
+    fn sum(
+        &self,
+        work: u64,
+        batch: &Batch,
+        block: u64,
+        out: &mut [f64],
+        parts: PartsOfSum<'_>,
+    ) -> Result<(), OracleError>;
+
+    /// Whether a sum of so many samples, of so many numbers each, takes so much longer than a message that many of them are better
+    /// divided one after another than shared out. All members say the same.
+    fn divides(&self, samples: u64, width: usize) -> bool;
 
     /// Fills rows of `width` words: each member some of them, and all get all. The work is in evaluations of a gradient, to
     /// weigh it against that of a message.
@@ -40,10 +52,27 @@ impl Request<'_> {
     where
         F: Fn(Range<u64>, &mut [f64]) -> Result<(), OracleError> + Sync,
     {
-        match self.team {
-            None => batch.sum_over(block, out, add),
-            Some(team) => team.sum(batch, block, out, &|part, out| part.sum_over(block, out, add)),
-        }
+        self.sum_leaves(batch.count(), batch, block, out, add)
+    }
+
+    /// The same where a leaf stands for other samples than its own: there are `samples` of them in all.
+    pub(crate) fn sum_leaves<F>(
+        &self,
+        samples: u64,
+        batch: &Batch,
+        block: u64,
+        out: &mut [f64],
+        add: &F,
+    ) -> Result<(), OracleError>
+    where
+        F: Fn(Range<u64>, &mut [f64]) -> Result<(), OracleError> + Sync,
+    {
+        let Some(team) = self.team else { return batch.sum_over(block, out, add) };
+        let width = out.len().max(1);
+        team.sum(samples, batch, block, out, &|parts, sums| {
+            let each = parts.par_iter().zip(sums.par_chunks_mut(width));
+            each.try_for_each(|(part, sum)| part.sum_over(block, sum, add))
+        })
     }
 
     /// A hash of the whole question. Processes that ask the same have the same.

@@ -693,11 +693,13 @@ impl Oracle for Linear {
         let parts = self.parts(request);
         let mut sums = vec![0.0; parts.width()];
         let tree = Batch { seed: 0, role: Role::Setup, step: 0, samples: 0..parts.count() };
-        tree.sum_over(1, &mut sums, &|leaves: Range<u64>, out: &mut [f64]| {
+        let charge = self.price(request);
+        let rows = u64::try_from(charge.samples).unwrap_or(u64::MAX);
+        request.sum_leaves(rows, &tree, 1, &mut sums, &|leaves: Range<u64>, out: &mut [f64]| {
             leaves.into_iter().try_for_each(|leaf| parts.add(leaf, out))
         })?;
         parts.complete(&sums, answer);
-        Ok(self.price(request))
+        Ok(charge)
     }
 }
 

@@ -1,0 +1,156 @@
+//! Checks: the same fresh samples at two points say which of them is lower.
+
+use super::Auto;
+use super::blocks::{Block, Eval};
+use crate::draws::{Address, Role};
+use crate::gate::{Gate, Halt};
+use crate::kernels::{along, dot, minus, squared_norm};
+
+impl Auto {
+    /// What fresh samples say of the best point, where a comparison of losses needs it.
+    pub(super) fn here(&self, gate: &mut Gate, blocks: &[Block]) -> Result<Option<Eval>, Halt> {
+        let needed = gate.about().losses && !self.known.is_exact();
+        needed.then(|| Eval::at(gate, &self.x, blocks)).transpose()
+    }
+
+    /// What fresh samples say of a point, against the best one.
+    pub(super) fn compare(
+        &self,
+        gate: &mut Gate,
+        there: Vec<f64>,
+        here: Option<&Eval>,
+        blocks: &[Block],
+    ) -> Result<Found, Halt> {
+        if self.known.is_exact() {
+            let eval = Eval::exact(gate, &there)?;
+            let lower = if gate.about().losses {
+                eval.losses[0] <= self.known.losses[0]
+            } else {
+                dot(&along(&eval.gradient(), 1.0, &self.known.gradient()), &minus(&there, &self.x)) <= 0.0
+            };
+            let verdict = if lower { Verdict::Better } else { Verdict::Worse };
+            let squared = squared_norm(&eval.gradient());
+            return Ok(Found {
+                x: there,
+                squared,
+                eval,
+                verdict,
+                mean: 0.0,
+                deviation: 0.0,
+                lopsided: false,
+                most: 0.0,
+            });
+        }
+        let eval = Eval::at(gate, &there, blocks)?;
+        let squared = unbiased(&eval);
+        let changes = self.changes(gate, &there, &eval, here, blocks)?;
+        let (mean, deviation) = mean_and_error(&changes);
+        let lopsided = is_lopsided(&changes);
+        let most = changes.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Ok(Found {
+            x: there,
+            eval,
+            squared,
+            verdict: Verdict::of(&changes, squared),
+            mean,
+            deviation,
+            lopsided,
+            most,
+        })
+    }
+
+    /// f(there) - f(best), block by block: from the losses of the same samples, or from the slope at a random point of each block's
+    /// part of the way.
+    fn changes(
+        &self,
+        gate: &mut Gate,
+        there: &[f64],
+        eval: &Eval,
+        here: Option<&Eval>,
+        blocks: &[Block],
+    ) -> Result<Vec<f64>, Halt> {
+        if let Some(here) = here {
+            return Ok(here.losses.iter().enumerate().map(|(k, loss)| eval.losses[k] - loss).collect());
+        }
+        let way = minus(there, &self.x);
+        let all = eval.blocks.len() as f64;
+        let mut changes = Vec::with_capacity(blocks.len());
+        for (k, block) in blocks.iter().enumerate() {
+            let address =
+                Address { seed: gate.seed(), role: Role::Setup, step: self.state.next, sample: k as u64 };
+            let share = (k as f64 + address.stream().uniform()) / all;
+            let between = Eval::at(gate, &along(&self.x, share, &way), std::slice::from_ref(block))?;
+            changes.push(dot(&between.gradients[0], &way));
+        }
+        Ok(changes)
+    }
+}
+
+/// What a check found.
+pub(super) struct Found {
+    pub(super) x: Vec<f64>,
+    pub(super) eval: Eval,
+    /// |grad f|^2, without bias.
+    pub(super) squared: f64,
+    pub(super) verdict: Verdict,
+    /// The change of f, and its standard error.
+    pub(super) mean: f64,
+    pub(super) deviation: f64,
+    pub(super) lopsided: bool,
+    /// The largest of its changes, block by block.
+    pub(super) most: f64,
+}
+
+impl Found {
+    /// How far `squared` may be off.
+    pub(super) fn noise(&self) -> f64 {
+        self.eval.variance() / self.eval.samples()
+    }
+}
+
+/// |grad f|^2, without bias.
+pub(super) fn unbiased(eval: &Eval) -> f64 {
+    squared_norm(&eval.gradient()) - eval.variance() / eval.samples()
+}
+
+/// Whether f is lower there, as far as fresh samples tell.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Lower by half a standard error, or not higher by that and with a smaller gradient.
+    Better,
+    Open,
+    /// Higher by two standard errors, or not finite.
+    Worse,
+}
+
+impl Verdict {
+    /// From the changes of f, block by block.
+    fn of(changes: &[f64], squared: f64) -> Self {
+        let (mean, deviation) = mean_and_error(changes);
+        if !(mean + squared).is_finite() || mean > 2.0 * deviation {
+            Self::Worse
+        } else if mean < -0.5 * deviation && !is_lopsided(changes) {
+            Self::Better
+        } else {
+            Self::Open
+        }
+    }
+}
+
+/// Whether one or two of the numbers make up nearly all of their spread: then events were seen that are too rare for a standard
+/// error to mean anything.
+fn is_lopsided(values: &[f64]) -> bool {
+    let (mean, _) = mean_and_error(values);
+    let mut squares: Vec<f64> = values.iter().map(|value| (value - mean).powi(2)).collect();
+    squares.sort_by(f64::total_cmp);
+    let all: f64 = squares.iter().sum();
+    squares.iter().rev().take(2).sum::<f64>() > 0.85 * all
+}
+
+/// The mean, and its standard error.
+fn mean_and_error(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let scatter: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, (scatter / (n - 1.0) / n).sqrt())
+}
