@@ -46,10 +46,10 @@ pub(crate) enum Begin {
     Fresh {
         start: Vec<f64>,
         seed: u64,
-        method: Aimed,
+        method: Box<Aimed>,
         /// Samples that a forecast before the run may take.
         pilot: u128,
-        told: Told,
+        told: Box<Told>,
     },
     Stored(Box<Checkpoint>),
 }
@@ -225,7 +225,7 @@ pub(crate) fn run(
                 }
                 _ => None,
             };
-            Run { gate, walk, told: Told { losses, outlook, ..told }, line: line.clone() }
+            Run { gate, walk, told: Told { losses, outlook, ..*told }, line: line.clone() }
         }
         Begin::Stored(mut stored) => {
             let (told, _): (Told, _) = stored.take(SECTION).map_err(input)?;
@@ -285,6 +285,7 @@ fn fly(
 }
 
 /// What a certified run of a method will probably cost.
+#[expect(clippy::too_many_arguments, reason = "the ends of the line to Python, and what is to be flown")]
 pub(crate) fn forecast(
     asked: &Asked,
     start: &[f64],
