@@ -114,8 +114,7 @@ pub(crate) struct Range {
 
 impl Outlook {
     fn of(pilot: &Pilot, target: f64, method: &Aimed) -> Self {
-        let measured =
-            Family::of(&method.name).map(|family| family.measured()).filter(|measured| measured.of > 0);
+        let measured = Family::of(&method.name).map(Family::measured).filter(|measured| measured.of > 0);
         let share = measured.map(|measured| f64::from(measured.held) / f64::from(measured.of));
         match pilot.forecast(target) {
             Ok(Forecast { low, middle, high, .. }) => {
