@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
+use pasta_opt::fit::exactly;
 use pasta_opt::oracle::{About, Answer, Charge, Draw, Form, Request, Source};
 use pasta_opt::prelude::*;
+use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Table};
 use rayon::prelude::*;
 
 fn noisy(objective: Box<dyn Objective>, noise: Noise, exponent: f64, start: &[f64]) -> Arc<Noisy> {
@@ -285,4 +287,30 @@ fn nan_at_the_start_ends_in_a_verdict_and_nan_in_a_corner_is_not_entered() {
     let mut gate = Gate::new(Batched::new(Corner), 1).with_budget(10_000);
     let end = Auto::start(&gate, &[3.0], None).unwrap().finish(&mut gate).unwrap();
     assert!((end.point[0] - 0.5).abs() < 0.05, "{end:?}");
+}
+
+#[test]
+fn on_a_table_of_a_loss_that_is_flat_far_out_no_run_ends_above_its_start() {
+    // Labels in the hundreds and a loss on the scale of one: nearly all rows say nothing, and random rows lead anywhere.
+    let (rows, columns) = (60, 3);
+    for seed in 1..=12 {
+        let mut xi =
+            pasta_opt::draws::Address { seed, role: pasta_opt::draws::Role::Setup, step: 0, sample: 0 }
+                .stream();
+        let values: Vec<f64> = (0..rows * columns).map(|_| 10.0 * xi.normal()).collect();
+        let labels: Vec<f64> =
+            (0..rows).map(|i| if i % 3 == 0 { xi.normal() } else { 300.0 * xi.normal() }).collect();
+        let features = Features::Dense(Dense { rows, columns, values: values.into() });
+        let table = Table::new(features, Arc::new(labels), None, Vec::new()).unwrap();
+        let loss = Loss::Welsch { scale: 1.0 };
+        let linear = Arc::new(Linear::new(Arc::new(table), loss, Design::default()).unwrap());
+        let mut gate = Gate::over(linear.clone(), seed).with_budget(60_000);
+        let start = linear.start();
+        let end = Auto::start(&gate, &start, Some(1e-6)).unwrap().finish(&mut gate).unwrap();
+        let f = |x: &[f64]| {
+            let mut gate = Gate::over(linear.clone(), 1);
+            exactly(&mut gate, pasta_opt::draws::Role::Look, x).unwrap().objective
+        };
+        assert!(f(&end.point) <= f(&start), "seed {seed}: {} -> {}", f(&start), f(&end.point));
+    }
 }

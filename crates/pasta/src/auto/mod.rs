@@ -431,7 +431,7 @@ impl Auto {
         let rows = Self::rows(gate);
         let all = self.drawn();
         if all >= EPOCHS * rows && !self.known.is_exact() {
-            self.known = Eval::exact(gate, &self.x)?;
+            self.turn_exact(gate)?;
         } else if self.known.gradients.is_empty() {
             self.draw(gate, self.state.sizes.check, rows)?;
         }
@@ -462,10 +462,25 @@ impl Auto {
         }
     }
 
+    /// Goes on with all rows, from the best point or the start, whichever is lower: exact steps never lead up, so that the run ends no higher
+    /// than it began.
+    fn turn_exact(&mut self, gate: &mut Gate) -> Result<(), Halt> {
+        self.known = Eval::exact(gate, &self.x)?;
+        if gate.about().losses && self.x != self.start {
+            let start = Eval::exact(gate, &self.start)?;
+            let (here, there) = (self.known.losses[0], start.losses[0]);
+            if here > there || here.is_nan() {
+                (self.x, self.known) = (self.start.clone(), start);
+                self.memory.clear();
+            }
+        }
+        Ok(())
+    }
+
     /// More samples at the anchor; all rows, as soon as half of them would be drawn.
     fn draw(&mut self, gate: &mut Gate, samples: f64, rows: f64) -> Result<(), Halt> {
         if self.known.samples() + samples >= rows / 2.0 {
-            self.known = Eval::exact(gate, &self.x)?;
+            self.turn_exact(gate)?;
         } else {
             let blocks = fresh(&mut self.state.next, samples);
             let more = Eval::at(gate, &self.x, &blocks)?;

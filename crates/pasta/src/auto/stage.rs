@@ -25,6 +25,8 @@ const ENOUGH: f64 = 0.5;
 /// Steps with one sub-sample, and with a whole table before the caller looks.
 const STEPS: u32 = 32;
 const EXACT_STEPS: u32 = 4;
+/// Losses of a whole table that are closer than this, relatively, are the same.
+const ROUNDING: f64 = 1e-10;
 
 /// What a stage starts from.
 pub(super) struct Stage<'s> {
@@ -295,7 +297,7 @@ impl Line {
         Some(Self { direction, slope, pull, first: first.min(longest), longest, trials })
     }
 
-    /// A point with the weak Wolfe conditions, by secants and bisection: low enough (or, without losses, not past the valley), and
+    /// A point with the weak Wolfe conditions, by secants and bisection: low enough (or not past the valley, where losses are noisy or there are none), and
     /// the slope no longer steep. Nowhere farther than the noise of pairs allows.
     fn search(
         &self,
@@ -330,7 +332,11 @@ impl Line {
                     continue;
                 }
             }
-            let far = !finite || noisy || !(slope <= -0.9998 * self.slope || lower);
+            // Exact losses may not rise by more than rounding: a flat slope says nothing where a loss is flat far out.
+            let level = !exact
+                || !model.losses
+                || pulled(&point) <= value_here + ROUNDING * from.eval.losses[0].abs();
+            let far = !finite || noisy || !(slope <= -0.9998 * self.slope && level || lower);
             if far {
                 high = step;
             } else {
