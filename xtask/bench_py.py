@@ -1,7 +1,10 @@
-"""What a call of an oracle in Python costs beside a loop in Python that calls the same function. Ratios of one run."""
+"""What a call of an oracle in Python costs beside a loop in Python that calls the same function, and what a fit of PastaRegressor costs beside the
+program and beside scikit-learn's SGDRegressor. Ratios of one run."""
 
+import json
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -48,3 +51,52 @@ print(f"grad(x, rng), d = 3: {1e6 * theirs / 80 / N:.2f} us a sample in a loop, 
 start = "import time, numpy; t = time.perf_counter(); import pasta_opt; print(time.perf_counter() - t)"
 seconds = min(float(subprocess.check_output([sys.executable, "-c", start])) for _ in range(5))
 print(f"import pasta_opt, beyond numpy: {seconds:.3f} s")
+
+ROWS = 200_000
+# A fit in a process of its own: seconds of wall time of the fit alone, and how much the peak of memory grew, in megabytes.
+FIT = """
+import json, resource, sys, time, warnings
+import numpy as np
+warnings.simplefilter("ignore")
+X, y = np.load(sys.argv[1]), np.load(sys.argv[2])
+if sys.argv[3] == "ours":
+    from pasta_opt import PastaRegressor
+    model = PastaRegressor(threads=1)
+    PastaRegressor(threads=1).fit(X[:100], y[:100])
+else:
+    from sklearn.linear_model import SGDRegressor
+    model = SGDRegressor(random_state=0)
+    SGDRegressor().fit(X[:100], y[:100])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+begun = time.perf_counter()
+model.fit(X, y)
+print(json.dumps([time.perf_counter() - begun, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024]))
+"""
+with tempfile.TemporaryDirectory() as folder:
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(ROWS, D)) * np.geomspace(0.1, 10, D) + 1
+    np.save(f"{folder}/x.npy", a)
+    np.save(f"{folder}/y.npy", a @ TRUTH + rng.normal(size=ROWS))
+    del a
+    files = [f"{folder}/x.npy", f"{folder}/y.npy"]
+
+    def python(who):
+        return json.loads(subprocess.check_output([sys.executable, "-c", FIT, *files, who]))
+
+    def program():
+        command = [sys.executable, "-m", "pasta_opt", "fit", files[0], "--labels", files[1], "--loss", "least-squares", "--threads", "1"]
+        begun = time.perf_counter()
+        subprocess.run(command, check=True, capture_output=True)
+        return time.perf_counter() - begun
+
+    ours, theirs, programs = [], [], []
+    for _ in range(4):
+        ours.append(python("ours"))
+        programs.append(program())
+    for _ in range(2):
+        theirs.append(python("theirs"))
+    fit, own = min(seconds for seconds, _ in ours), min(programs)
+    print(f"PastaRegressor.fit, {ROWS} x {D}: {fit:.2f} s, {fit / own:.2f} times the program, start and reading included ({own:.2f} s)")
+    grown, other = (max(megabytes for _, megabytes in runs) for runs in (ours, theirs))
+    size = ROWS * D * 8 / 2**20
+    print(f"memory beyond the {size:.0f} MB of the table: {grown:.0f} MB, SGDRegressor {other:.0f} MB")

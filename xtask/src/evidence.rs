@@ -1,4 +1,4 @@
-//! `cargo xtask raw-tables` and `cargo xtask bench-parse`: programs of Python beside ours, each in an environment of its own.
+//! `cargo xtask raw-tables`, `cargo xtask fit-peers` and `cargo xtask bench-parse`: programs of Python beside ours, each in an environment of its own.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,26 @@ pub(crate) fn raw_tables() -> bool {
                 .arg(target.join("release/pasta"))
                 .arg(environment.join("files"))
                 .arg(root.join("docs/raw-tables.md")),
+        )
+}
+
+/// Compares passes and time of a fit with scikit-learn's and cyanure's.
+pub(crate) fn fit_peers() -> bool {
+    let (root, target) = folders();
+    let environment = target.join("fit-peers");
+    let ready = built(&["--package", "pasta-cli"]) && made(&environment, &["numpy", "scipy", "scikit-learn"]);
+    // Compiled where there is no wheel, which needs a compiler and a BLAS; left out where that fails.
+    let welcome = environment.join("cyanure");
+    if ready && !welcome.exists() {
+        succeeds(Command::new(python(&environment)).args(["-m", "pip", "install", "--quiet", "cyanure"]));
+        let _ = std::fs::write(welcome, "");
+    }
+    ready
+        && succeeds(
+            Command::new(python(&environment))
+                .arg(root.join("xtask/fit_peers.py"))
+                .arg(target.join("release/pasta"))
+                .arg(environment.join("files")),
         )
 }
 

@@ -23,15 +23,19 @@ cargo xtask COMMAND
          what takes too long for every change; names select, --list lists
   mpi    clippy and tests of what needs MPI, on real ranks; needs mpirun, mpicc and libclang
   py     the Python package, installed into a fresh environment and tested there; needs python3 with
-         venv; arguments go to pytest
+         venv; --jax and --torch add the tests of what needs JAX and PyTorch, which are installed
+         for it; other arguments go to pytest
   bench  benchmarks, printed as ratios of the same run; an argument selects by name
   bench-peers
          speed on tables beside NumPy, scikit-learn, JAX and cyanure; makes a Python environment
          under the target folder on its first run
+  fit-peers
+         passes and time of a fit to a small gradient beside scikit-learn and cyanure, likewise
   bench-parse
          speed and memory of reading LIBSVM text beside scikit-learn, likewise
   bench-py
-         what a call of an oracle in Python costs beside a loop in Python, likewise
+         what a call of an oracle in Python costs beside a loop in Python, and a fit of PastaRegressor
+         beside the program and SGDRegressor, likewise
   bench-mpi
          efficiency of two ranks for samples of a microsecond, messages and bytes a step; needs MPI and
          two idle cores
@@ -54,6 +58,7 @@ fn main() -> ExitCode {
         "mpi" => mpi(&rest),
         "py" => python::run(&rest),
         "bench-peers" => peers::run(),
+        "fit-peers" => evidence::fit_peers(),
         "bench-parse" => evidence::bench_parse(),
         "bench-py" => python::bench(),
         "bench-mpi" => bench_mpi(),

@@ -6,9 +6,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// What the tests need besides the package: scikit-learn brings scipy.
+const PEERS: &str = "-m pip install --quiet numpy pytest mypy scikit-learn pandas matplotlib";
+
 /// Makes a fresh environment, installs the package into it, and runs its tests, the examples of its documentation and the type checker.
-/// Arguments go to pytest.
-pub(crate) fn run(rest: &[String]) -> bool {
+/// `--jax` and `--torch` install JAX and PyTorch, whose tests then run too; other arguments go to pytest.
+pub(crate) fn run(arguments: &[String]) -> bool {
+    let with = |name: &str| arguments.iter().any(|argument| argument == name);
+    let (jax, torch) = (with("--jax"), with("--torch"));
+    let rest = arguments.iter().filter(|argument| !["--jax", "--torch"].contains(&argument.as_str()));
     let root = match Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize() {
         Ok(root) => root,
         Err(error) => return complain(&format!("no source tree: {error}")),
@@ -30,16 +36,24 @@ pub(crate) fn run(rest: &[String]) -> bool {
     let doctest = words("-m pytest -q -p no:cacheprovider --doctest-modules --pyargs pasta_opt");
     let of_page = words("-m pytest -q -p no:cacheprovider --doctest-glob=*.md");
     let mypy = words("-m mypy --strict --cache-dir=mypy -p pasta_opt");
-    let rest: Vec<&OsStr> = rest.iter().map(OsStr::new).collect();
+    let rest: Vec<&OsStr> = rest.map(OsStr::new).collect();
+    let optional = |is_wanted: bool, name: &'static str| {
+        !is_wanted || in_environment(&[&words("-m pip install --quiet")[..], &[OsStr::new(name)]].concat())
+    };
+    // A module that needs what is not installed has no doctests to run.
+    let absent = words("--doctest-ignore-import-errors");
+    let absent: &[&OsStr] = if jax && torch { &[] } else { &absent };
     if environment.exists() && fs::remove_dir_all(&environment).is_err() {
         return complain(&format!("{} is in the way", environment.display()));
     }
     succeeds(Command::new("python3").args(["-m", "venv"]).arg(&environment))
         && fs::create_dir_all(&outside).is_ok()
-        && in_environment(&words("-m pip install --quiet numpy pytest mypy"))
+        && in_environment(&words(PEERS))
+        && optional(jax, "jax")
+        && optional(torch, "torch")
         && in_environment(&[&install[..], &[root.as_os_str()]].concat())
         && in_environment(&[&pytest[..], &[tests.as_os_str()], &rest].concat())
-        && in_environment(&doctest)
+        && in_environment(&[&doctest[..], absent].concat())
         && in_environment(&[&of_page[..], &[page.as_os_str()]].concat())
         && in_environment(&mypy)
         && in_environment(
@@ -57,7 +71,7 @@ pub(crate) fn bench() -> bool {
     succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))
         && succeeds(
             Command::new(&python)
-                .args(["-m", "pip", "install", "--quiet"])
+                .args(["-m", "pip", "install", "--quiet", "scikit-learn"])
                 .arg(&root)
                 .env("CARGO_TARGET_DIR", &target),
         )

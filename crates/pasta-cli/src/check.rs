@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use clap::Args;
 use pasta_opt::check::{self, Effort, Findings, Slip, Slopes};
-use pasta_opt::draws::Address;
+use pasta_opt::draws::{Address, Role};
+use pasta_opt::oracle::{Answer, Batch, Request};
 use pasta_opt::prelude::*;
 use pasta_pipe::{Hello, Pipe, Question, Sums};
 use serde::Serialize;
@@ -16,9 +17,10 @@ use pasta_report::number::real;
 use pasta_report::{Table, grouped};
 
 /// The long help.
-const HELP: &str = r"Speak to a simulator as a run would, and say what is wrong with it and how it is best asked.
+const HELP: &str = r"Ask a problem as a run would, and say what is wrong with it; of a simulator also how it is best asked.
 
-Reads [problem] of a file that `pasta solve` takes; it must name a command (docs/pipe.md). At and near the start it finds out
+Reads [problem] of a file that `pasta solve` takes. Of a built-in problem or a table it says whether samples repeat, sums are sums,
+differences differences, and losses belong to gradients. Of a command (docs/pipe.md) it finds out, at and near the start,
 
   * whether the same seed gives the same answer twice, and in another worker (PAGE, resume and equal bits need that);
   * whether samples belong to seed and number, and sums are sums of samples;
@@ -32,7 +34,7 @@ Every `pasta solve` of a simulator makes a short form of this check first (--no-
 
 Exits with 0 if nothing is wrong and with 2 if something is.";
 
-/// Speak to a simulator as a run would, and say what is wrong with it and how it is best asked.
+/// Ask a problem as a run would, and say what is wrong with it; of a simulator also how it is best asked.
 #[derive(Args)]
 #[command(long_about = HELP)]
 pub(crate) struct Arguments {
@@ -48,7 +50,8 @@ pub(crate) struct Arguments {
 
 /// Checks a simulator before a run, unless the file does not want it. False if a signal ended it.
 pub(crate) fn before_run(spec: &Spec, gate: &mut Gate) -> Result<bool, Failure> {
-    if !spec.problem.simulator.as_ref().is_some_and(|simulator| simulator.check) {
+    let unwanted = spec.problem.simulator.as_ref().is_some_and(|simulator| !simulator.check);
+    if unwanted || !gate.doubts() {
         return Ok(true);
     }
     // A budget is for the run.
@@ -73,10 +76,9 @@ pub(crate) fn before_run(spec: &Spec, gate: &mut Gate) -> Result<bool, Failure> 
     match findings.slips.as_slice() {
         [] => Ok(true),
         slips => {
-            let sentences: Vec<_> = slips.iter().map(ToString::to_string).collect();
+            let sentences = check::sentences(slips);
             let hint = "`pasta check` with the file says more; --no-check runs it as it is";
-            Err(Failure::input(format!("the simulator is not to be believed: {}", sentences.join("; ")))
-                .hint(hint))
+            Err(Failure::input(format!("the simulator is not to be believed: {sentences}")).hint(hint))
         }
     }
 }
@@ -84,11 +86,6 @@ pub(crate) fn before_run(spec: &Spec, gate: &mut Gate) -> Result<bool, Failure> 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let Arguments { file, seed, json } = arguments;
     let setup = spec::read_setup(file, &Overrides { seed: *seed, ..Overrides::default() })?;
-    let Some(simulator) = setup.problem.simulator.clone() else {
-        let message = "nothing to check: the problem is built in";
-        let hint = "`pasta check` is for simulators, [problem] command = [..]; see docs/pipe.md";
-        return Err(Failure::input(message).in_file(file.display().to_string()).hint(hint));
-    };
     with_threads(setup.threads, || {
         let signals = Signals::register()?;
         let mut gate = setup.problem.gate(setup.seed, None, signals.flag());
@@ -100,10 +97,67 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             }
             Err(halt) => return Err(Failure::system(halt)),
         };
+        let Some(simulator) = setup.problem.simulator.clone() else {
+            let verdict = Plain::new(&setup, &mut gate, findings).map_err(Failure::system)?;
+            let exit = if verdict.is_sound { Exit::Done } else { Exit::Input };
+            return console::print(&verdict, *json).map(|_| exit);
+        };
         let verdict = Verdict::new(&setup, &simulator, findings).map_err(Failure::system)?;
         let exit = if verdict.is_sound { Exit::Done } else { Exit::Input };
         console::print(&verdict, *json).map(|_| exit)
     })
+}
+
+/// What a check found of a problem that is no simulator: a built-in one, or the rows of a table.
+#[derive(Serialize)]
+struct Plain {
+    problem: String,
+    seed: u64,
+    is_sound: bool,
+    #[serde(flatten)]
+    findings: Findings,
+    /// What is wrong, in sentences.
+    sentences: Vec<String>,
+    noise: Noise,
+}
+
+impl Plain {
+    fn new(setup: &Setup, gate: &mut Gate, findings: Findings) -> Result<Self, Halt> {
+        let x = setup.problem.start.as_slice();
+        let (mut sum, mut squares) = (vec![0.0; x.len()], 0.0);
+        for i in 0..SPREAD {
+            // A step that the check does not use.
+            let batch = Batch { samples: i..i + 1, ..gate.batch(Role::Check, 1 << 40, 0) };
+            let mut g = vec![0.0; x.len()];
+            gate.ask(Request::sums(batch, &[x]), &mut Answer::new(&mut g))?;
+            squares += g.iter().map(|g| g * g).sum::<f64>();
+            sum.iter_mut().zip(&g).for_each(|(sum, g)| *sum += g);
+        }
+        let noise = Noise::of(&sum, squares);
+        let sentences: Vec<String> = findings.slips.iter().map(ToString::to_string).collect();
+        let (problem, seed) = (setup.problem.words.clone(), setup.seed);
+        Ok(Self { problem, seed, is_sound: sentences.is_empty(), findings, sentences, noise })
+    }
+}
+
+impl Report for Plain {
+    fn text(&self) -> String {
+        let verdict = match self.sentences.as_slice() {
+            [] => format!("nothing wrong was found in {} samples", grouped(self.findings.samples)),
+            sentences => format!("not to be believed: {}", sentences.join("; ")),
+        };
+        let losses = match self.findings.slopes.as_slice() {
+            [] => "it gives none".to_owned(),
+            slopes => format!("compared with gradients along {} directions", slopes.len()),
+        };
+        Table::labelled(vec![
+            ("problem", self.problem.clone()),
+            ("verdict", verdict),
+            ("losses", losses),
+            ("noise", self.noise.words(self.findings.has_noise)),
+        ])
+        .text()
+    }
 }
 
 /// All that a check found. `docs/formats.md` has the keys.
@@ -142,6 +196,26 @@ struct Noise {
     samples: u64,
 }
 
+impl Noise {
+    /// From the sum of [`SPREAD`] gradients and that of their squares.
+    fn of(sum: &[f64], squares: f64) -> Self {
+        let n = SPREAD as f64;
+        let mean2 = sum.iter().map(|x| x * x).sum::<f64>() / (n * n);
+        let variance = ((squares / n - mean2) * n / (n - 1.0)).max(0.0);
+        Self { mean: mean2.sqrt(), variance, samples: SPREAD }
+    }
+
+    fn words(&self, has_noise: bool) -> String {
+        let Self { mean, variance, samples } = *self;
+        if !has_noise {
+            return "all samples at the start are the same: there is none, or seed and number are ignored"
+                .into();
+        }
+        let (mean, variance) = (real(mean), real(variance));
+        format!("at the start |mean g| is {mean} and E|g - grad f|^2 about {variance} ({samples} samples)")
+    }
+}
+
 /// Seconds, as measured now on this machine.
 #[derive(Serialize)]
 struct Time {
@@ -159,7 +233,7 @@ impl Verdict {
     fn new(setup: &Setup, simulator: &Simulated, findings: Findings) -> Result<Self, OracleError> {
         let (pipe, x) = (&*simulator.pipe, setup.problem.start.as_slice());
         let seed = |step| {
-            let address = Address { seed: setup.seed, role: pasta_opt::draws::Role::Check, step, sample: 0 };
+            let address = Address { seed: setup.seed, role: Role::Check, step, sample: 0 };
             address.stream().below(u64::MAX)
         };
         let hello = pipe.hello().clone();
@@ -252,7 +326,6 @@ fn bits(sums: &Sums) -> Vec<u64> {
 
 /// The mean and the spread of gradients: from sums of squares where there are any, from single samples otherwise.
 fn noise(pipe: &Pipe, x: &[f64], seed: u64) -> Result<Noise, OracleError> {
-    let n = SPREAD as f64;
     let square = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>();
     let (sum, squares) = if pipe.hello().squares {
         let sums = one(pipe, x, 0, seed, 0..SPREAD)?;
@@ -266,9 +339,7 @@ fn noise(pipe: &Pipe, x: &[f64], seed: u64) -> Result<Noise, OracleError> {
         }
         (sum, squares)
     };
-    let mean2 = square(&sum) / (n * n);
-    let variance = ((squares / n - mean2) * n / (n - 1.0)).max(0.0);
-    Ok(Noise { mean: mean2.sqrt(), variance, samples: SPREAD })
+    Ok(Noise::of(&sum, squares))
 }
 
 /// Requests of one sample, and of so many that they take a while: the slope is a sample, what is left over is the request.
@@ -322,15 +393,7 @@ impl Report for Verdict {
             [] => format!("nothing wrong was found in {} samples", grouped(self.findings.samples)),
             sentences => format!("not to be believed: {}", sentences.join("; ")),
         };
-        let Noise { mean, variance, samples } = self.noise;
-        let noise = if self.findings.has_noise {
-            let (mean, variance) = (real(mean), real(variance));
-            format!(
-                "at the start |mean g| is {mean} and E|g - grad f|^2 about {variance} ({samples} samples)"
-            )
-        } else {
-            "all samples at the start are the same: there is none, or seed and number are ignored".into()
-        };
+        let noise = self.noise.words(self.findings.has_noise);
         let Time { sample, request, sensible_block } = self.time;
         let time = format!("{} a sample, {} a request beside its samples", seconds(sample), seconds(request));
         let part = 100.0 * request / (request + self.block as f64 * sample);

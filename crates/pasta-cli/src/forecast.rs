@@ -1,13 +1,13 @@
 //! A forecast before a run that shall end with a certificate.
 
 use pasta_opt::checkpoint::{Checkpoint, Saver};
-use pasta_opt::forecast::{Forecast, Pilot, PilotError};
+use pasta_opt::forecast::{Family, Forecast, Measured, Pilot, PilotError};
 use pasta_opt::gate::{Gate, Halt};
 use serde::{Deserialize, Serialize};
 
 use crate::spec::Spec;
 use pasta_report::console::{Failure, say};
-use pasta_report::number::{grouped, rough};
+use pasta_report::number::rough;
 
 /// What was said before the run about its cost, or why nothing was.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -16,8 +16,25 @@ pub(crate) struct Outlook {
     pub(crate) silent: Option<String>,
 }
 
-/// The share of runs that a forecast's range is meant for.
-pub(crate) const SHARE: f64 = 0.8;
+/// How often such ranges held for methods of this kind, in words.
+pub(crate) fn held(method: &str) -> String {
+    match Family::of(method).map(|family| (family.name(), family.measured())) {
+        Some((name, Measured { held, of })) if of > 0 => {
+            format!("such ranges held in {held} of {of} runs of {name} that were tried")
+        }
+        _ => format!("how often such ranges hold for {method} was not tried"),
+    }
+}
+
+/// The share of runs in which such ranges held for methods of this kind, where it was tried.
+pub(crate) fn share(method: &str) -> Option<f64> {
+    let Measured { held, of } = Family::of(method)?.measured();
+    (of > 0).then(|| f64::from(held) / f64::from(of))
+}
+
+/// A pilot goes by samples, which says far too much where the end is reached by passes.
+pub(crate) const TABLE: &str =
+    "a run on a table ends by exact passes over all rows, and how many of them it takes is not known before";
 
 const SECTION: &str = "forecast";
 
@@ -35,8 +52,11 @@ impl Outlook {
         checkpoint.take(SECTION).map_or_else(|_| Self::silent("none was made"), |(outlook, _)| outlook)
     }
 
-    /// Nothing about certified runs that are longer than the plan.
+    /// Nothing about certified runs that are longer than the plan, or on a table.
     pub(crate) fn within(self, spec: &Spec) -> Self {
+        if spec.problem.table.is_some() {
+            return Self::silent(TABLE);
+        }
         let share = spec.certification.map_or(0.0, |certification| certification.rule.share);
         let planned = spec.method.planned_samples().map(|samples| samples / (1.0 - share));
         match (self.forecast, planned) {
@@ -49,11 +69,12 @@ impl Outlook {
     }
 
     /// In a line.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn words(&self, method: &str) -> String {
         match (self.forecast, &self.silent) {
-            (Some(Forecast { low, middle, high }), _) => {
+            (Some(Forecast { low, middle, high, rules, .. }), _) => {
                 let [low, middle, high] = [low, middle, high].map(rough);
-                format!("about {middle} samples, {low} to {high} in four of five runs (without the pilot)")
+                let (held, rules) = (held(method), rules.words());
+                format!("about {middle} samples, {low} to {high}, without the pilot ({held}); {rules}")
             }
             (None, Some(why)) => format!("none: {why}"),
             (None, None) => "none".into(),
@@ -66,6 +87,9 @@ pub(crate) fn outlook(spec: &Spec, gate: &mut Gate) -> Result<Option<Outlook>, F
     let Some(certification) = spec.certification else {
         return Ok(Some(Outlook::silent("the run is not to be certified")));
     };
+    if spec.problem.table.is_some() {
+        return Ok(Some(Outlook::silent(TABLE)));
+    }
     let samples = spec.pilot().unwrap_or(0);
     if samples == 0 || certification.rule.share == 0.0 {
         return Ok(Some(Outlook::silent("no samples are set aside for a pilot")));
@@ -73,17 +97,16 @@ pub(crate) fn outlook(spec: &Spec, gate: &mut Gate) -> Result<Option<Outlook>, F
     let Some(pilot) = fly(spec, gate, samples)? else { return Ok(None) };
     let target = certification.rule.target;
     let outlook = judge(&pilot, target).within(spec);
-    say(&format!("forecast to a certified {target}: {}", outlook.words()));
+    say(&format!("forecast to a certified {target}: {}", outlook.words(spec.method.name)));
     Ok(Some(outlook))
 }
 
 /// What a pilot says about a target.
 pub(crate) fn judge(pilot: &Pilot, target: f64) -> Outlook {
-    let forecast = pilot.forecast(target);
-    let silent = forecast
-        .is_none()
-        .then(|| format!("no run of the pilot was certified within {} samples", grouped(pilot.samples)));
-    Outlook { forecast, silent }
+    match pilot.forecast(target) {
+        Ok(forecast) => Outlook { forecast: Some(forecast), silent: None },
+        Err(silence) => Outlook::silent(silence.to_string()),
+    }
 }
 
 /// The pilot of a problem file, with at most so many samples; `None` if it was interrupted.

@@ -14,7 +14,7 @@ use pasta_report::number::{at_most, real};
 use pasta_report::{Column, Table, fitted, grouped};
 use serde::Serialize;
 
-use crate::table::{Loaded, Reading, Shaping, load, losses, refused};
+use crate::table::{Loaded, Reading, Shaping, load_table, losses, refused};
 
 /// Show what a table holds, what is proved about a loss on it, and what a run would cost.
 ///
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 fn inspect(arguments: &Arguments) -> Result<Exit, Failure> {
     let source = Source::named(&arguments.data);
     let file = source.name();
-    let data = load(&source, &arguments.reading.options(), None)?;
+    let data = load_table(&source, &arguments.reading)?;
     let labels = LabelSummary::of(&data);
     let loss = arguments.loss.clone().unwrap_or_else(|| labels.usual_loss().to_owned());
     let dropped = data.dropped;

@@ -2,6 +2,7 @@
 //!
 //! The program is a function, so that the Python package can bring it along.
 
+pub mod answers;
 mod calibrate;
 mod certify;
 mod check;

@@ -201,7 +201,8 @@ fn a_certified_run_shows_forecast_worst_case_and_actual_and_counts_everything() 
     assert_eq!(total, ["large", "certificate", "look", "forecast"].map(count).iter().sum::<u64>());
     assert!(count("certificate") + count("look") <= count("large"));
     assert!(count("forecast") <= 100_000);
-    assert_eq!(result["forecast"]["share"], 0.8);
+    let share = result["forecast"]["share"].as_f64().unwrap();
+    assert!((0.7..1.0).contains(&share), "what was measured for this kind of method: {share}");
     assert!(result["promise"]["predicted"]["samples"].as_f64().unwrap() > total as f64);
     assert_eq!(result["promise"]["holds"], false);
     place
@@ -432,7 +433,8 @@ fn a_forecast_is_labelled_beside_worst_case_and_lower_bound() {
         .pasta("plan --pilot p.toml --target 0.05")
         .assert()
         .code(0)
-        .stdout(contains("A forecast, not a bound"))
+        .stdout(contains("forecast, not a bound"))
+        .stdout(contains("such ranges held in 73 of 76 runs"))
         .stdout(contains("worst case"))
         .stdout(contains("lower bound"));
     let outlook = place.json("plan --pilot p.toml --samples 50000", 0);

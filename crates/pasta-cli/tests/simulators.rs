@@ -280,13 +280,12 @@ fn slips_are_named_before_a_run_and_in_a_check() {
         place.write("q.toml", &sgd(20, "check = false"));
         place.pasta("solve q.toml").assert().code(0);
     }
-    // A built-in problem needs no check.
+    // A built-in problem needs no check, but can be checked.
     place.write("q.toml", place::SGD);
-    place
-        .pasta("check q.toml")
-        .assert()
-        .code(2)
-        .stderr(contains("nothing to check: the problem is built in"));
+    place.pasta("check q.toml").assert().code(0).stdout(contains("nothing wrong was found"));
+    let verdict = place.json("check q.toml", 0);
+    assert_eq!(verdict["is_sound"], true, "{verdict}");
+    assert!(verdict["noise"]["variance"].as_f64().unwrap() > 0.0);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::number::{Number, whole};
 use crate::source::{Chunks, Ends, Parsed, Watch};
 use crate::store::{DENSE, Storage, grow, reserve};
 use crate::{Data, Label, Missing, Options};
-use pasta_opt::table::{Dense, Features, Sparse};
+use pasta_opt::table::{Dense, Features, Sparse, shared};
 
 pub(crate) fn read<T: Number>(
     mut chunks: Chunks,
@@ -28,6 +28,12 @@ pub(crate) fn read<T: Number>(
     let mut raw = Raw::<T>::new(&layout);
     chunks.parse(watch, |chunk| parse::<T>(chunk, &layout), |part| raw.take(part, &layout))?;
     raw.finish(layout, options)
+}
+
+/// The bytes and lines of the header, if there is one.
+pub(crate) fn header(chunks: &mut Chunks, options: &Options) -> Result<(usize, u64), Located> {
+    chunks.ends = Ends::Record;
+    Ok(Layout::of(chunks.peek()?, options, None)?.header)
 }
 
 /// What stands between columns.
@@ -753,8 +759,8 @@ fn expand<T: Number>(
         }
         return Ok(Features::Sparse(Sparse {
             columns,
-            starts: std::sync::Arc::new(starts),
-            indices: std::sync::Arc::new(indices),
+            starts: shared(starts),
+            indices: shared(indices),
             values: T::values(values),
         }));
     }

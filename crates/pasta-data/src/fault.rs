@@ -167,6 +167,9 @@ pub enum Fault {
     /// A numpy file of another kind.
     #[error("{0}")]
     Numpy(String),
+    /// A cache that cannot be written or mapped.
+    #[error("the cache {0}: {1}")]
+    Cache(String, String),
     /// A choice that this kind of file does not have.
     #[error("{0}")]
     Choice(String),
@@ -186,6 +189,7 @@ impl Fault {
             Self::WhichLabel(_) => "--label NAME, or a number, from 1",
             Self::Memory { .. } => "--storage sparse keeps only what is not zero",
             Self::Categories { .. } => "leave it out with --ignore",
+            Self::Cache(..) => "--cache=FOLDER puts it elsewhere",
             Self::TooLarge { .. } => "--precision f64 holds larger numbers",
             _ => return None,
         })

@@ -1,4 +1,4 @@
-//! Reads tables: LIBSVM and SVMlight text, CSV, NPY and NPZ, the texts also compressed by gzip or zstd.
+//! Reads tables: LIBSVM and SVMlight text, CSV, NPY and NPZ, the texts also compressed by gzip or zstd; and Parquet with the feature `parquet`.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -16,17 +16,23 @@
 //! Text is parsed on all threads, in chunks of whole lines, and the rows are the same for any number of threads. What is wrong
 //! with a file is said with line and column.
 
+mod blocks;
+mod cache;
 mod csv;
 mod encoding;
 mod fault;
 mod libsvm;
 mod number;
 mod numpy;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod source;
 mod store;
 
 use pasta_opt::table::Features;
 
+pub use blocks::Blocks;
+pub use cache::{Cached, Talk, cached};
 pub use encoding::{Code, Encoding};
 use fault::Located;
 pub use fault::{Fault, ReadError};
@@ -126,6 +132,8 @@ pub struct Options {
     pub one_hot: bool,
     /// LIBSVM: the index of the first column, 0 or 1; if not given, 0 where that appears and 1 elsewhere.
     pub first_index: Option<u32>,
+    /// LIBSVM: how many columns there are; if not given, as many as appear.
+    pub columns: Option<usize>,
     /// Dense or sparse.
     pub storage: Storage,
     /// How values are kept; doubles if not given, or as an NPY file has them.
@@ -147,6 +155,8 @@ pub fn read(
         match binary(&opened).or(options.format) {
             Some(Format::Npy) => numpy::read_npy(source, opened, options, encoding),
             Some(Format::Npz) => numpy::read_npz(source, options, encoding),
+            #[cfg(feature = "parquet")]
+            _ if opened.head.starts_with(b"PAR1") => parquet::read(source, opened, options, encoding, watch),
             format => text(source, opened, format, options, encoding, watch),
         }
     };
@@ -172,20 +182,35 @@ fn text(
 ) -> Result<Data, Located> {
     if opened.head.starts_with(b"PAR1") {
         return Err(Fault::Choice(
-            "this is a Parquet file, which is not read; write it as CSV or NPY".into(),
+            "this is a Parquet file, and the program was built without the feature parquet; write it as CSV or NPY".into(),
         )
         .into());
     }
     let mut chunks = Chunks::of(opened.unpacked());
+    let format = kind_of_text(source, &mut chunks, format)?;
+    parse(format, chunks, options, encoding, watch)
+}
+
+/// The kind of a text, by its name or its first line where it is not given.
+fn kind_of_text(source: &Source, chunks: &mut Chunks, format: Option<Format>) -> Result<Format, Fault> {
     let stem = source.stem();
     let ends = |endings: &[&str]| endings.iter().any(|ending| stem.ends_with(ending));
-    let format = match format {
+    Ok(match format {
         Some(format) => format,
         None if ends(&[".csv", ".tsv"]) => Format::Csv,
         None if ends(&[".svm", ".libsvm", ".svmlight"]) => Format::Libsvm,
         None if libsvm::looks_so(chunks.peek()?) => Format::Libsvm,
         None => Format::Csv,
-    };
+    })
+}
+
+fn parse(
+    format: Format,
+    chunks: Chunks,
+    options: &Options,
+    encoding: Option<&Encoding>,
+    watch: Watch<'_>,
+) -> Result<Data, Located> {
     let single = options.precision == Some(Precision::F32);
     match (format, single) {
         (Format::Libsvm, false) => libsvm::read::<f64>(chunks, options, encoding, watch),

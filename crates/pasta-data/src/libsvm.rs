@@ -18,7 +18,7 @@ pub(crate) fn read<T: Number>(
             let message = "the columns are matched by name, and a LIBSVM file has no names";
             return Err(Fault::Choice(message.into()).into());
         }
-        known => known.flatten(),
+        known => known.flatten().or(options.columns),
     };
     let first = match encoding {
         Some(Encoding::Numbered { first_index, .. }) => *first_index,
@@ -48,6 +48,11 @@ pub(crate) fn read<T: Number>(
     }
     let base = base.unwrap_or_else(|| least.map_or(1, |least| least.min(1)));
     let columns = known.or(most.map(|most| (most - base) as usize + 1)).ok_or(Fault::NoFeatures)?;
+    if let Some(index) = most.filter(|most| u64::from(*most) >= u64::from(base) + columns as u64) {
+        return Err(
+            Fault::Beyond { index: u64::from(index), most: u64::from(base) + columns as u64 - 1 }.into()
+        );
+    }
     let features = store.finish(columns, base, options.storage)?;
     let encoding = encoding.cloned().unwrap_or(Encoding::Numbered { columns, first_index: Some(base) });
     labels.shrink_to_fit();

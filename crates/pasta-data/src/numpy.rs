@@ -15,7 +15,7 @@ use crate::number::Number;
 use crate::source::{Opened, Source};
 use crate::store::Storage;
 use crate::{Data, Label, Options, Precision};
-use pasta_opt::table::{Dense, Features, Sparse, Values};
+use pasta_opt::table::{Dense, Features, Sparse, Values, shared};
 
 /// What a file says of its array.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -224,7 +224,7 @@ impl Shape {
 type Parts = (Features, Option<Vec<f64>>);
 
 /// A part of a file that is mapped into memory.
-struct Mapped<T> {
+pub(crate) struct Mapped<T> {
     map: Mmap,
     begin: usize,
     end: usize,
@@ -233,7 +233,7 @@ struct Mapped<T> {
 
 impl<T: Pod> Mapped<T> {
     /// The numbers from `begin` to the end of the file, if they are aligned and as many as they should be.
-    fn open(file: &File, begin: usize, count: usize) -> Option<Self> {
+    pub(crate) fn open(file: &File, begin: usize, count: usize) -> Option<Self> {
         // SAFETY: The map is only read. Every pattern of bytes is a number of this kind, so whatever the file holds is valid. What is left is
         // that another program may write to the file or cut it short while it is mapped: then numbers change under the run, or
         // reading fails with a signal. Nobody can rule that out on a shared file system; the documentation says not to.
@@ -485,13 +485,13 @@ fn sparse(
         }
     }
     let values = match options.precision {
-        Some(Precision::F32) => Values::F32(Arc::new(values.iter().map(|v| *v as f32).collect::<Vec<f32>>())),
-        _ => Values::F64(Arc::new(values)),
+        Some(Precision::F32) => values.iter().map(|v| *v as f32).collect::<Vec<f32>>().into(),
+        _ => values.into(),
     };
     Ok(Features::Sparse(Sparse {
         columns: columns as usize,
-        starts: Arc::new(starts),
-        indices: Arc::new(indices),
+        starts: shared(starts),
+        indices: shared(indices),
         values,
     }))
 }

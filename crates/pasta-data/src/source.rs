@@ -228,6 +228,38 @@ impl Chunks {
         Self { from, rest: Vec::new(), done: false, ends: Ends::Line, lines: 0 }
     }
 
+    /// Text that is in memory, so many lines into a file.
+    pub(crate) fn of_text(text: Vec<u8>, lines: u64) -> Self {
+        let size = Some(text.len() as u64);
+        let reader = Box::new(Cursor::new(text));
+        Self { lines, ..Self::of(Unpacked { reader, packed: None, size, read: Arc::default() }) }
+    }
+
+    /// Text that is made of the rows of another kind of file.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn of_rows(reader: Box<dyn Read + Send>, kind: &'static str) -> Self {
+        Self::of(Unpacked { reader, packed: Some(kind), size: None, read: Arc::default() })
+    }
+
+    /// Appends whole lines, so many bytes or a little more, to `text`; how many lines. None is left if that is none.
+    pub(crate) fn gather(&mut self, bytes: usize, text: &mut Vec<u8>) -> Result<u64, Fault> {
+        let (begin, mut lines) = (text.len(), 0);
+        while text.len() - begin < bytes {
+            let chunk = self.next()?;
+            if chunk.is_empty() {
+                break;
+            }
+            lines += memchr::memchr_iter(b'\n', &chunk).count() as u64 + u64::from(!chunk.ends_with(b"\n"));
+            text.extend_from_slice(&chunk);
+        }
+        Ok(lines)
+    }
+
+    /// Bytes read so far, and how many there are if that is known.
+    pub(crate) fn progress(&self) -> (u64, Option<u64>) {
+        (self.from.read.load(Ordering::Relaxed), self.from.size)
+    }
+
     /// The beginning, whole lines or records, without taking it away, and without the mark that some programs put before text.
     pub(crate) fn peek(&mut self) -> Result<&[u8], Fault> {
         while !self.done && self.last_end(&self.rest).is_none() {

@@ -1,6 +1,6 @@
 //! How rows are kept while they arrive: dense or sparse, by the density of the first chunk.
 
-use pasta_opt::table::{Dense, Features, Sparse, Values};
+use pasta_opt::table::{Dense, Features, Sparse, Values, shared};
 use rayon::prelude::*;
 
 use crate::fault::Fault;
@@ -166,8 +166,8 @@ impl<T: Number> Store<T> {
                 }
                 Features::Sparse(Sparse {
                     columns,
-                    starts: std::sync::Arc::new(starts),
-                    indices: std::sync::Arc::new(indices),
+                    starts: shared(starts),
+                    indices: shared(indices),
                     values: T::values(values),
                 })
             }
@@ -245,7 +245,7 @@ fn room<T>(rows: usize, columns: usize, full: usize) -> Result<usize, Fault> {
     }
 }
 
-/// Values in the form of a table.
+/// Values in the form of a table, on huge pages where the system has them.
 pub(crate) trait IntoValues: Sized {
     fn values(vector: Vec<Self>) -> Values;
 }
@@ -253,13 +253,13 @@ pub(crate) trait IntoValues: Sized {
 impl IntoValues for f64 {
     fn values(mut vector: Vec<Self>) -> Values {
         vector.shrink_to_fit();
-        Values::F64(std::sync::Arc::new(vector))
+        vector.into()
     }
 }
 
 impl IntoValues for f32 {
     fn values(mut vector: Vec<Self>) -> Values {
         vector.shrink_to_fit();
-        Values::F32(std::sync::Arc::new(vector))
+        vector.into()
     }
 }

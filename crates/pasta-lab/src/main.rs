@@ -2,9 +2,11 @@
 
 mod demo;
 mod duel;
+mod forecast;
 mod hard;
 mod instance;
 mod leaderboard;
+mod phase_retrieval;
 mod reproduce;
 mod self_test;
 
@@ -28,8 +30,10 @@ struct Program {
 enum Command {
     Demo(demo::Arguments),
     Duel(duel::Arguments),
+    Forecast(forecast::Arguments),
     Instance(instance::Arguments),
     Leaderboard(leaderboard::Arguments),
+    PhaseRetrieval(phase_retrieval::Arguments),
     Reproduce(reproduce::Arguments),
     SelfTest(self_test::Arguments),
 }
@@ -38,8 +42,10 @@ fn main() -> ExitCode {
     console::program(|program: Program| match program.command {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Duel(arguments) => duel::run(&arguments),
+        Command::Forecast(arguments) => forecast::run(&arguments),
         Command::Instance(arguments) => instance::run(&arguments),
         Command::Leaderboard(arguments) => leaderboard::run(&arguments),
+        Command::PhaseRetrieval(arguments) => phase_retrieval::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::SelfTest(arguments) => self_test::run(&arguments),
     })

@@ -253,7 +253,7 @@ fn what_the_first_finds_all_get() {
 fn an_exchange_is_two_messages_for_each_member_but_the_first() {
     for size in [2, 3, 7] {
         let tallies = members(size, Sharing::Always, |world| {
-            let mut gate = Gate::new(Spread::new(Batched::new(Regression), world), 5);
+            let mut gate = Gate::new(Spread::new(Batched::new(Regression), world), 5).believing();
             let rule = Rule::Sgd { eta: Sequence::Constant(0.05) };
             let settings = Settings { rule, steps: 10, batch: 4096 };
             Baseline::start(&gate, settings, &[0.0; 3]).unwrap().finish(&mut gate).unwrap();

@@ -1,8 +1,14 @@
 //! The compiled half of the Python package `pasta_opt`: the engine, and the program `pasta`.
 //!
 //! Python checks and reads what a user gives; this half runs it. `oracle` makes an oracle of a Python function, `serve` calls it,
-//! `run` is the run.
+//! `run` is the run, `asking` one that is answered from outside. `native` has the oracles of the library, `fit` linear models;
+//! `borrowed` reads numpy's memory without a copy.
 
+mod asked;
+mod asking;
+mod borrowed;
+mod fit;
+mod native;
 mod oracle;
 mod run;
 mod serve;
@@ -12,30 +18,36 @@ use std::ffi::OsString;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 use numpy::{PyArray1, PyReadonlyArray1};
+use pasta_cli::answers::Race;
 use pasta_opt::bounds::{LowerMeanSquareSmooth, LowerSmooth};
 use pasta_opt::certificate::Grade;
 use pasta_opt::checkpoint::Checkpoint;
 use pasta_opt::method::{Engine, METHODS, Values, find};
+use pasta_opt::objective::Measure;
 use pasta_opt::recipe::{Constant, Constants, Guarantee};
 use pasta_opt::walk::StopRule;
 use pasta_report::Table;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
+use crate::asked::Asked;
+use crate::asking::Asking;
+use crate::native::Native;
 use crate::oracle::Message;
-use crate::run::{Begin, Job, Told, Trouble};
-use crate::serve::Server;
+use crate::run::{Aimed, Begin, Job, Outcome, Shows, Told, Trouble};
+use crate::serve::{PATIENCE, Server};
 
 /// What a certificate rests on: a name and its numbers, in order.
 type Basis = (String, Vec<f64>);
-/// An outcome as JSON, the point, and the columns of the trace.
-type Ended<'py> = (String, Bound<'py, PyArray1<f64>>, Columns<'py>);
+/// An outcome as JSON, the point, the columns of the trace, and a checkpoint.
+type Ended<'py> = (String, Bound<'py, PyArray1<f64>>, Columns<'py>, Bound<'py, PyBytes>);
 type Columns<'py> = (
     Bound<'py, PyArray1<u64>>,
     Bound<'py, PyArray1<u64>>,
@@ -43,7 +55,8 @@ type Columns<'py> = (
     Bound<'py, PyArray1<f64>>,
 );
 
-/// Runs a method from x0. `settings` are numbers by name; `rule` is target, delta, share and basis.
+/// Runs a method from x0. `settings` are numbers by name; `rule` is target, delta, share and basis; `pilot` has the samples of a forecast;
+/// `every` seconds the callback is called, after every step if that is 0.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "keywords of Python, one by one")]
 fn minimize<'py>(
@@ -56,58 +69,83 @@ fn minimize<'py>(
     rule: Option<(f64, f64, f64, Basis)>,
     budget: Option<u128>,
     seed: u64,
+    pilot: u128,
     threads: usize,
     callback: Option<Bound<'py, PyAny>>,
+    every: f64,
     checkpoint: Option<PathBuf>,
 ) -> PyResult<Ended<'py>> {
     let start = x0.as_slice()?.to_vec();
+    let begin = begin(start, method, &settings, steps, batch, rule, seed, pilot)?;
+    work(leaves, begin, budget, threads, callback, every, checkpoint)
+}
+
+/// The beginning of a run.
+#[expect(clippy::too_many_arguments, reason = "keywords of Python, one by one")]
+fn begin(
+    start: Vec<f64>,
+    name: &str,
+    settings: &BTreeMap<String, f64>,
+    steps: u64,
+    batch: u64,
+    rule: Option<(f64, f64, f64, Basis)>,
+    seed: u64,
+    pilot: u128,
+) -> PyResult<Begin> {
     let rule = rule.map(read_rule).transpose()?;
-    let (mut engine, promise) = engine(method, &settings, steps, batch)?;
-    if let Engine::Auto { target } = &mut engine {
+    let (mut method, promise) = aimed(name, settings, steps, batch)?;
+    if let Engine::Auto { target } = &mut method.engine {
         *target = rule.map(|rule| rule.target);
     }
-    let dim = start.len();
-    let told = Told { method: method.to_owned(), dim, promise, rule, losses: false, trace: Vec::new() };
-    let begin = Begin::Fresh { start, seed, engine: Box::new(engine), told };
-    work(leaves, begin, dim, budget, threads, callback, checkpoint)
+    let told = Told {
+        method: name.to_owned(),
+        dim: start.len(),
+        promise,
+        rule,
+        losses: false,
+        trace: Vec::new(),
+        outlook: None,
+    };
+    Ok(Begin::Fresh { start, seed, method, pilot, told })
 }
 
 /// Goes on with the run of a checkpoint.
 #[pyfunction]
 fn resume<'py>(
     leaves: Bound<'py, PyAny>,
-    dim: usize,
     budget: Option<u128>,
     threads: usize,
     callback: Option<Bound<'py, PyAny>>,
+    every: f64,
     checkpoint: PathBuf,
 ) -> PyResult<Ended<'py>> {
     let stored = Checkpoint::load(&checkpoint).map_err(value_error)?;
-    work(leaves, Begin::Stored(Box::new(stored)), dim, budget, threads, callback, Some(checkpoint))
+    work(leaves, Begin::Stored(Box::new(stored)), budget, threads, callback, every, Some(checkpoint))
 }
 
 fn work<'py>(
     leaves: Bound<'py, PyAny>,
     begin: Begin,
-    dim: usize,
     budget: Option<u128>,
     threads: usize,
     callback: Option<Bound<'py, PyAny>>,
+    every: f64,
     checkpoint: Option<PathBuf>,
 ) -> PyResult<Ended<'py>> {
     let py = leaves.py();
-    let job = Job {
-        begin,
-        dim,
-        identity: leaves.getattr("identity")?.extract()?,
-        losses: leaves.getattr("losses")?.extract()?,
-        budget,
-        has_callback: callback.is_some(),
-        checkpoint,
+    let shows = match &callback {
+        None => Shows::Never,
+        Some(_) => Shows::Every(Duration::from_secs_f64(every.clamp(0.0, 1e6))),
     };
+    let job = Job { begin, asked: Asked::of(&leaves)?, budget, shows, checkpoint };
     let outcome = beside(leaves, callback, threads, move |line, stop, gives_losses| {
         run::run(job, line, stop, gives_losses)
     })?;
+    ended(py, outcome)
+}
+
+/// An outcome for Python.
+fn ended(py: Python<'_>, outcome: Outcome) -> PyResult<Ended<'_>> {
     let text = serde_json::to_string(&outcome).map_err(value_error)?;
     let whole = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
     let rows = &outcome.trace;
@@ -117,7 +155,43 @@ fn work<'py>(
         PyArray1::from_iter(py, rows.iter().map(|row| whole(row.evaluations))),
         PyArray1::from_iter(py, rows.iter().map(|row| row.distance)),
     );
-    Ok((text, PyArray1::from_slice(py, &outcome.point), columns))
+    let checkpoint = PyBytes::new(py, &outcome.checkpoint);
+    Ok((text, PyArray1::from_vec(py, outcome.point), columns, checkpoint))
+}
+
+/// Threads of a run's own.
+fn pool(threads: usize) -> PyResult<rayon::ThreadPool> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.map_err(|error| PyOSError::new_err(format!("no threads: {error}")))
+}
+
+/// Works on threads of its own without Python, while this one looks for signals.
+fn alone<T: Send + 'static>(
+    py: Python<'_>,
+    threads: usize,
+    work: impl FnOnce(&Arc<AtomicBool>) -> T + Send + 'static,
+) -> PyResult<T> {
+    let pool = pool(threads)?;
+    let stop = Arc::<AtomicBool>::default();
+    let flag = Arc::clone(&stop);
+    let (done, news) = channel::<()>();
+    let worker = thread::Builder::new().name("pasta".into()).spawn(move || {
+        let _done = done;
+        pool.install(|| work(&flag))
+    })?;
+    let mut raised = None;
+    let mut news = news;
+    while py.detach(|| {
+        let news = &mut news;
+        news.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout)
+    }) {
+        if let Err(error) = py.check_signals() {
+            stop.store(true, Ordering::Relaxed);
+            raised = Some(error);
+        }
+    }
+    let worked = py.detach(|| worker.join()).unwrap_or_else(|panic| resume_unwind(panic));
+    raised.map_or(Ok(worked), Err)
 }
 
 /// Has the engine work on threads of its own, and answers it from this one.
@@ -128,8 +202,7 @@ fn beside<T: Send + 'static>(
     work: impl FnOnce(Sender<Message>, &Arc<AtomicBool>, &Arc<AtomicBool>) -> Result<T, Trouble> + Send + 'static,
 ) -> PyResult<T> {
     let py = leaves.py();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|error| PyOSError::new_err(format!("no threads: {error}")))?;
+    let pool = pool(threads)?;
     let (stop, gives_losses) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
     let (line, messages) = channel();
     let server = Server::new(leaves, callback, Arc::clone(&stop), Arc::clone(&gives_losses))?;
@@ -142,11 +215,15 @@ fn beside<T: Send + 'static>(
     if let Some(error) = raised {
         return Err(error);
     }
-    ended.map_err(|trouble| match trouble {
+    ended.map_err(trouble)
+}
+
+fn trouble(trouble: Trouble) -> PyErr {
+    match trouble {
         Trouble::Input(message) => PyValueError::new_err(message),
         Trouble::System(message) => PyRuntimeError::new_err(message),
         Trouble::Raised => PyRuntimeError::new_err("it was stopped before it began"),
-    })
+    }
 }
 
 /// Certifies a point. The certificate as JSON.
@@ -159,10 +236,10 @@ fn certify(
     seed: u64,
     threads: usize,
 ) -> PyResult<String> {
-    let (identity, x) = (leaves.getattr("identity")?.extract()?, x.as_slice()?.to_vec());
+    let (asked, x) = (Asked::of(&leaves)?, x.as_slice()?.to_vec());
     let rule = read_rule(rule)?;
     let certified = beside(leaves, None, threads, move |line, stop, _| {
-        run::certify(identity, &x, rule, budget, seed, line, stop)
+        run::certify(&asked, &x, rule, budget, seed, line, stop)
     })?;
     serde_json::to_string(&certified).map_err(value_error)
 }
@@ -176,11 +253,64 @@ fn calibrate(
     seed: u64,
     threads: usize,
 ) -> PyResult<String> {
-    let (identity, x0) = (leaves.getattr("identity")?.extract()?, x0.as_slice()?.to_vec());
+    let (asked, x0) = (Asked::of(&leaves)?, x0.as_slice()?.to_vec());
     let measured = beside(leaves, None, threads, move |line, stop, _| {
-        run::calibrate(identity, &x0, budget, seed, line, stop)
+        run::calibrate(&asked, &x0, budget, seed, line, stop)
     })?;
     serde_json::to_string(&measured).map_err(value_error)
+}
+
+/// What a certified run will probably cost, as JSON.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "keywords of Python, one by one")]
+fn forecast(
+    leaves: Bound<'_, PyAny>,
+    x0: PyReadonlyArray1<'_, f64>,
+    method: &str,
+    settings: BTreeMap<String, f64>,
+    steps: u64,
+    batch: u64,
+    rule: (f64, f64, f64, Basis),
+    samples: u128,
+    seed: u64,
+    threads: usize,
+) -> PyResult<String> {
+    let (asked, x0, rule) = (Asked::of(&leaves)?, x0.as_slice()?.to_vec(), read_rule(rule)?);
+    let (method, _) = aimed(method, &settings, steps, batch)?;
+    beside(leaves, None, threads, move |line, stop, gives_losses| {
+        run::forecast(&asked, &x0, rule, samples, &method, seed, &line, stop, gives_losses)
+    })
+}
+
+/// Methods side by side, as JSON.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "keywords of Python, one by one")]
+fn compare(
+    leaves: Bound<'_, PyAny>,
+    x0: PyReadonlyArray1<'_, f64>,
+    methods: Vec<String>,
+    grid: bool,
+    rule: Option<(f64, f64, f64, Basis)>,
+    target: Option<f64>,
+    budget: u64,
+    seeds: u64,
+    seed: u64,
+    threads: usize,
+) -> PyResult<String> {
+    let (asked, start) = (Asked::of(&leaves)?, x0.as_slice()?.to_vec());
+    let rule = rule.map(read_rule).transpose()?;
+    beside(leaves, None, threads, move |line, stop, gives_losses| {
+        let (_, losses) = run::gate(&asked, &start, seed, None, &line, stop, gives_losses)?;
+        let oracle = asked.oracle(losses, &line);
+        let race = Race { oracle, start, methods, grid, rule, target, budget, seeds, seed };
+        race.run(stop).map_err(Trouble::Input)?.ok_or(Trouble::Raised)
+    })
+}
+
+/// What is planned for a regime, as JSON.
+#[pyfunction]
+fn plan(regime: &str, flags: Vec<(String, f64)>) -> PyResult<String> {
+    pasta_cli::answers::plan(regime, &flags).map_err(PyValueError::new_err)
 }
 
 /// Theorem 1, or Theorem 2 for functions that are smooth in mean square. The bound and its instance as JSON.
@@ -209,6 +339,7 @@ fn read_rule((target, delta, share, (name, numbers)): (f64, f64, f64, Basis)) ->
     let grade = match (name.as_str(), numbers.as_slice()) {
         ("variance", [variance]) => Grade::Variance(*variance),
         ("kurtosis", [kurtosis]) => Grade::Kurtosis(*kurtosis),
+        ("exact", []) => Grade::Exact,
         ("growth", [growth, floor]) => Grade::Growth { growth: *growth, floor: *floor, distance: 0.0 },
         _ => return Err(PyValueError::new_err(format!("no certificate rests on {name} {numbers:?}"))),
     };
@@ -222,6 +353,16 @@ fn engine(
     steps: u64,
     batch: u64,
 ) -> PyResult<(Engine, Option<String>)> {
+    aimed(name, settings, steps, batch).map(|(method, promise)| (method.engine, promise))
+}
+
+/// The same, so that it can be aimed at other targets.
+fn aimed(
+    name: &str,
+    settings: &BTreeMap<String, f64>,
+    steps: u64,
+    batch: u64,
+) -> PyResult<(Aimed, Option<String>)> {
     let Some(method) = find(name) else {
         let known: Vec<_> = METHODS.iter().map(|method| method.name).collect();
         return Err(PyValueError::new_err(format!(
@@ -240,14 +381,19 @@ fn engine(
         let Guarantee { measure, point, bound } = plan.guarantee;
         let (formula, point) = (measure.formula(), point.description());
         let promise = format!("E {formula} <= {bound} for {point}, provided the constants are true");
-        return Ok((Engine::Schedule(plan.schedule), Some(promise)));
+        let recipe = (measure == Measure::GradientSquared).then_some((row, constants));
+        return Ok((
+            Aimed { name: name.to_owned(), engine: Engine::Schedule(plan.schedule), recipe },
+            Some(promise),
+        ));
     }
     let mut values = Values::default();
     for (setting, value) in settings {
         let known = method.settings().iter().find(|known| known.name == setting);
         values.set(known.ok_or_else(|| refuse(setting))?.name, *value);
     }
-    Ok((method.engine(&values, steps, batch).map_err(value_error)?, None))
+    let engine = method.engine(&values, steps, batch).map_err(value_error)?;
+    Ok((Aimed { name: name.to_owned(), engine, recipe: None }, None))
 }
 
 /// How many coordinates the run of a checkpoint has.
@@ -283,7 +429,7 @@ fn methods(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 
 /// Rows of a label and a value as the program would print them.
 #[pyfunction]
-fn table(rows: Vec<(String, String)>, width: usize) -> String {
+fn rows(rows: Vec<(String, String)>, width: usize) -> String {
     Table::labelled(rows).text_within(width)
 }
 
@@ -300,10 +446,21 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(resume, module)?)?;
     module.add_function(wrap_pyfunction!(certify, module)?)?;
     module.add_function(wrap_pyfunction!(calibrate, module)?)?;
+    module.add_class::<Native>()?;
+    module.add_class::<Asking>()?;
+    module.add_function(wrap_pyfunction!(forecast, module)?)?;
+    module.add_function(wrap_pyfunction!(compare, module)?)?;
+    module.add_function(wrap_pyfunction!(plan, module)?)?;
+    module.add_function(wrap_pyfunction!(native::read_problem, module)?)?;
+    module.add_function(wrap_pyfunction!(native::hard_instance, module)?)?;
+    module.add_function(wrap_pyfunction!(native::table, module)?)?;
+    module.add_function(wrap_pyfunction!(native::losses, module)?)?;
+    module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
+    module.add_function(wrap_pyfunction!(fit::stream, module)?)?;
     module.add_function(wrap_pyfunction!(lower_bound, module)?)?;
     module.add_function(wrap_pyfunction!(stored_dimension, module)?)?;
     module.add_function(wrap_pyfunction!(methods, module)?)?;
-    module.add_function(wrap_pyfunction!(table, module)?)?;
+    module.add_function(wrap_pyfunction!(rows, module)?)?;
     module.add_function(wrap_pyfunction!(program, module)?)?;
     Ok(())
 }

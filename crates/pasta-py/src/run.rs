@@ -10,33 +10,74 @@ use pasta_opt::calibrate::Calibration;
 use pasta_opt::certificate::{Certificate, Certifier, Claim};
 use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::draws::{Role, derived_seed};
-use pasta_opt::gate::Gate;
+use pasta_opt::forecast::{Family, Forecast, Pilot, PilotError};
+use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::ledger::Ledger;
 use pasta_opt::method::{self, Engine};
-use pasta_opt::oracle::{About, Answer, Request, Source};
+use pasta_opt::oracle::{Answer, Request};
+use pasta_opt::recipe::{Constant, Constants, Row};
 use pasta_opt::stop::Stop;
 use pasta_opt::trace::is_milestone;
 use pasta_opt::walk::{Advance, StopRule, Walk};
 use serde::{Deserialize, Serialize};
 
-use crate::oracle::{Message, Moment, Remote, is_set, sent};
+use crate::asked::Asked;
+use crate::oracle::{Message, Moment, is_set, sent};
 
 /// What is to be run.
 pub(crate) struct Job {
     pub(crate) begin: Begin,
-    pub(crate) dim: usize,
-    pub(crate) identity: String,
-    /// Whether the function gives losses; `None` where one sample is to show it.
-    pub(crate) losses: Option<bool>,
+    pub(crate) asked: Asked,
     pub(crate) budget: Option<u128>,
-    pub(crate) has_callback: bool,
+    pub(crate) shows: Shows,
     pub(crate) checkpoint: Option<PathBuf>,
+}
+
+/// How often a run shows where it stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Shows {
+    Never,
+    /// After a step, if the last time was so long ago.
+    Every(Duration),
 }
 
 /// Where a run begins.
 pub(crate) enum Begin {
-    Fresh { start: Vec<f64>, seed: u64, engine: Box<Engine>, told: Told },
+    Fresh {
+        start: Vec<f64>,
+        seed: u64,
+        method: Aimed,
+        /// Samples that a forecast before the run may take.
+        pilot: u128,
+        told: Told,
+    },
     Stored(Box<Checkpoint>),
+}
+
+/// A method, which may be aimed at other targets.
+#[derive(Debug, Clone)]
+pub(crate) struct Aimed {
+    pub(crate) name: String,
+    pub(crate) engine: Engine,
+    /// For a recipe that promises a gradient: its row and constants.
+    pub(crate) recipe: Option<(&'static Row, Constants)>,
+}
+
+impl Aimed {
+    /// The same method for another target of |grad f|, without an end: a coarse target has a short plan, which would end before it
+    /// could be certified.
+    fn at(&self, target: f64, of: f64) -> Engine {
+        if let Engine::Auto { .. } = self.engine {
+            return Engine::Auto { target: Some(target) };
+        }
+        let aimed = || {
+            let (row, mut constants) = self.recipe?;
+            let own = constants.get(Constant::Target)?;
+            constants.set(Constant::Target, own / of * target);
+            Some(Engine::Schedule(row.plan(&constants).ok()?.schedule))
+        };
+        aimed().unwrap_or_else(|| self.engine.clone()).endless()
+    }
 }
 
 /// What is known about a run from its beginning, and kept in its checkpoint.
@@ -48,12 +89,46 @@ pub(crate) struct Told {
     pub(crate) promise: Option<String>,
     pub(crate) rule: Option<StopRule>,
     pub(crate) losses: bool,
-    pub(crate) trace: Vec<Row>,
+    pub(crate) trace: Vec<TraceRow>,
+    /// What was said before the run about its cost, or why nothing was.
+    #[serde(default)]
+    pub(crate) outlook: Option<Outlook>,
+}
+
+/// What a pilot says about a target.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Outlook {
+    pub(crate) forecast: Option<Range>,
+    pub(crate) forecast_silent: Option<String>,
+}
+
+/// A forecast.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Range {
+    low: f64,
+    middle: f64,
+    high: f64,
+    /// The share of runs of such methods in which ranges like this held, where that was tried.
+    share: Option<f64>,
+}
+
+impl Outlook {
+    fn of(pilot: &Pilot, target: f64, method: &Aimed) -> Self {
+        let measured =
+            Family::of(&method.name).map(|family| family.measured()).filter(|measured| measured.of > 0);
+        let share = measured.map(|measured| f64::from(measured.held) / f64::from(measured.of));
+        match pilot.forecast(target) {
+            Ok(Forecast { low, middle, high, .. }) => {
+                Self { forecast: Some(Range { low, middle, high, share }), forecast_silent: None }
+            }
+            Err(silence) => Self { forecast: None, forecast_silent: Some(silence.to_string()) },
+        }
+    }
 }
 
 /// A row of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Row {
+pub(crate) struct TraceRow {
     pub(crate) step: u64,
     pub(crate) samples: u128,
     pub(crate) evaluations: u128,
@@ -75,7 +150,11 @@ pub(crate) struct Outcome {
     #[serde(skip)]
     pub(crate) point: Vec<f64>,
     #[serde(skip)]
-    pub(crate) trace: Vec<Row>,
+    pub(crate) trace: Vec<TraceRow>,
+    outlook: Option<Outlook>,
+    /// All that is needed to go on later.
+    #[serde(skip)]
+    pub(crate) checkpoint: Vec<u8>,
 }
 
 #[derive(Serialize)]
@@ -133,26 +212,24 @@ pub(crate) fn run(
     stop: &Arc<AtomicBool>,
     gives_losses: &Arc<AtomicBool>,
 ) -> Result<Outcome, Trouble> {
-    let Job { begin, dim, identity, losses, budget, has_callback, checkpoint } = job;
-    let remote = |losses| {
-        let about = About { dim, identity: identity.clone(), source: Source::Stream, losses, shared: true };
-        Remote { about, line: line.clone() }
-    };
+    let Job { begin, asked, budget, shows, checkpoint } = job;
     let run = match begin {
-        Begin::Fresh { start, seed, engine, told } => {
-            let gate =
-                |losses| Gate::new(remote(losses), seed).with_budget(budget).with_stop(Arc::clone(stop));
-            let probe = if losses.is_none() { Some(probed(gate(false), &start)?) } else { None };
-            let losses = losses.unwrap_or_else(|| is_set(gives_losses));
-            let mut gate = gate(losses);
-            probe.iter().for_each(|probe| gate.merge(probe));
-            let walk = engine.start(&gate, &start).map_err(input)?;
+        Begin::Fresh { start, seed, method, pilot, told } => {
+            let (mut gate, losses) = gate(&asked, &start, seed, budget, &line, stop, gives_losses)?;
+            let walk = method.engine.clone().start(&gate, &start).map_err(input)?;
             let walk = certified(&gate, walk, told.rule)?;
-            Run { gate, walk, told: Told { losses, ..told }, line: line.clone() }
+            let outlook = match told.rule {
+                Some(rule) if pilot > 0 => {
+                    let pilot = fly(&mut gate, &start, rule, pilot, &method)?;
+                    Some(Outlook::of(&pilot, rule.target, &method))
+                }
+                _ => None,
+            };
+            Run { gate, walk, told: Told { losses, outlook, ..told }, line: line.clone() }
         }
         Begin::Stored(mut stored) => {
             let (told, _): (Told, _) = stored.take(SECTION).map_err(input)?;
-            let gate = Gate::resume(Arc::new(remote(told.losses)), &mut stored).map_err(input)?;
+            let gate = Gate::resume(asked.oracle(told.losses, &line), &mut stored).map_err(input)?;
             let drawn = gate.ledger().samples();
             if let Some(budget) = budget.filter(|budget| *budget < drawn) {
                 let message =
@@ -170,7 +247,74 @@ pub(crate) fn run(
             Run { gate, walk, told, line: line.clone() }
         }
     };
-    run.finish(has_callback, checkpoint)
+    run.finish(shows, checkpoint)
+}
+
+/// The gate, and whether there are losses, which one sample at the start shows where it is not known.
+pub(crate) fn gate(
+    asked: &Asked,
+    start: &[f64],
+    seed: u64,
+    budget: Option<u128>,
+    line: &Sender<Message>,
+    stop: &Arc<AtomicBool>,
+    gives_losses: &Arc<AtomicBool>,
+) -> Result<(Gate, bool), Trouble> {
+    let gate =
+        |losses| Gate::over(asked.oracle(losses, line), seed).with_budget(budget).with_stop(Arc::clone(stop));
+    let probe = if asked.losses().is_none() { Some(probed(gate(false), start)?) } else { None };
+    let losses = asked.losses().unwrap_or_else(|| is_set(gives_losses));
+    let mut gate = gate(losses);
+    probe.iter().for_each(|probe| gate.merge(probe));
+    Ok((gate, losses))
+}
+
+/// The pilot of a certified run.
+fn fly(
+    gate: &mut Gate,
+    start: &[f64],
+    rule: StopRule,
+    samples: u128,
+    method: &Aimed,
+) -> Result<Pilot, Trouble> {
+    let run = |gate: &Gate, target| method.at(target, rule.target).start(gate, start);
+    Pilot::fly(gate, start, rule, samples, run).map_err(|error| match error {
+        PilotError::Halt(Halt::Interrupted) => Trouble::Raised,
+        other => input(other),
+    })
+}
+
+/// What a certified run of a method will probably cost.
+pub(crate) fn forecast(
+    asked: &Asked,
+    start: &[f64],
+    rule: StopRule,
+    samples: u128,
+    method: &Aimed,
+    seed: u64,
+    line: &Sender<Message>,
+    stop: &Arc<AtomicBool>,
+    gives_losses: &Arc<AtomicBool>,
+) -> Result<String, Trouble> {
+    #[derive(Serialize)]
+    struct Prospect {
+        problem: String,
+        target: f64,
+        #[serde(flatten)]
+        outlook: Outlook,
+        pilot_budget: u128,
+        pilot: Pilot,
+    }
+    let (mut gate, _) = gate(asked, start, seed, None, line, stop, gives_losses)?;
+    let pilot = fly(&mut gate, start, rule, samples, method)?;
+    let prospect = Prospect {
+        problem: gate.about().identity.clone(),
+        target: rule.target,
+        outlook: Outlook::of(&pilot, rule.target, method),
+        pilot_budget: samples,
+        pilot,
+    };
+    serde_json::to_string(&prospect).map_err(input)
 }
 
 fn input(error: impl std::fmt::Display) -> Trouble {
@@ -196,7 +340,7 @@ fn probed(mut gate: Gate, start: &[f64]) -> Result<Gate, Trouble> {
 
 /// A certificate of a point. Its samples are not those of any run with this seed.
 pub(crate) fn certify(
-    identity: String,
+    asked: &Asked,
     x: &[f64],
     StopRule { target, delta, grade, .. }: StopRule,
     budget: Option<u128>,
@@ -205,8 +349,8 @@ pub(crate) fn certify(
     stop: &Arc<AtomicBool>,
 ) -> Result<Certified, Trouble> {
     let seed = derived_seed(seed, Role::Certificate, u64::MAX);
-    let remote = Remote { about: About::stream(x.len(), identity), line };
-    let mut gate = Gate::new(remote, seed).with_budget(budget).with_stop(Arc::clone(stop));
+    let mut gate =
+        Gate::over(asked.oracle(false, &line), seed).with_budget(budget).with_stop(Arc::clone(stop));
     let claim = Claim { target, delta, grade, budget, guess: None };
     let certified =
         Certifier::start(&mut gate, x, claim, 0).and_then(|certifier| Ok(certifier.finish(&mut gate)?));
@@ -215,33 +359,40 @@ pub(crate) fn certify(
 
 /// What samples say about the constants of an oracle.
 pub(crate) fn calibrate(
-    identity: String,
+    asked: &Asked,
     x0: &[f64],
     budget: u64,
     seed: u64,
     line: Sender<Message>,
     stop: &Arc<AtomicBool>,
 ) -> Result<Calibration, Trouble> {
-    let remote = Remote { about: About::stream(x0.len(), identity), line };
-    let mut gate = Gate::new(remote, seed).with_stop(Arc::clone(stop));
+    let mut gate = Gate::over(asked.oracle(false, &line), seed).with_stop(Arc::clone(stop));
     Calibration::measure(&mut gate, x0, budget, &mut |_| ()).map_err(input)
 }
 
 impl Run {
-    fn finish(mut self, has_callback: bool, checkpoint: Option<PathBuf>) -> Result<Outcome, Trouble> {
+    fn finish(mut self, shows: Shows, checkpoint: Option<PathBuf>) -> Result<Outcome, Trouble> {
         let mut saved = Instant::now();
         let save = |run: &Self| match &checkpoint {
             None => Ok(()),
             Some(path) => run.saver().save(path).map_err(|error| Trouble::System(error.to_string())),
         };
         save(&self)?;
+        let mut shown: Option<Instant> = None;
         let stop = loop {
             match self.walk.advance(&mut self.gate) {
                 Ok(Advance::Step(_)) => {
                     if is_milestone(self.walk.view().step) {
                         self.note();
                     }
-                    match if has_callback { self.show() } else { Some(false) } {
+                    let is_due = match shows {
+                        Shows::Never => false,
+                        Shows::Every(time) => shown.is_none_or(|shown| shown.elapsed() >= time),
+                    };
+                    if is_due {
+                        shown = Some(Instant::now());
+                    }
+                    match if is_due { self.show() } else { Some(false) } {
                         Some(false) => {}
                         Some(true) => break Stop::Asked,
                         None => break Stop::Interrupted,
@@ -267,9 +418,9 @@ impl Run {
         Ok(self.outcome(stop))
     }
 
-    fn row(&self) -> Row {
+    fn row(&self) -> TraceRow {
         let (view, ledger) = (self.walk.view(), self.gate.ledger());
-        Row {
+        TraceRow {
             step: view.step,
             samples: ledger.samples(),
             evaluations: ledger.evaluations(),
@@ -286,7 +437,7 @@ impl Run {
 
     /// What the callback says, or `None` if it raised.
     fn show(&self) -> Option<bool> {
-        let Row { step, samples, evaluations, distance } = self.row();
+        let TraceRow { step, samples, evaluations, distance } = self.row();
         let x = self.walk.view().x.to_vec();
         let (reply, replied) = sync_channel(1);
         let moment = Moment { step, samples, evaluations, distance, x };
@@ -303,6 +454,7 @@ impl Run {
     }
 
     fn outcome(self, stop: Stop) -> Outcome {
+        let checkpoint = self.saver().to_bytes();
         let view = self.walk.view();
         let certificate = view.certification.and_then(|log| {
             let certificate = log.last?;
@@ -320,6 +472,8 @@ impl Run {
             method: self.told.method,
             promise: self.told.promise.filter(|_| stop == Stop::PlannedEnd),
             trace: self.told.trace,
+            outlook: self.told.outlook,
+            checkpoint,
         }
     }
 }

@@ -14,7 +14,7 @@ use pyo3::types::PyList;
 use crate::oracle::{Message, Moment, Question, is_set};
 
 /// How long Ctrl-C may have to wait while the engine computes.
-const PATIENCE: Duration = Duration::from_millis(20);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The Python side of a run.
 pub(crate) struct Server<'py> {
@@ -128,7 +128,7 @@ impl<'py> Server<'py> {
 }
 
 /// numpy's Philox counts before it draws a block, this library afterwards.
-fn before(counter: [u64; 4]) -> [u64; 4] {
+pub(crate) fn before(counter: [u64; 4]) -> [u64; 4] {
     let mut words = counter;
     for word in &mut words {
         let (less, borrowed) = word.overflowing_sub(1);

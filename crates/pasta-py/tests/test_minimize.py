@@ -538,8 +538,12 @@ def test_the_package_that_is_tested_is_the_installed_one():
     assert "site-packages" in pasta_opt.__file__
 
 
-def test_the_example_ends_in_a_true_certificate():
-    path = os.path.join(os.path.dirname(__file__), "..", "examples", "least_squares.py")
-    said = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True).stdout
-    norm = float(said.rsplit("norm is ", 1)[1].split(",")[0])
-    assert norm <= 0.1
+@pytest.mark.parametrize("name", ["least_squares", "variational", "newsvendor", "robust"])
+def test_an_example_runs_and_draws(name, tmp_path):
+    """Each example asserts what it claims."""
+    pytest.importorskip("matplotlib")
+    path = os.path.join(os.path.dirname(__file__), "..", "examples", f"{name}.py")
+    figure = tmp_path / "figure.svg"
+    said = subprocess.run([sys.executable, path, str(figure)], capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stderr
+    assert figure.read_text().lstrip().startswith("<?xml") and "certified" in said.stdout

@@ -1,5 +1,7 @@
 //! Whether an oracle can be believed: a few samples that catch the usual slips.
 //!
+//! Runs of oracles that are not of this library begin with it ([`before_run`]); [`Gate::believing`] turns that off.
+//!
 //! A slip in an oracle does not crash: it returns numbers, and a run on them ends as planned at a point that means nothing. Each of
 //! these is caught at the start, by samples that are counted under [`Role::Check`] and used for nothing else: a generator of one's own instead of
 //! the stream, a sum that is overwritten instead of added to, a weight that is ignored, a difference that is not the difference, NaN, a seed
@@ -31,7 +33,7 @@ use serde::Serialize;
 use crate::draws::{Address, Role};
 use crate::gate::{Gate, Halt};
 use crate::kernels::squared_norm;
-use crate::oracle::{Answer, Batch, Request};
+use crate::oracle::{Answer, Batch, OracleError, Request};
 
 /// How much is spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,6 +205,37 @@ pub fn oracle(gate: &mut Gate, x: &[f64], effort: Effort) -> Result<Findings, Ha
     Ok(findings)
 }
 
+/// Checks the oracle of a run that is about to begin, with a few dozen samples, and refuses one that is not to be believed.
+///
+/// [`Walk::finish`](crate::walk::Walk::finish) does this for every oracle that is not of this library; who drives a walk step by step calls it. Nothing is drawn
+/// if the gate [believes](Gate::believing) its oracle, if it was checked before, if a step was taken already, or if a budget is below ten times the
+/// samples of the check.
+pub fn before_run(gate: &mut Gate, x: &[f64]) -> Result<Option<Findings>, Halt> {
+    let begun = gate.ledger().steps().samples > 0;
+    if !gate.doubts() || begun || gate.left() / 10 < Effort::Quick.samples() {
+        return Ok(None);
+    }
+    let findings = oracle(gate, x, Effort::Quick)?;
+    if findings.slips.is_empty() {
+        gate.believe();
+        return Ok(Some(findings));
+    }
+    Err(Halt::Oracle(OracleError::new(Unbelievable { slips: findings.slips })))
+}
+
+/// Why a run did not begin: its oracle is wrong. The source of the [`OracleError`] of [`before_run`].
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("it is not to be believed: {}", sentences(slips))]
+pub struct Unbelievable {
+    /// What is wrong.
+    pub slips: Vec<Slip>,
+}
+
+/// What is wrong, one after the other.
+pub fn sentences(slips: &[Slip]) -> String {
+    slips.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
 /// Why a check ended before its end.
 enum Early {
     Slip(Slip),
@@ -233,7 +266,9 @@ impl Checker<'_> {
         }
         let singles: Vec<Vec<f64>> = (0..n).map(|i| self.sum(0, i..i + 1)).collect::<Result<_, _>>()?;
         findings.has_noise = singles.iter().any(|single| *single != singles[0]);
-        findings.slips.extend(not_the_sum(&sum, &singles));
+        if self.gate.is_additive() {
+            findings.slips.extend(not_the_sum(&sum, &singles));
+        }
         // Where few values occur, two sums may agree by chance.
         let all_differ = (1..singles.len()).all(|i| !singles[..i].contains(&singles[i]));
         if all_differ && n > 1 && self.sum(1, 0..n)? == sum {

@@ -52,6 +52,8 @@ pub struct Gate {
     /// Samples that are kept back.
     held: u128,
     stop: Arc<AtomicBool>,
+    /// Whether the oracle is to be checked before a run.
+    doubts: bool,
 }
 
 /// Why the gate gave no answer. Nothing was counted, except where the answer came and was not finite.
@@ -132,6 +134,7 @@ impl Gate {
     /// The same for an oracle that is shared.
     pub fn over(oracle: Arc<dyn Oracle>, seed: u64) -> Self {
         let (about, has_team) = (oracle.about().clone(), oracle.team().is_some());
+        let doubts = !oracle.is_vouched_for();
         Self {
             oracle,
             about,
@@ -141,7 +144,29 @@ impl Gate {
             budget: None,
             held: 0,
             stop: Arc::default(),
+            doubts,
         }
+    }
+
+    /// Believes the oracle without the few dozen samples by which a run [checks](crate::check) one that is not of this library.
+    #[must_use]
+    pub fn believing(self) -> Self {
+        Self { doubts: false, ..self }
+    }
+
+    /// Whether a run is to check the oracle before its first step.
+    pub fn doubts(&self) -> bool {
+        self.doubts
+    }
+
+    /// Whether sums over batches are sums of samples that can be asked for one by one.
+    pub(crate) fn is_additive(&self) -> bool {
+        self.oracle.is_additive()
+    }
+
+    /// The oracle was checked.
+    pub(crate) fn believe(&mut self) {
+        self.doubts = false;
     }
 
     /// At most so many samples in all. Not one more is ever drawn.
@@ -250,6 +275,19 @@ impl Gate {
         self.ask(Request::everything(role, &[x]), &mut Answer::new(out))
     }
 
+    /// Counts work on the oracle's own data that no question stands for, such as the second derivatives of a table, if the budget has room
+    /// for it.
+    pub fn count(&mut self, role: Role, charge: Charge) -> Result<(), Halt> {
+        if self.is_stopped() {
+            return Err(Halt::Interrupted);
+        }
+        if self.budget.is_some() {
+            afford(charge.samples, self.left())?;
+        }
+        self.ledger.charge(role, charge);
+        Ok(())
+    }
+
     /// Opens a window at which many threads can ask at once, for at most `most` samples in all.
     pub fn window<T>(
         &mut self,
@@ -291,6 +329,7 @@ impl Gate {
         Self::over(Arc::clone(&self.oracle), derived_seed(self.seed, role, number))
             .with_budget(budget.min(self.left()))
             .with_stop(Arc::clone(&self.stop))
+            .believing()
     }
 
     /// A gate to an oracle that is made of this one's, with the same seed, interrupt and budget. What it draws is counted here
@@ -299,7 +338,7 @@ impl Gate {
     pub fn wrap(&self, make: impl FnOnce(Arc<dyn Oracle>) -> Arc<dyn Oracle>) -> Self {
         let oracle = make(Arc::clone(&self.oracle));
         let budget = self.budget.map(|_| self.left());
-        Self::over(oracle, self.seed).with_budget(budget).with_stop(Arc::clone(&self.stop))
+        Self::over(oracle, self.seed).with_budget(budget).with_stop(Arc::clone(&self.stop)).believing()
     }
 
     /// Counts all that a fork drew under one role.
@@ -333,7 +372,8 @@ impl Gate {
             let here = here.identity.clone();
             return Err(CheckpointError::Problem { found: identity, here });
         }
-        Ok(Self { ledger, ..Self::over(oracle, seed) })
+        // It was checked when the run began.
+        Ok(Self { ledger, ..Self::over(oracle, seed).believing() })
     }
 }
 

@@ -66,7 +66,10 @@
 //! algorithm    Algorithm 1
 //! baseline     the methods that people use today
 //! auto         a method without constants
+//! newton       second-order steps on a table
+//! one_pass     rows that go by once
 //! method       the table of all methods
+//! fit          a linear model from a table, to an exact certificate
 //! forecast     what a certified run will cost
 //! trace        the events of a run, line by line
 //! prelude      the names that most programs need
@@ -83,6 +86,7 @@ pub mod checkpoint;
 pub mod draws;
 pub mod estimator;
 mod exact;
+pub mod fit;
 pub mod forecast;
 pub mod gate;
 pub mod hard;
@@ -90,7 +94,9 @@ mod kernels;
 pub mod ledger;
 pub mod method;
 mod moments;
+pub mod newton;
 pub mod objective;
+pub mod one_pass;
 pub mod oracle;
 pub mod prelude;
 pub mod problems;

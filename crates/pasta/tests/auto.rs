@@ -244,7 +244,7 @@ impl Oracle for Rows {
 #[test]
 fn on_a_table_it_ends_with_exact_passes_and_settles_at_its_target() {
     let table = Rows::new(2_000, 12);
-    let mut gate = Gate::new(table, 1).with_budget(2_000_000);
+    let mut gate = Gate::new(table, 1).with_budget(2_000_000).believing();
     let mut walk = Auto::start(&gate, &[0.0; 12], Some(1e-8)).unwrap();
     let end = (&mut walk).finish(&mut gate).unwrap();
     assert_eq!(end.stop, Stop::Settled);
@@ -279,7 +279,7 @@ fn nan_at_the_start_ends_in_a_verdict_and_nan_in_a_corner_is_not_entered() {
             Ok(())
         }
     }
-    let mut gate = Gate::new(Batched::new(Corner), 1).with_budget(10_000);
+    let mut gate = Gate::new(Batched::new(Corner), 1).with_budget(10_000).believing();
     let end = Auto::start(&gate, &[-1.0], None).unwrap().finish(&mut gate).unwrap();
     assert!(matches!(end.stop, Stop::Diverged(_)), "{end:?}");
     let mut gate = Gate::new(Batched::new(Corner), 1).with_budget(10_000);

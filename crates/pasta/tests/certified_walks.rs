@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pasta_opt::checkpoint::CheckpointError;
-use pasta_opt::forecast::Pilot;
+use pasta_opt::forecast::{Pilot, Rules, Silence, WIDEST};
 use pasta_opt::prelude::*;
 use pasta_opt::recipe::{self, Constant, Constants};
 use pasta_opt::walk::Candidate;
@@ -388,52 +388,116 @@ fn settings() -> Vec<Setting> {
     ]
 }
 
-/// How many runs of a setting there were, how many cost less than three times the forecast and more than a third, and
-/// how many were in its range.
-fn forecasts(setting: &Setting, grade: Grade) -> [usize; 3] {
+/// Of the forecasts of ten seeds of a setting: how many there were, and how many ranges held.
+fn forecasts(setting: &Setting, grade: Grade) -> [usize; 2] {
     let Setting { objective, start, noise, recipe, target } = *setting;
     let oracle = Arc::new(Noisy::new(objective(), noise, start.to_vec()).unwrap());
     let rule = rule(target, grade);
-    let ratios: Vec<(f64, bool)> = (1..=10u64)
+    let held: Vec<bool> = (1..=10u64)
         .into_par_iter()
-        .map(|seed| {
+        .filter_map(|seed| {
             let start_run =
                 |gate: &Gate, target| Pasta::start(gate, schedule(&oracle, recipe, target).endless(), start);
             let mut gate = Gate::over(oracle.clone(), seed);
             let pilot = Pilot::fly(&mut gate, start, rule, 100_000, start_run).unwrap();
             assert!(pilot.samples <= 100_000);
             assert_eq!(pilot.samples, gate.ledger().samples());
+            let forecast = pilot.forecast(target).ok()?;
+            assert!(forecast.high <= WIDEST * forecast.low);
             let mut gate = Gate::over(oracle.clone(), seed);
             let walk = run(&oracle, &gate, recipe, target).certified(&gate, rule).unwrap();
             let actual = walk.finish(&mut gate).unwrap().ledger.samples() as f64;
-            // No forecast counts as a failed one.
-            pilot.forecast(target).map_or((f64::INFINITY, false), |forecast| {
-                (actual / forecast.middle, (forecast.low..=forecast.high).contains(&actual))
-            })
+            Some((forecast.low..=forecast.high).contains(&actual))
         })
         .collect();
-    let close = ratios.iter().filter(|(ratio, _)| (1.0 / 3.0..=3.0).contains(ratio)).count();
-    [ratios.len(), close, ratios.iter().filter(|(_, inside)| *inside).count()]
+    [held.len(), held.iter().filter(|held| **held).count()]
 }
 
 #[test]
-fn forecasts_are_within_a_factor_of_three_in_four_of_five_runs() {
+fn forecasts_hold_in_four_of_five_runs_and_most_pilots_make_one() {
     for kurtosis in [None, Some(100.0)] {
-        let [mut all, mut close, mut inside] = [0; 3];
+        let [mut given, mut held] = [0; 2];
         for setting in settings() {
             let Noise { growth, floor, .. } = setting.noise;
             let declared = Grade::Growth { growth, floor, distance: 0.0 };
             let counts = forecasts(&setting, kurtosis.map_or(declared, Grade::Kurtosis));
-            [all, close, inside] = [all + counts[0], close + counts[1], inside + counts[2]];
+            [given, held] = [given + counts[0], held + counts[1]];
         }
-        // Shown with --nocapture: the figures of docs/forecast.md.
-        println!(
-            "kurtosis {kurtosis:?}: of {all} runs {close} within a factor of 3, {inside} within the range"
-        );
-        assert!(close * 5 >= all * 4, "{kurtosis:?}: {close} of {all} within a factor of 3");
-        // The range says four of five; less than three of four of 120 would refute that at the level 6 %.
-        assert!(inside * 4 >= all * 3, "{kurtosis:?}: {inside} of {all} within their range");
+        // Shown with --nocapture.
+        println!("kurtosis {kurtosis:?}: {given} forecasts in 120 runs, {held} held");
+        assert!(given >= 72, "{kurtosis:?}: {given} of 120 pilots made a forecast");
+        // Four of five is what is asked of every kind of method; the seeds are fixed.
+        assert!(5 * held >= 4 * given, "{kurtosis:?}: {held} of {given} held");
     }
+}
+
+/// SGD as the example certified-sgd has it, but for its step.
+fn sgd_example(eta: f64) -> (Arc<Noisy>, StopRule, impl Fn(&Gate, f64) -> Result<Baseline, String>) {
+    let noise = Noise { growth: 0.5, floor: 1.0, tail: Tail::StudentT { dof: 3.0 } };
+    let oracle = Noisy::new(Box::new(Quadratic { spectrum: vec![2.0, 0.5] }), noise, vec![1.0, 1.0]);
+    let rule = rule(0.1, Grade::Growth { growth: 0.5, floor: 1.0, distance: 0.0 });
+    let start = move |gate: &Gate, _| {
+        let sgd = Rule::Sgd { eta: Sequence::Constant(eta) };
+        let settings = Settings { rule: sgd, steps: 1_000_000_000_000, batch: 1 };
+        Baseline::start(gate, settings, &[1.0, 1.0]).map_err(|error| error.to_string())
+    };
+    (Arc::new(oracle.unwrap()), rule, start)
+}
+
+#[test]
+fn the_example_of_sgd_ends_within_its_forecast_in_most_seeds() {
+    let (oracle, rule, start) = sgd_example(0.001);
+    let mut held = 0;
+    for seed in 1..=20 {
+        let mut gate = Gate::over(oracle.clone(), seed);
+        let forecast = Pilot::fly(&mut gate, &[1.0, 1.0], rule, 20_000, &start).unwrap().forecast(0.1);
+        let before = gate.ledger().samples();
+        let end = start(&gate, 0.1).unwrap().certified(&gate, rule).unwrap().finish(&mut gate).unwrap();
+        let samples = (end.ledger.samples() - before) as f64;
+        held += usize::from(forecast.is_ok_and(|f| (f.low..=f.high).contains(&samples)));
+    }
+    assert!(held >= 16, "{held} of 20");
+}
+
+#[test]
+fn a_forecast_says_when_the_way_rules_and_when_the_noise() {
+    let rules = |eta| {
+        let (oracle, rule, start) = sgd_example(eta);
+        let mut gate = Gate::over(oracle, 1);
+        let pilot = Pilot::fly(&mut gate, &[1.0, 1.0], StopRule { target: 0.05, ..rule }, 200_000, start);
+        pilot.unwrap().forecast(0.05).unwrap().rules
+    };
+    let slow = rules(1e-4);
+    assert!(matches!(slow, Rules::Way { beyond_noise, of } if 2 * beyond_noise > of), "{slow:?}");
+    assert!(slow.words().contains("the way to the solution rules"));
+    assert_eq!(rules(0.05), Rules::Noise);
+}
+
+#[test]
+fn a_run_that_outlasts_its_forecast_is_expected_to_last_longer() {
+    let (oracle, rule, start) = sgd_example(0.001);
+    let mut gate = Gate::over(oracle, 3);
+    let forecast = Pilot::fly(&mut gate, &[1.0, 1.0], rule, 20_000, start).unwrap().forecast(0.1).unwrap();
+    assert!(forecast.quantiles.is_sorted());
+    let early = forecast.given(1.0);
+    assert!((early.middle / forecast.middle - 1.0).abs() < 0.02, "{early:?}");
+    let mut before = 0.0;
+    for times in [0.5, 1.0, 2.0, 10.0, 1e3] {
+        let drawn = times * forecast.middle;
+        let later = forecast.given(drawn);
+        assert!(later.middle > 1.02 * drawn && later.middle >= before, "{times}: {later:?}");
+        assert!(later.low >= drawn && later.low < later.high);
+        before = later.middle;
+    }
+}
+
+#[test]
+fn nothing_is_forecast_of_page() {
+    let oracle = oracle(NOISE);
+    let start_run = |gate: &Gate, target| Ok::<_, String>(run(&oracle, gate, "mean-square-smooth", target));
+    let mut gate = Gate::over(oracle.clone(), 1);
+    let pilot = Pilot::fly(&mut gate, &[1.2], rule(0.05, GROWTH), 100_000, start_run).unwrap();
+    assert_eq!(pilot.forecast(0.05), Err(Silence::Recursive));
 }
 
 #[test]
@@ -474,7 +538,7 @@ fn a_pilot_that_is_too_small_makes_no_forecast() {
         let mut gate = Gate::over(oracle.clone(), 1);
         let pilot = Pilot::fly(&mut gate, &[1.2], rule, budget, start_run).unwrap();
         assert!(pilot.samples <= budget);
-        assert_eq!(pilot.forecast(0.01), None);
+        assert!(matches!(pilot.forecast(0.01), Err(Silence::NothingCertified { .. })));
     }
     let mut gate = Gate::over(oracle.clone(), 1).with_stop(Arc::new(true.into()));
     let stopped = Pilot::fly(&mut gate, &[1.2], rule, 10_000, start_run).unwrap_err();

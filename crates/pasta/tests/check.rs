@@ -237,3 +237,57 @@ fn a_sum_that_misses_a_sample_is_noticed() {
     let found = check::oracle(&mut gate, &[5.0, 5.0], Effort::Quick).unwrap();
     assert!(matches!(found.slips[..], [Slip::NotAdditive { samples: 5, .. }]), "{found:?}");
 }
+
+/// Ten steps of SGD.
+fn ten_steps(gate: &mut Gate, start: &[f64]) -> Result<Finished, Halt> {
+    let rule = Rule::Sgd { eta: Sequence::Constant(0.1) };
+    Baseline::start(gate, Settings { rule, steps: 10, batch: 1 }, start).unwrap().finish(gate)
+}
+
+#[test]
+fn a_run_checks_a_stranger_s_oracle_before_its_first_step_and_counts_that() {
+    for way in [Way::IgnoresWeight, Way::Overwrites, Way::OwnGenerator, Way::Nan, Way::WrongSign] {
+        let mut gate = Gate::new(bowl(way, 3, 1.0), 1);
+        let refused = ten_steps(&mut gate, &[1.0, 2.0, 3.0]).unwrap_err().to_string();
+        assert!(refused.starts_with("the oracle failed: it is not to be believed: "), "{way:?}: {refused}");
+        assert_eq!(gate.ledger().steps().samples, 0, "{way:?}");
+        // The switch: believed, it runs, to nowhere.
+        let mut gate = Gate::new(bowl(way, 3, 1.0), 1).believing();
+        let _ = ten_steps(&mut gate, &[1.0, 2.0, 3.0]);
+        assert_eq!(gate.ledger().of(Role::Check).samples, 0, "{way:?}");
+    }
+    let mut gate = Gate::new(bowl(Way::Honest, 3, 1.0), 1);
+    let checked = ten_steps(&mut gate, &[1.0, 2.0, 3.0]).unwrap();
+    let samples = gate.ledger().of(Role::Check).samples;
+    assert!(samples > 0 && samples <= Effort::Quick.samples(), "{samples}");
+    // The check changes no bit of the run, and is made once.
+    let mut believing = Gate::new(bowl(Way::Honest, 3, 1.0), 1).believing();
+    assert_eq!(ten_steps(&mut believing, &[1.0, 2.0, 3.0]).unwrap().point, checked.point);
+    assert!(check::before_run(&mut gate, &[1.0, 2.0, 3.0]).unwrap().is_none());
+    // A budget is for the run.
+    let mut poor = Gate::new(bowl(Way::Honest, 3, 1.0), 1).with_budget(100);
+    ten_steps(&mut poor, &[1.0, 2.0, 3.0]).unwrap();
+    assert_eq!(poor.ledger().samples(), 10);
+}
+
+#[test]
+fn the_oracles_of_this_library_need_no_check_and_pass_it() {
+    let [heavy, light] = [Tail::StudentT { dof: 3.0 }, Tail::Gaussian];
+    let objectives: Vec<Box<dyn Objective>> = vec![
+        Box::new(SineBowl { dimension: 3 }),
+        Box::new(Quadratic { spectrum: vec![2.0, 0.5, 0.1] }),
+        Box::new(Huber { dimension: 3, curvature: 1.0, lipschitz: 1.0 }),
+        Box::new(SoftAbsolute { dimension: 3 }),
+    ];
+    for (objective, tail) in objectives.into_iter().zip([heavy, light, heavy, light]) {
+        let noise = Noise { growth: 1.0, floor: 1.0, tail };
+        let start = vec![1.0, -0.5, 2.0];
+        let name = objective.identity();
+        let mut gate = Gate::new(Noisy::new(objective, noise, start.clone()).unwrap(), 1);
+        assert!(!gate.doubts());
+        let before = gate.ledger().samples();
+        assert!(ten_steps(&mut gate, &start).unwrap().ledger.of(Role::Check).samples == before);
+        let findings = check::oracle(&mut gate, &start, Effort::Thorough).unwrap();
+        assert_eq!(findings.slips, [], "{name}");
+    }
+}

@@ -206,7 +206,7 @@ fn a_batch_of_a_billion_samples_is_left_in_the_middle_when_the_gate_is_told_to_s
     let schedule = || Schedule::plain(Sequence::Constant(0.1), 10, BILLION);
     let (stop, drawn) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let fuse = Fuse { stop: stop.clone(), drawn: drawn.clone(), length: 1000 };
-    let mut gate = Gate::new(Batched::new(fuse), 1).with_stop(stop.clone());
+    let mut gate = Gate::new(Batched::new(fuse), 1).with_stop(stop.clone()).believing();
     let end = Pasta::start(&gate, schedule(), &START).unwrap().finish(&mut gate).unwrap();
     assert_eq!((end.stop, end.steps, end.ledger.samples()), (Stop::Interrupted, 0, 0));
     // Each thread may finish the block of eight that it had begun.

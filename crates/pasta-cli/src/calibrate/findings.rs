@@ -1,6 +1,8 @@
 //! What was measured, in words and tables: the same for the terminal, the page and machines.
 
-use pasta_opt::calibrate::{Calibration, Diagnosis, Estimate, Flight, Found, MeanSquare, Ray, RayEnd};
+use pasta_opt::calibrate::{
+    Calibration, Diagnosis, Estimate, Flight, Found, MeanSquare, Ray, RayEnd, TailShape,
+};
 use pasta_opt::recipe::{Constant, Constants};
 use serde::Serialize;
 
@@ -24,6 +26,8 @@ pub(super) struct Findings<'f> {
     mean_square: MeanSquare,
     rays: Vec<Diagnosed<'f>>,
     bg0_fails: bool,
+    /// The tail of the noise at the start.
+    tail: TailShape,
     /// A short run with the constants as they are printed.
     flight: Option<Flight>,
     /// What the diagnoses mean for the recipes; each once.
@@ -102,6 +106,7 @@ impl<'f> Findings<'f> {
             mean_square: calibration.mean_square,
             rays: calibration.rays.iter().map(|ray| Diagnosed { ray, verdict: verdict(ray) }).collect(),
             bg0_fails: calibration.breaks_bg0(),
+            tail: calibration.tail,
             flight: calibration.flight,
             meanings: meanings(calibration),
             calibration,
@@ -110,6 +115,29 @@ impl<'f> Findings<'f> {
 
     pub(super) fn setting(&self) -> String {
         format!("{}\nmeasured around the start, seed {}", self.problem, self.seed)
+    }
+
+    /// The tail of the noise, in words.
+    pub(super) fn tail(&self) -> String {
+        let TailShape { index, largest_share, samples, may_be_infinite, .. } = self.tail;
+        let samples = grouped(samples);
+        let index = match index {
+            Some(Estimate { value, low, high }) => {
+                let [value, low, high] = [value, low, high].map(|x| significant(x, 2));
+                format!("index {value} ({low} to {high}; above 2 the variance is finite)")
+            }
+            None => "no index: too few samples stand out".into(),
+        };
+        let share = significant(100.0 * largest_share, 2);
+        let warning = if may_be_infinite {
+            " WARNING: the variance may be infinite; then b and B mean nothing, and no batch is large enough."
+        } else {
+            ""
+        };
+        format!(
+            "Tail of the noise at the start: {index}; the largest of {samples} samples carries {share} % of b^2. b and B are lower \
+             estimates: events rarer than one in {samples} leave no trace in them.{warning}"
+        )
     }
 
     pub(super) fn ledger(&self) -> String {
@@ -145,6 +173,7 @@ impl Report for Findings<'_> {
             self.figure_table().text(),
             self.ray_table().text(),
             fitted(&self.meanings.join("\n")),
+            fitted(&self.tail()),
             fitted(
                 &block::flown(self.calibration)
                     .unwrap_or_else(|| "No curvature was found, so nothing was flown.".into()),
@@ -198,7 +227,12 @@ fn measured(c: &Calibration) -> Vec<Figure> {
         Figure::new(Some(Constant::Smoothness), "L (smoothness)", smoothness, from_below),
         Figure::new(Some(Constant::MsSmoothness), "Lbar (ms-smoothness)", ms_smoothness, from_below),
         Figure::new(Some(Constant::Growth), "B (growth)", growth, use_of_growth),
-        Figure::new(Some(Constant::Floor), "b (floor)", floor, "plans and first batches"),
+        Figure::new(
+            Some(Constant::Floor),
+            "b (floor)",
+            floor,
+            "plans and first batches; from below, rare events may be missing",
+        ),
         Figure::new(
             None,
             "power of paired differences",

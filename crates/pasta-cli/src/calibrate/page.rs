@@ -9,6 +9,7 @@ use pasta_report::{Page, Part, Section};
 pub(super) fn page(findings: &Findings<'_>) -> Page {
     let mut noise = vec![Part::Figure(chart(findings.calibration)), Part::Table(findings.ray_table())];
     noise.extend(findings.meanings.iter().map(|meaning| Part::Text((*meaning).into())));
+    noise.push(Part::Text(findings.tail()));
     Page {
         title: "What samples say about the constants".into(),
         lead: lead(findings.calibration),

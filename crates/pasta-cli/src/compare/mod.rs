@@ -6,12 +6,15 @@ mod race;
 mod results;
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 
 use self::entrant::Entrant;
-use self::race::{Judge, Limits};
-use self::results::Results;
+use self::race::Judge;
+pub(crate) use self::race::Limits;
+pub(crate) use self::results::Results;
 use crate::spec::{self, Contest, Overrides};
 use pasta_report as report;
 use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
@@ -98,13 +101,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let limits = Limits { budget, target: *target, seeds: arguments.seeds, seed: contest.setup.seed };
     with_threads(contest.setup.threads, || {
         let signals = Signals::register()?;
-        let judge = Judge::new(&contest, &limits)?;
-        let entrants = entrants(arguments, &contest, &limits, &judge)?;
-        let Some(outcomes) = race::run(&contest, &limits, &judge, &entrants, &signals)? else {
+        let Some(results) = raced(&contest, limits, &arguments.methods, arguments.grid, &signals.flag())?
+        else {
             say("interrupted; no results were written");
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         };
-        let results = Results::new(&contest, limits, &judge, outcomes);
         if let Some(path) = &arguments.csv {
             report::write_file(path, results.csv())?;
         }
@@ -115,28 +116,43 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     })
 }
 
+/// The results of the methods with these names, or of all; `None` if `stop` was set.
+pub(crate) fn raced(
+    contest: &Contest,
+    limits: Limits,
+    methods: &[String],
+    grid: bool,
+    stop: &Arc<AtomicBool>,
+) -> Result<Option<Results>, Failure> {
+    let judge = Judge::new(contest, &limits)?;
+    let entrants = entrants(methods, grid, contest, &limits, &judge)?;
+    let outcomes = race::run(contest, &limits, &judge, &entrants, stop)?;
+    Ok(outcomes.map(|outcomes| Results::new(contest, limits, &judge, outcomes)))
+}
+
 fn entrants(
-    arguments: &Arguments,
+    methods: &[String],
+    grid: bool,
     contest: &Contest,
     limits: &Limits,
     judge: &Judge<'_>,
 ) -> Result<Vec<Entrant>, Failure> {
     let mut entrants = Vec::new();
-    if arguments.methods.is_empty() {
+    if methods.is_empty() {
         entrants = entrant::untuned(limits, contest.setup.problem.oracle.about());
         entrants.extend(contest.own.as_ref().and_then(entrant::own));
     } else {
-        for name in &arguments.methods {
+        for name in methods {
             let found = entrant::named(name, contest, limits)?;
-            if found.is_empty() && !(arguments.grid && entrant::has_grid(name)) {
+            if found.is_empty() && !(grid && entrant::has_grid(name)) {
                 let message = format!("nobody publishes a step size for {name}");
                 return Err(Failure::input(message).hint("--grid runs it with nine of them"));
             }
             entrants.extend(found);
         }
     }
-    if arguments.grid {
-        let only = |name: &str| arguments.methods.is_empty() || arguments.methods.iter().any(|m| m == name);
+    if grid {
+        let only = |name: &str| methods.is_empty() || methods.iter().any(|m| m == name);
         entrants.extend(entrant::grid(
             limits,
             judge.start_gradient,

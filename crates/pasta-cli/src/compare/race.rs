@@ -1,6 +1,7 @@
 //! The runs, and how their points are judged.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::ProgressBar;
 use pasta_opt::draws::{Role, derived_seed};
@@ -16,15 +17,15 @@ use serde::{Deserialize, Serialize};
 use super::entrant::Entrant;
 use crate::spec::Contest;
 use crate::world;
-use pasta_report::console::{Failure, Signals, is_muted};
+use pasta_report::console::{Failure, is_muted};
 
 /// How long and how often.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Limits {
-    pub(super) target: Option<f64>,
-    pub(super) budget: u64,
-    pub(super) seeds: u64,
-    pub(super) seed: u64,
+pub(crate) struct Limits {
+    pub(crate) target: Option<f64>,
+    pub(crate) budget: u64,
+    pub(crate) seeds: u64,
+    pub(crate) seed: u64,
 }
 
 /// All runs of an entrant.
@@ -220,14 +221,14 @@ fn gather(mine: Result<Option<Vec<Run>>, Failure>, places: usize) -> Result<Opti
     Ok((0..places).map(|place| of_rank[place % size].next()).collect())
 }
 
-/// Every entrant with every seed; `None` if a signal came. Each run has a seed of its own, so the threads and processes that
+/// Every entrant with every seed; `None` if `stop` was set. Each run has a seed of its own, so the threads and processes that
 /// share them out leave no trace.
 pub(super) fn run(
     contest: &Contest,
     limits: &Limits,
     judge: &Judge<'_>,
     entrants: &[Entrant],
-    signals: &Signals,
+    stop: &Arc<AtomicBool>,
 ) -> Result<Option<Vec<Outcome>>, Failure> {
     let places: Vec<(usize, u64)> =
         (0..entrants.len()).flat_map(|i| (0..limits.seeds).map(move |run| (i, run))).collect();
@@ -239,13 +240,13 @@ pub(super) fn run(
         .map(|&place| {
             let (entrant, run) = places[place];
             let seed = limits.seed.wrapping_add(run);
-            let run = play(contest, limits, judge, &entrants[entrant], seed, signals);
+            let run = play(contest, limits, judge, &entrants[entrant], seed, stop);
             progress.inc(1);
             run
         })
         .collect();
     progress.finish_and_clear();
-    let runs = runs.map(|runs| signals.received().is_none().then_some(runs));
+    let runs = runs.map(|runs| (!stop.load(Ordering::Relaxed)).then_some(runs));
     let Some(runs) = gather(runs, places.len())? else { return Ok(None) };
     let mut runs = runs.into_iter();
     let outcome = |entrant: &Entrant| Outcome {
@@ -264,11 +265,11 @@ fn play(
     judge: &Judge<'_>,
     entrant: &Entrant,
     seed: u64,
-    signals: &Signals,
+    stop: &Arc<AtomicBool>,
 ) -> Result<Run, Failure> {
     let problem = &contest.setup.problem;
     let gate = Gate::over(Arc::clone(&judge.oracle), seed).with_budget(u128::from(limits.budget));
-    let mut gate = gate.with_stop(signals.flag());
+    let mut gate = gate.with_stop(Arc::clone(stop));
     let walk = entrant.engine.clone().start(&gate, &problem.start).map_err(Failure::input)?;
     let mut walk: Box<dyn Walk> = match contest.rule {
         None => walk,

@@ -13,7 +13,7 @@ use crate::spec::Contest;
 
 /// The answer.
 #[derive(Debug, Serialize)]
-pub(super) struct Results {
+pub(crate) struct Results {
     pub(super) problem: String,
     #[serde(flatten)]
     pub(super) limits: Limits,

@@ -1,5 +1,6 @@
 //! `pasta fit`: a linear model from a table, certified by exact passes.
 
+mod one_pass;
 mod outcome;
 mod page;
 
@@ -9,13 +10,14 @@ use std::time::Instant;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use pasta_data::{Label, Options, Source};
+use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::draws::Role;
+use pasta_opt::fit::{Exactly, Fit, FitError, Fitted, RELATIVE, Way, exactly, usual_budget};
 use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::method::{self, Engine, Values};
-use pasta_opt::oracle::{Answer, Request};
-use pasta_opt::stop::Stop;
-use pasta_opt::table::{Class, Features, Linear, Loss};
-use pasta_opt::walk::{Advance, Walk};
+use pasta_opt::newton;
+use pasta_opt::table::{Class, Features, Linear, Loss, MOST_FULL};
+use pasta_opt::walk::Walk;
 use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
 use pasta_report::grouped;
 use pasta_report::number::given;
@@ -23,7 +25,7 @@ use std::io::IsTerminal;
 
 use crate::table::{
     Certificate, Classes, Loaded, ModelFile, Provenance, Reading, Rows, Score, Shaping, Verdict, load,
-    losses, refused, score,
+    load_table, losses, refused, score,
 };
 use crate::world;
 use outcome::{Outcome, Validation};
@@ -54,7 +56,8 @@ pub(crate) struct Arguments {
     /// Score the model on another file, or on this share of the rows, which is then not fitted
     #[arg(long, value_name = "FILE|SHARE")]
     validation: Option<String>,
-    /// The method: auto, or another that docs/formats.md lists, with --steps and --set
+    /// The method: auto; exact, second-order steps with a Cholesky factor, for smooth convex losses with at most 512 weights; or another that
+    /// docs/formats.md lists, with --steps and --set
     #[arg(long, value_name = "NAME", default_value = "auto")]
     method: String,
     /// Steps of a method that has no end of its own
@@ -66,6 +69,19 @@ pub(crate) struct Arguments {
     /// Settings of such a method, with commas between: --set eta=0.1
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = setting)]
     set: Vec<(String, f64)>,
+    /// Learn from a stream in one pass, in memory that does not grow, and certify by rows kept back from its end
+    #[arg(long, conflicts_with_all = ["budget", "validation", "steps", "set", "page", "constants", "resume", "weight", "labels", "cache"])]
+    one_pass: bool,
+    /// With --one-pass: the kurtosis that the noise of a row's gradient has at most, an assumption on which the certificate rests
+    #[arg(long, value_name = "K", default_value_t = 100.0, value_parser = kurtosis, requires = "one_pass")]
+    kurtosis: f64,
+    /// With --one-pass: bytes of text that are learnt at a time; about five blocks are in memory
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20, requires = "one_pass",
+          value_parser = clap::value_parser!(u32).range(1 << 16..=1 << 30))]
+    block: u32,
+    /// Go on with an interrupted fit; the rest of the command is the same as before
+    #[arg(long, value_name = "CHECKPOINT", conflicts_with = "page")]
+    resume: Option<PathBuf>,
     /// Seed of all randomness
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::seed(), default_value_t = 1)]
     seed: u64,
@@ -94,6 +110,7 @@ Examples:
   pasta fit train.svm --loss logistic -o model.json
   pasta fit houses.csv --loss huber --label price --one-hot --missing median --validation 0.2
   zcat rows.csv.gz | pasta fit - --loss least-squares --label 1 --penalty 1e-3
+  cat parts/*.svm | pasta fit - --one-pass --loss logistic --columns 500 -o model.json
   pasta predict model.json new.csv
 
 docs/fit.md is a tutorial.",
@@ -106,19 +123,25 @@ fn positive(text: &str) -> Result<f64, String> {
     number.filter(|x| *x > 0.0 && x.is_finite()).ok_or_else(|| "expected a positive number".into())
 }
 
+fn kurtosis(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number.filter(|x| *x >= 1.0 && x.is_finite()).ok_or_else(|| "expected a number of at least 1".into())
+}
+
 fn setting(text: &str) -> Result<(String, f64), String> {
     let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
     let value = value.trim().parse().map_err(|_| format!("{value:?} is not a number"))?;
     Ok((key.trim().to_owned(), value))
 }
 
-/// Passes over the table, unless a budget is given; more over a small one, as long as they read no more values than this.
-const PASSES: u128 = 2000;
-const VALUES: u128 = 200_000_000;
 /// Values times columns up to which proving constants takes no time to speak of.
-const QUICK: f64 = 1e8;
-/// How much smaller than at the start the gradient shall be, unless a target is given.
-const RELATIVE: f64 = 1e-6;
+const QUICK: f64 = 4e6;
+/// The method of second-order steps.
+const EXACT: &str = "exact";
+/// Rows times the square of the coordinates up to which second derivatives take no time to speak of.
+const MOST_WORK: f64 = 4e9;
+/// Passes that a look for directions without a minimiser may take.
+const LOOK_PASSES: u128 = 20;
 /// Coordinates of which dozens of vectors can be held.
 const MOST_COORDINATES: usize = 1 << 28;
 
@@ -130,6 +153,9 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     let begun = Instant::now();
     arguments.shaping.loss(&arguments.loss, 2)?;
     let engine = engine(arguments)?;
+    if arguments.one_pass {
+        return one_pass::run(arguments, begun);
+    }
     if let Some(page) = &arguments.page
         && page.file_name().is_none()
     {
@@ -139,7 +165,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     let source = Source::named(&arguments.data);
     let file = source.name();
     let options = arguments.reading.options();
-    let data = load(&source, &options, None)?;
+    let data = load_table(&source, &arguments.reading)?;
     let width = data.encoding.width();
     if width > MOST_COORDINATES {
         let message = format!("{width} columns, but at most {MOST_COORDINATES} can be fitted");
@@ -157,20 +183,31 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let read = begun.elapsed();
     let linear = &loaded.linear;
-    let rows = linear.table().rows() as u128;
-    let entries = linear.table().features.entries() as u128 * linear.loss().outputs() as u128;
-    let passes = PASSES.max(VALUES / entries.max(1)).min(50 * PASSES);
-    let budget = arguments.budget.unwrap_or(passes * rows);
+    let budget = arguments.budget.unwrap_or_else(|| usual_budget(linear));
     say(&header(arguments, &file, &loaded, budget));
-    let Some(run) = descend(arguments, engine, linear, budget, &signals)? else {
-        return Ok(interrupted(&signals));
+    let mut run = match descend(arguments, engine, linear, budget, &signals)? {
+        Descent::Done(run) => *run,
+        Descent::Interrupted(None) => return Ok(interrupted(&signals)),
+        Descent::Interrupted(Some(checkpoint)) => {
+            say(&format!("interrupted; the same command with --resume {} goes on", checkpoint.display()));
+            return Ok(signals.received().unwrap_or(Exit::Interrupted));
+        }
+    };
+    let falls = match falls(linear, &mut run, arguments.budget.is_some(), &signals) {
+        Ok(falls) => falls,
+        Err(Halt::Interrupted) => return Ok(interrupted(&signals)),
+        Err(halt) => return Err(Failure::system(halt)),
     };
     if console::is_muted() {
         // The first of several processes judges, and says how all exit.
         return Ok(Exit::Done);
     }
     let time = begun.elapsed();
-    let outcome = judge(arguments, &file, &loaded, &run, validation)?;
+    let outcome = judge(arguments, &file, &loaded, &run, validation, falls)?;
+    if let Some(checkpoint) = &arguments.resume {
+        // What was to be gone on with is done. One that cannot be removed does no harm.
+        let _ = std::fs::remove_file(checkpoint);
+    }
     if let Some(page) = &arguments.page {
         write_file(page, page::page(&outcome, &run).html()?)?;
     }
@@ -187,7 +224,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     say(&timed);
     Ok(match outcome.model.certificate.verdict {
         Verdict::Certified => Exit::Done,
-        Verdict::NotCertified => {
+        Verdict::NotCertified | Verdict::Worse => {
             say("not certified: the budget ended first; the model is what it bought");
             Exit::OutOfBudget
         }
@@ -199,7 +236,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 fn interrupted(signals: &Signals) -> Exit {
-    say("interrupted; nothing was written (`pasta solve` with a problem file can be resumed)");
+    say("interrupted; nothing was written");
     signals.received().unwrap_or(Exit::Interrupted)
 }
 
@@ -226,9 +263,20 @@ impl Arguments {
     }
 }
 
-/// The method.
-fn engine(arguments: &Arguments) -> Result<Engine, Failure> {
+/// The method: `None` for second-order steps, which only tables have.
+fn engine(arguments: &Arguments) -> Result<Option<Engine>, Failure> {
     let name = &arguments.method;
+    if arguments.one_pass && name != "auto" {
+        return Err(Failure::input(format!("--method: {name} does not learn in one pass; leave it out")));
+    }
+    if name == EXACT {
+        return match (arguments.steps, arguments.set.first(), &arguments.resume) {
+            (None, None, None) => Ok(None),
+            (Some(_), _, _) => Err(Failure::input("--steps: exact ends by itself")),
+            (_, Some(_), _) => Err(Failure::input("--set: exact has no settings")),
+            _ => Err(Failure::input("--resume: exact has few steps and leaves no checkpoint")),
+        };
+    }
     let found = method::find(name).filter(|method| method.row().is_none());
     let Some(method) = found else {
         let names: Vec<_> = method::METHODS
@@ -236,7 +284,8 @@ fn engine(arguments: &Arguments) -> Result<Engine, Failure> {
             .filter(|method| method.row().is_none())
             .map(|method| method.name)
             .collect();
-        let message = format!("--method: unknown method {name:?}; expected one of {}", names.join(", "));
+        let message =
+            format!("--method: unknown method {name:?}; expected one of {EXACT}, {}", names.join(", "));
         return Err(
             Failure::input(message).hint("a recipe with constants runs by `pasta solve` and a problem file")
         );
@@ -254,7 +303,7 @@ fn engine(arguments: &Arguments) -> Result<Engine, Failure> {
         None if method.has_steps() => return Err(Failure::input(format!("{name} needs --steps N"))),
         None => 0,
     };
-    method.engine(&values, steps, arguments.batch).map_err(Failure::input)
+    method.engine(&values, steps, arguments.batch).map(Some).map_err(Failure::input)
 }
 
 /// The problem, and the rows that are put aside.
@@ -351,73 +400,38 @@ fn words(loss: &Loss) -> String {
 
 /// What a run came to.
 struct Run {
-    gate: Gate,
-    point: Vec<f64>,
-    stop: Stop,
-    target: f64,
-    start: Exactly,
-    end: Exactly,
+    fitted: Fitted,
     /// Samples and the exact state after rounds, where a page is asked for.
     curve: Vec<(u128, Exactly)>,
 }
 
-/// f and its gradient, by a pass over the rows.
-#[derive(Debug, Clone, Copy)]
-struct Exactly {
-    objective: f64,
-    gradient: f64,
+/// How a run ended.
+enum Descent {
+    Done(Box<Run>),
+    /// It can go on from this file, if there is one.
+    Interrupted(Option<PathBuf>),
 }
 
-fn exactly(gate: &mut Gate, role: Role, x: &[f64]) -> Result<Exactly, Halt> {
-    let mut gradient = vec![0.0; x.len()];
-    let mut losses = [0.0];
-    let mut answer = Answer { losses: &mut losses, ..Answer::new(&mut gradient) };
-    gate.ask(Request { losses: true, ..Request::everything(role, &[x]) }, &mut answer)?;
-    let gradient = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
-    Ok(Exactly { objective: losses[0], gradient })
-}
-
-/// Runs the method to its end; `None` if it was interrupted.
+/// Runs the method to its end.
 fn descend(
     arguments: &Arguments,
-    engine: Engine,
+    engine: Option<Engine>,
     linear: &std::sync::Arc<Linear>,
     budget: u128,
     signals: &Signals,
-) -> Result<Option<Run>, Failure> {
+) -> Result<Descent, Failure> {
     let rows = linear.table().rows() as u128;
-    if budget < 3 * rows {
-        let message = format!("a budget of {budget} rows is less than three passes over {rows} rows");
-        return Err(Failure::input(message));
-    }
-    let gate = Gate::over(world::spread(linear.clone()), arguments.seed).with_budget(budget);
-    let mut gate = gate.with_stop(world::watch(signals.flag()));
-    let x0 = linear.start();
-    let start = match exactly(&mut gate, Role::Look, &x0) {
-        Ok(start) => start,
-        Err(Halt::Interrupted) => return Ok(None),
-        Err(halt) => return Err(not_finite(&halt)),
+    let way = match (engine, &arguments.resume) {
+        (_, Some(path)) => Way::Resume(Box::new(asked_before(arguments, path)?)),
+        (None, None) => Way::SecondOrder,
+        (Some(engine), None) => Way::Method(engine),
     };
-    let target = arguments.target.unwrap_or(RELATIVE * start.gradient);
-    let engine = match engine {
-        Engine::Auto { .. } => Engine::Auto { target: Some(target) },
-        other => other,
-    };
-    let mut walk = engine.start(&gate, &x0).map_err(Failure::input)?;
-    // The last pass is the certificate's.
-    gate.hold(rows);
-    let mut curve = vec![(gate.ledger().samples(), start)];
     let bar = (std::io::stderr().is_terminal() && !console::is_muted()).then(|| {
         let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
         ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
     });
-    let stop = loop {
-        match walk.advance(&mut gate) {
-            Ok(Advance::Stop(stop)) => break stop,
-            Ok(_) => {}
-            Err(Halt::Interrupted) => return Ok(None),
-            Err(halt) => break halt.stop().ok_or_else(|| Failure::system(&halt))?,
-        }
+    let mut curve = Vec::new();
+    let mut watch = |gate: &mut Gate, walk: &dyn Walk| {
         if let Some(bar) = &bar {
             let passes = gate.ledger().samples() as f64 / rows as f64;
             bar.tick();
@@ -425,30 +439,113 @@ fn descend(
         }
         let room = gate.left() > rows;
         if arguments.page.is_some() && room && curve.len() < 1000 {
-            match exactly(&mut gate, Role::Look, walk.view().point) {
-                Ok(state) => curve.push((gate.ledger().samples(), state)),
-                Err(Halt::Interrupted) => return Ok(None),
-                Err(_) => {}
+            // What goes wrong here shows in the next round.
+            if let Ok(state) = exactly(gate, Role::Look, walk.view().point) {
+                curve.push((gate.ledger().samples(), state));
             }
         }
     };
-    if let Some(bar) = bar {
+    let (target, seed) = (arguments.target, arguments.seed);
+    let fit = Fit { way, start: None, target, budget: Some(budget), seed };
+    let fitted = fit.run(linear, world::spread(linear.clone()), world::watch(signals.flag()), &mut watch);
+    if let Some(bar) = &bar {
         bar.finish_and_clear();
     }
-    gate.hold(0);
-    let point = walk.view().point.to_vec();
-    let end = match exactly(&mut gate, Role::Certificate, &point) {
-        Ok(end) => end,
-        Err(Halt::Interrupted) => return Ok(None),
-        Err(halt) => return Err(not_finite(&halt)),
+    match fitted {
+        Ok(fitted) => {
+            curve.insert(0, (rows, fitted.start));
+            curve.push((fitted.gate.ledger().samples(), fitted.end));
+            Ok(Descent::Done(Box::new(Run { fitted, curve })))
+        }
+        Err(FitError::Interrupted(None)) => Ok(Descent::Interrupted(None)),
+        Err(FitError::Interrupted(Some(unfinished))) => {
+            keep(arguments, &unfinished.gate, &*unfinished.walk).map(Descent::Interrupted)
+        }
+        Err(error) if error.is_not_finite() => Err(not_finite(&error)),
+        Err(error @ FitError::Halt(_)) => Err(Failure::system(error)),
+        Err(error @ FitError::Table(_)) => {
+            Err(Failure::input(error).hint("--method auto fits any loss and any size"))
+        }
+        Err(error @ FitError::Checkpoint(_)) => {
+            let file = arguments.resume.as_ref().map_or_else(String::new, |path| path.display().to_string());
+            Err(Failure::input(error).in_file(&file))
+        }
+        Err(error) => Err(Failure::input(error)),
+    }
+}
+
+/// Writes a checkpoint beside the model, or here.
+fn keep(arguments: &Arguments, gate: &Gate, walk: &dyn Walk) -> Result<Option<PathBuf>, Failure> {
+    if arguments.method == EXACT {
+        return Ok(None);
+    }
+    let mut path = arguments.output.clone().unwrap_or_else(|| PathBuf::from("fit")).into_os_string();
+    path.push(".checkpoint");
+    let path = PathBuf::from(path);
+    if console::is_muted() {
+        // The first of several processes writes.
+        return Ok(Some(path));
+    }
+    let mut saver = Saver::default();
+    gate.save(&mut saver);
+    walk.save(&mut saver);
+    saver.put(SECTION, &asked(arguments), []);
+    saver.save(&path).map_err(Failure::system)?;
+    Ok(Some(path))
+}
+
+/// The section of a checkpoint with what a fit was asked for, besides the problem.
+const SECTION: &str = "fit";
+
+fn asked(arguments: &Arguments) -> String {
+    let Arguments { method, target, budget, validation, steps, batch, set, seed, .. } = arguments;
+    format!("{method} {target:?} {budget:?} {validation:?} {steps:?} {batch} {set:?} {seed}")
+}
+
+/// The checkpoint of a run, which must be the one that the command asks for.
+fn asked_before(arguments: &Arguments, path: &Path) -> Result<Checkpoint, Failure> {
+    let file = path.display().to_string();
+    let mut checkpoint = Checkpoint::load(path).map_err(Failure::input)?;
+    let (then, _): (String, _) =
+        checkpoint.take(SECTION).map_err(|error| Failure::input(error).in_file(&file))?;
+    let now = asked(arguments);
+    if then != now {
+        let message = format!(
+            "a checkpoint of another command: method, target, budget, validation, steps, batch, settings and seed were {then}, and are {now}"
+        );
+        return Err(Failure::input(message).in_file(&file));
+    }
+    Ok(checkpoint)
+}
+
+/// Whether the loss falls for ever from the end of the run, where that can be told with less work than a few dozen passes.
+fn falls(
+    linear: &std::sync::Arc<Linear>,
+    run: &mut Run,
+    budgeted: bool,
+    signals: &Signals,
+) -> Result<bool, Halt> {
+    let penalised = linear.design().penalty > 0.0;
+    let rows = linear.table().rows() as u128;
+    let costly = rows as f64 * (linear.dim() as f64).powi(2) > MOST_WORK;
+    // A budget that was asked for is never overdrawn, and what it bought is not judged.
+    let short = budgeted && run.fitted.gate.left() < LOOK_PASSES * rows;
+    if penalised || costly || short {
+        return Ok(false);
+    }
+    let gate = Gate::over(linear.clone(), run.fitted.gate.seed()).with_stop(signals.flag());
+    let mut gate = if budgeted { gate.with_budget(LOOK_PASSES * rows) } else { gate };
+    let falls = match newton::falls_for_ever(linear, &mut gate, &run.fitted.point) {
+        Err(Halt::OverBudget { .. }) => None,
+        other => other?,
     };
-    curve.push((gate.ledger().samples(), end));
-    Ok(Some(Run { gate, point, stop, target, start, end, curve }))
+    run.fitted.gate.absorb(Role::Look, &gate);
+    Ok(falls == Some(true))
 }
 
 /// A gradient that no number holds.
-fn not_finite(halt: &Halt) -> Failure {
-    let mut failure = Failure::input(format!("the gradient of the loss is not finite: {halt}"));
+fn not_finite(error: &FitError) -> Failure {
+    let mut failure = Failure::input(format!("the gradient of the loss is not finite: {error}"));
     failure.exit = Exit::Diverged;
     failure.hint("the labels or columns are too large for this loss; scale them down")
 }
@@ -460,8 +557,10 @@ fn judge(
     loaded: &Loaded,
     run: &Run,
     validation: Option<(String, Rows)>,
+    falls: bool,
 ) -> Result<Outcome, Failure> {
     let linear = &loaded.linear;
+    let run = &run.fitted;
     let table = linear.table();
     let names = loaded.encoding.names();
     let model = linear.raw_weights(&run.point);
@@ -474,12 +573,6 @@ fn judge(
             let score = score(&model, &rows.features, &rows.labels, has_classes).map_err(wrong)?;
             Some(Validation { of: name, score })
         }
-    };
-    let kinks = matches!(linear.loss().row().class, Class::LipschitzConvex | Class::WeaklyConvex);
-    let verdict = match run.end.gradient <= run.target {
-        true => Verdict::Certified,
-        false if kinks => Verdict::Kinks,
-        false => Verdict::NotCertified,
     };
     let work = table.features.entries() as f64 * table.columns() as f64;
     let constants = if arguments.constants || work <= QUICK {
@@ -511,19 +604,23 @@ fn judge(
         seed: arguments.seed,
         ledger: run.gate.ledger().clone(),
         certificate: Certificate {
-            verdict,
+            verdict: run.verdict,
             exact: true,
             gradient: run.end.gradient,
             target: run.target,
             start_gradient: run.start.gradient,
             objective: run.end.objective,
+            tail: None,
         },
     };
     Ok(Outcome {
-        no_minimiser: no_minimiser(linear, &training),
+        no_minimiser: no_minimiser(linear, &training, falls),
         stop: run.stop,
         budgeted: arguments.budget.is_some(),
         auto: arguments.method == "auto",
+        exact: arguments.method == "auto"
+            && linear.dim() <= MOST_FULL
+            && matches!(linear.loss().row().class, Class::SmoothConvex | Class::LocallySmoothConvex),
         passes: run.gate.ledger().samples() as f64 / table.rows() as f64,
         training,
         validation,
@@ -532,10 +629,22 @@ fn judge(
     })
 }
 
-/// Why the loss has no minimiser, where that is seen: classes that can be separated, and no penalty on large weights.
-fn no_minimiser(linear: &Linear, training: &Score) -> Option<&'static str> {
-    let grows = matches!(linear.loss(), Loss::Logistic | Loss::Multinomial { .. });
-    (grows && linear.design().penalty == 0.0 && training.separated).then_some(
-        "the classes can be separated, so the loss has no minimiser: it falls for ever as the weights grow",
-    )
+/// Why the loss has no minimiser, where that is seen: classes that can be separated, some or all of them, or counts that are zero in a whole
+/// direction; and no penalty on large weights.
+fn no_minimiser(linear: &Linear, training: &Score, falls: bool) -> Option<&'static str> {
+    let classes = matches!(linear.loss(), Loss::Logistic | Loss::Multinomial { .. });
+    let penalised = linear.design().penalty > 0.0;
+    match (classes, falls) {
+        _ if penalised => None,
+        (true, _) if training.separated => Some(
+            "the classes can be separated, so the loss has no minimiser: it falls for ever as the weights grow",
+        ),
+        (true, true) => Some(
+            "some rows can be told apart with certainty (quasi-separation), so the loss has no minimiser: it falls for ever as some weights grow",
+        ),
+        (false, true) => Some(
+            "the labels are zero wherever some columns are not, so the loss has no minimiser: it falls for ever as some weights grow",
+        ),
+        (_, false) => None,
+    }
 }

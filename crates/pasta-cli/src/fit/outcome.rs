@@ -17,6 +17,8 @@ pub(super) struct Outcome {
     pub(super) budgeted: bool,
     /// Whether the method is the one that needs no settings.
     pub(super) auto: bool,
+    /// Whether second-order steps are another way.
+    pub(super) exact: bool,
     pub(super) passes: f64,
     pub(super) training: Score,
     pub(super) validation: Option<Validation>,
@@ -62,9 +64,17 @@ impl Outcome {
                     "--penalty 1e-3, say, makes them finite",
                 )
             }
+            (_, Verdict::Worse) => fail(
+                Exit::Diverged,
+                format!(
+                    "the method ended at a point that is worse than the start, where f is {}",
+                    real(certificate.objective)
+                ),
+                "another --scale or --seed; losses that are not convex are flat far out, where a gradient is small and means nothing",
+            ),
             (_, Verdict::Certified | Verdict::Kinks) => None,
             (_, Verdict::NotCertified) if self.budgeted => None,
-            (stop, Verdict::NotCertified) if !self.auto => {
+            (stop, Verdict::NotCertified) if !self.auto && self.model.method != super::EXACT => {
                 let message = format!(
                     "not certified: {}; {reached}, not to {}",
                     stop.meaning(),
@@ -85,9 +95,11 @@ impl Outcome {
                     "not certified: {why}; {reached} in {passes} passes, not to {}",
                     real(certificate.target)
                 );
-                let hint = "--penalty 1e-6, say, helps where columns nearly depend on each other or the loss has no minimiser; \
+                let usual = "--penalty 1e-6, say, helps where columns nearly depend on each other or the loss has no minimiser; \
                             --target EPS asks for less; --budget ROWS allows more, and keeps what it buys";
-                fail(Exit::NotCertified, message, hint)
+                let hint =
+                    if self.exact { format!("--method exact may do it; {usual}") } else { usual.into() };
+                fail(Exit::NotCertified, message, &hint)
             }
         }
     }
@@ -110,6 +122,7 @@ impl Outcome {
                 format!("certified: |grad f| = {gradient} <= {target}, by a pass over all rows")
             }
             Verdict::NotCertified => format!("not certified: |grad f| = {gradient}, more than {target}"),
+            Verdict::Worse => "nothing is certified: f is larger than at the start".into(),
             Verdict::Kinks => {
                 format!(
                     "nothing is certified: the loss has kinks, where |grad f| = {gradient} need not be small"

@@ -10,14 +10,15 @@ mod single;
 
 use std::path::{Path, PathBuf};
 
-use clap::{Arg, ArgMatches, Args};
+use clap::{Arg, ArgMatches, Args, Parser};
 use pasta_opt::recipe::{Constant, Constants};
 use principle::Question;
 use regime::{Kind, Regime};
 use scaling::MachineFlags;
 
 use pasta_report::console::flags::{self, FlagSet, Given, count, number, sample_count};
-use pasta_report::console::{self, Exit, Failure};
+use pasta_report::console::{self, Exit, Failure, Report};
+use serde::Serialize;
 
 /// Say what a run would do, promise and cost, before it draws a sample.
 ///
@@ -186,22 +187,77 @@ impl Arguments {
     fn answer(&self, regime: &Regime) -> Result<Exit, Failure> {
         regime.refuse_unused(self)?;
         regime.refuse_missing(self)?;
-        let constants = &self.constants.0;
-        let many = self.machine.ranks.is_some();
         match regime.kind {
-            Kind::Recipe(row) if many && self.budget.is_none() => {
-                scaling::run(row, constants, &self.machine, self.json)
+            _ if self.machine.ranks.is_none() => console::print(&self.answered(regime)?, self.json),
+            Kind::Recipe(row) if self.budget.is_none() => {
+                scaling::run(row, &self.constants.0, &self.machine, self.json)
             }
-            _ if many => Err(Failure::input("--ranks is for a recipe with a target")),
-            Kind::Recipe(row) => {
-                let planned = single::plan(row, constants, self.budget).map_err(Failure::input)?;
-                console::print(&planned, self.json)
-            }
-            Kind::Lower(theorem) => console::print(&limit::Alone::new(theorem, constants)?, self.json),
-            Kind::Uncertainty => {
-                let question = Question { eta: self.eta, beta: self.beta, batch: self.batch };
-                principle::answer(question, constants, self.json)
-            }
+            _ => Err(Failure::input("--ranks is for a recipe with a target")),
         }
     }
+
+    /// What is said about a regime whose constants are there.
+    fn answered(&self, regime: &Regime) -> Result<Answered, Failure> {
+        let constants = &self.constants.0;
+        Ok(match regime.kind {
+            Kind::Recipe(row) => {
+                Answered::Planned(single::plan(row, constants, self.budget).map_err(Failure::input)?)
+            }
+            Kind::Lower(theorem) => Answered::Limit(limit::Alone::new(theorem, constants)?),
+            Kind::Uncertainty => {
+                let question = Question { eta: self.eta, beta: self.beta, batch: self.batch };
+                Answered::Principle(principle::answer(question, constants)?)
+            }
+        })
+    }
+}
+
+/// What is said about one regime.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Answered {
+    Planned(single::Planned),
+    Limit(limit::Alone),
+    Principle(principle::Answer),
+}
+
+impl Report for Answered {
+    fn text(&self) -> String {
+        match self {
+            Self::Planned(planned) => planned.text(),
+            Self::Limit(limit) => limit.text(),
+            Self::Principle(answer) => answer.text(),
+        }
+    }
+}
+
+/// The flags of this command alone.
+#[derive(Parser)]
+struct Alone {
+    #[command(flatten)]
+    arguments: Arguments,
+}
+
+/// What `pasta plan --json` prints for one regime, given its flags by name.
+pub(crate) fn json(regime: &str, flags: &[(String, f64)]) -> Result<String, Failure> {
+    let regime = regime::all().find(|known| known.name == regime).ok_or_else(|| {
+        Failure::input(format!("no regime is called {regime:?}"))
+            .hint(format!("the regimes are\n{}", regime::list()))
+    })?;
+    let known = |name: &str| Constant::ALL.iter().any(|constant| constant.name() == name);
+    let extras = ["budget", "eta", "beta", "batch"];
+    if let Some((name, _)) = flags.iter().find(|(name, _)| !known(name) && !extras.contains(&name.as_str())) {
+        return Err(Failure::input(format!("{}: there is no constant {name:?}", regime.name)));
+    }
+    let words = flags.iter().map(|(name, value)| format!("--{name}={value}"));
+    let words = ["plan".to_owned(), regime.name.to_owned()].into_iter().chain(words);
+    let Alone { arguments } = Alone::try_parse_from(words).map_err(|error| {
+        let text = error.to_string();
+        let line = text.lines().next().unwrap_or_default();
+        Failure::input(line.strip_prefix("error: ").unwrap_or(line))
+    })?;
+    arguments.check_numbers()?;
+    regime.refuse_unused(&arguments)?;
+    regime.refuse_missing(&arguments)?;
+    serde_json::to_string(&arguments.answered(&regime)?).map_err(Failure::system)
 }

@@ -7,7 +7,7 @@ use pasta_opt::recipe::{self, Constant, Constants, Guarantee, Plan};
 use serde::Serialize;
 
 use super::limit::{self, Limit};
-use crate::forecast::{Outlook, fly, judge};
+use crate::forecast::{Outlook, TABLE, fly, held, judge, share};
 use crate::spec::{self, Overrides, Promise, Spec};
 use pasta_report::Table;
 use pasta_report::console::{self, Exit, Failure, Report, Signals, with_threads};
@@ -60,6 +60,8 @@ struct Prospect {
     method: &'static str,
     target: f64,
     forecast: Option<Forecast>,
+    /// The share of runs in which such ranges held, for methods of this kind.
+    forecast_share: Option<f64>,
     forecast_silent: Option<String>,
     pilot_budget: u128,
     pilot: Pilot,
@@ -85,6 +87,7 @@ impl Prospect {
             method: spec.method.name,
             target,
             forecast,
+            forecast_share: forecast.and_then(|_| share(spec.method.name)),
             forecast_silent: silent,
             pilot_budget,
             pilot,
@@ -95,15 +98,16 @@ impl Prospect {
     }
 
     fn forecast(&self) -> String {
-        let Some(Forecast { low, middle, high }) = self.forecast else {
-            let short = self.pilot.samples >= self.pilot_budget / 2;
+        let Some(Forecast { low, middle, high, rules, .. }) = self.forecast else {
+            let table = self.forecast_silent.as_deref() == Some(TABLE);
+            let short = self.pilot.samples >= self.pilot_budget / 2 && !table;
             let hint = if short { ". A larger pilot (--samples) may tell more" } else { "" };
             return format!("none: {}{hint}", self.forecast_silent.as_deref().unwrap_or_default());
         };
         let ([low, middle, high], target) = ([low, middle, high].map(rough), real(self.target));
+        let (held, rules) = (held(self.method), rules.words());
         format!(
-            "about {middle} samples to a certified |grad f| <= {target}; {low} to {high} in four of five runs. A forecast, \
-             not a bound"
+            "about {middle} samples to a certified |grad f| <= {target}, {low} to {high} ({held}); {rules}. A forecast, not a bound"
         )
     }
 

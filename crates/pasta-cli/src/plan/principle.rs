@@ -3,7 +3,7 @@
 use pasta_opt::recipe::{AnchorRange, Constant, Constants, RecipeError, Uncertainty, UncertaintyCheck};
 use serde::Serialize;
 
-use pasta_report::console::{self, Exit, Failure, Report};
+use pasta_report::console::{Failure, Report};
 use pasta_report::constants::{Echo, equations};
 use pasta_report::number::{exactly, real, whole};
 use pasta_report::{Column, Table, unbroken};
@@ -24,7 +24,7 @@ const LISTED: u32 = 12;
 /// The smallest anchoring of the list where the theorem sets no limit.
 const SMALLEST_LISTED: f64 = 1e-6;
 
-pub(super) fn answer(question: Question, constants: &Constants, as_json: bool) -> Result<Exit, Failure> {
+pub(super) fn answer(question: Question, constants: &Constants) -> Result<Answer, Failure> {
     let need = |constant| constants.get(constant).ok_or(RecipeError::Missing { recipe: REGIME, constant });
     let smoothness = need(Constant::Smoothness).map_err(Failure::input)?;
     let growth = need(Constant::Growth).map_err(Failure::input)?;
@@ -36,17 +36,34 @@ pub(super) fn answer(question: Question, constants: &Constants, as_json: bool) -
             let check = principle.check(beta, n).map_err(Failure::input)?;
             let constants = Echo(*constants);
             let checked = Checked { regime: REGIME, reference: REFERENCE, constants, eta, beta, n, check };
-            console::print(&checked, as_json)
+            Ok(Answer::Checked(checked))
         }
         (None, Some(_)) => Err(Failure::input("uncertainty: uses batch only together with beta")
             .hint("without beta it says which batches each beta needs")),
-        (None, None) => console::print(&Allowed::new(principle, constants).map_err(Failure::input)?, as_json),
+        (None, None) => Ok(Answer::Allowed(Allowed::new(principle, constants).map_err(Failure::input)?)),
+    }
+}
+
+/// What the principle says.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Answer {
+    Checked(Checked),
+    Allowed(Allowed),
+}
+
+impl Report for Answer {
+    fn text(&self) -> String {
+        match self {
+            Self::Checked(checked) => checked.text(),
+            Self::Allowed(allowed) => allowed.text(),
+        }
     }
 }
 
 /// The principle at one anchoring and batch.
 #[derive(Serialize)]
-struct Checked {
+pub(super) struct Checked {
     regime: &'static str,
     reference: &'static str,
     constants: Echo,
@@ -104,7 +121,7 @@ fn compared(left: f64, relation: &str, right: f64, holds: bool) -> String {
 
 /// The anchorings that a step size allows.
 #[derive(Serialize)]
-struct Allowed {
+pub(super) struct Allowed {
     regime: &'static str,
     reference: &'static str,
     constants: Echo,

@@ -12,6 +12,7 @@ use clap::Args;
 use folder::Keep;
 pub(crate) use folder::{point as point_of, spec_file};
 use pasta_opt::checkpoint::CheckpointError;
+use pasta_opt::draws::Role;
 use pasta_opt::method::{self, Engine};
 use pasta_opt::prelude::*;
 use pasta_opt::trace::{self, Event, Standing, is_milestone};
@@ -261,9 +262,14 @@ impl Run {
         Standing::new(&self.walk.view(), self.gate.ledger(), spec.problem.objective())
     }
 
-    /// After how many samples it will end, if that is known or forecast.
+    /// After how many samples it will end, if that is known or forecast. The forecast is that for a run which has come so far:
+    /// one that outlasts what was forecast before it began is expected to last longer.
     fn likely_end(&self) -> Option<u128> {
-        let forecast = self.outlook.forecast.map(|forecast| forecast.middle as u128);
+        let ledger = self.gate.ledger();
+        let besides = ledger.of(Role::Forecast).samples + ledger.of(Role::Check).samples;
+        let drawn = ledger.samples() - besides;
+        let forecast = self.outlook.forecast.filter(|_| self.walk.view().ended.is_none());
+        let forecast = forecast.map(|forecast| besides + forecast.given(drawn as f64).middle as u128);
         self.gate.budget().into_iter().chain(forecast).min()
     }
 }
@@ -383,7 +389,7 @@ fn judged(spec: &Spec, view: &View<'_>, certificate: Certificate) -> Certificate
 
 /// The loop: step, trace, look at the clock now and then. An oracle that fails for good ends it.
 fn drive(run: &mut Run, spec: &Spec, keep: &mut Keep, style: Style) -> Result<Result<Stop, Halt>, Failure> {
-    let mut progress = Progress::start(run, run.likely_end(), style.checkpoint_every);
+    let mut progress = Progress::start(run, style.checkpoint_every);
     if !keep.is_begun {
         keep.trace(&Event::Start {
             format: trace::FORMAT,

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
 use pasta_report::console::{is_muted, say};
+use pasta_report::number::rough;
 
 use super::Run;
 
@@ -15,7 +16,6 @@ const LINE: Duration = Duration::from_secs(10);
 /// Watches a run.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
-    budget: Option<u128>,
     started: Instant,
     /// Samples drawn and fraction done before, where the run is resumed.
     before: (u128, f64),
@@ -28,8 +28,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// `budget` is where the samples end, or are forecast to end.
-    pub(super) fn start(run: &Run, budget: Option<u128>, save_every: f64) -> Self {
+    pub(super) fn start(run: &Run, save_every: f64) -> Self {
         let now = Instant::now();
         let bar = (std::io::stderr().is_terminal() && !is_muted()).then(|| {
             let style = ProgressStyle::with_template("{bar:20} {percent:>3} %  {wide_msg}");
@@ -37,9 +36,8 @@ impl Progress {
         });
         Self {
             bar,
-            budget,
             started: now,
-            before: (run.gate.ledger().samples(), fraction(run, budget)),
+            before: (run.gate.ledger().samples(), fraction(run, run.likely_end())),
             shown: now,
             saved: now,
             save_every: Duration::try_from_secs_f64(save_every).unwrap_or(Duration::MAX),
@@ -90,16 +88,24 @@ impl Progress {
         let drawn = run.gate.ledger().samples();
         let seconds = (now - self.started).as_secs_f64().max(1e-9);
         let rate = (drawn - self.before.0) as f64 / seconds;
-        let fraction = fraction(run, self.budget);
-        let left = seconds * (1.0 - fraction) / (fraction - self.before.1).max(1e-12);
+        let end = run.likely_end();
+        let fraction = fraction(run, end);
+        // Samples where their end is known or forecast, steps otherwise; a forecast moves on as long as the run outlasts it.
+        let left = match end {
+            Some(end) => end.saturating_sub(drawn) as f64 / rate.max(1e-12),
+            None => seconds * (1.0 - fraction) / (fraction - self.before.1).max(1e-12),
+        };
         // Beyond a century a duration is no information (and would not fit one). Nor is the end of a plan one for a run
-        // that will be certified long before, or an end that was forecast and is past.
-        let left = match self.budget {
+        // that will be certified long before.
+        let left = match end {
             None if view.certification.is_some() => String::new(),
-            Some(_) if fraction >= 1.0 => String::new(),
             _ => format!(", {} left", HumanDuration(Duration::from_secs_f64(left.clamp(0.0, 3e9)))),
         };
-        let text = format!("{} samples, {rate:.3e}/s{left}", HumanCount(saturated(drawn)));
+        let of = match (end, run.outlook.forecast) {
+            (Some(end), Some(_)) => format!(" of about {}", rough(end as f64)),
+            _ => String::new(),
+        };
+        let text = format!("{} samples{of}, {rate:.3e}/s{left}", HumanCount(saturated(drawn)));
         let planned = view.planned_steps.map_or(String::new(), |steps| format!(" of {steps}"));
         match &self.bar {
             Some(bar) => {

@@ -11,7 +11,7 @@ use pasta_pipe::Counts;
 use serde::Serialize;
 
 use super::Run;
-use crate::forecast::{Outlook, SHARE};
+use crate::forecast::{Outlook, share};
 use crate::spec::{Promise, Simulated, Spec, void};
 use pasta_report::console::Report;
 use pasta_report::number::real;
@@ -89,12 +89,12 @@ struct Certified {
     attempts: u64,
 }
 
-/// A forecast, with the share of runs that it is meant for.
+/// A forecast, with the share of runs in which such ranges held.
 #[derive(Serialize)]
 struct Range {
     #[serde(flatten)]
     forecast: Forecast,
-    share: f64,
+    share: Option<f64>,
 }
 
 impl<'s> Outcome<'s> {
@@ -144,7 +144,7 @@ impl<'s> Outcome<'s> {
                 }
             }),
             certificate: certified,
-            forecast: run.outlook.forecast.map(|forecast| Range { forecast, share: SHARE }),
+            forecast: run.outlook.forecast.map(|forecast| Range { forecast, share: share(spec.method.name) }),
             forecast_silent: run.outlook.silent.as_deref(),
             simulator: spec.problem.simulator.as_ref().map(Simulated::counts),
             outlook: &run.outlook,
@@ -244,7 +244,7 @@ impl Report for Outcome<'_> {
             rows.push(row("samples of certificates", grouped(ledger.certificate_samples())));
             rows.push(row("samples of the pilot", grouped(pilot)));
             rows.push(row("samples in all", grouped(ledger.samples())));
-            rows.push(row("forecast", self.outlook.words()));
+            rows.push(row("forecast", self.outlook.words(self.method)));
         }
         let checked = self.ledger.of(pasta_opt::draws::Role::Check).samples;
         if checked > 0 {

@@ -27,7 +27,7 @@ pub(crate) struct Problem {
     /// Formulas, where they are known.
     pub(crate) truth: Option<Truth>,
     /// For the rows of a file.
-    pub(super) table: Option<Tabled>,
+    pub(crate) table: Option<Tabled>,
     /// What it is, for people.
     pub(crate) words: String,
     /// The workers, if it is a simulator.
@@ -39,6 +39,12 @@ pub(crate) struct Problem {
 pub(crate) struct Truth(Arc<Noisy>);
 
 impl Problem {
+    /// An oracle that no file describes.
+    pub(crate) fn of(oracle: Arc<dyn Oracle>, start: Vec<f64>) -> Self {
+        let words = oracle.about().identity.clone();
+        Self { oracle, start, truth: None, table: None, words, simulator: None }
+    }
+
     pub(crate) fn gate(&self, seed: u64, budget: Option<u128>, stop: Arc<AtomicBool>) -> Gate {
         Gate::over(Arc::clone(&self.oracle), seed).with_budget(budget).with_stop(world::watch(stop))
     }
@@ -171,6 +177,15 @@ impl SamplesOnly {
 impl Oracle for SamplesOnly {
     fn about(&self) -> &About {
         &self.about
+    }
+
+    /// What it draws is what the built-in problem draws.
+    fn is_vouched_for(&self) -> bool {
+        self.oracle.is_vouched_for()
+    }
+
+    fn is_additive(&self) -> bool {
+        self.oracle.is_additive()
     }
 
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {

@@ -12,7 +12,7 @@ use pasta_report::console::Failure;
 
 use super::problem::Problem;
 use super::section::Section;
-use crate::table::{Loaded, Reading, Shaping, delimiter, load};
+use crate::table::{Loaded, Reading, Shaping, delimiter, load_table};
 use crate::world;
 
 /// The key that makes a problem one of this kind.
@@ -20,7 +20,7 @@ pub(super) const TABLE: &str = "table";
 /// The keys that name files.
 pub(super) const FILES: [&str; 2] = [TABLE, "labels"];
 
-const KEYS: [&str; 22] = [
+const KEYS: [&str; 24] = [
     TABLE,
     "loss",
     "label",
@@ -33,6 +33,8 @@ const KEYS: [&str; 22] = [
     "delimiter",
     "first-index",
     "format",
+    "columns",
+    "cache",
     "storage",
     "precision",
     "delta",
@@ -101,6 +103,11 @@ pub(super) fn read_table(problem: &Section<'_>) -> Result<Problem, Failure> {
             }
             None => None,
         },
+        columns: problem.count("columns")?,
+        cache: match problem.item("cache") {
+            Some(item) if item.is_bool() => problem.flag("cache")?.filter(|wanted| *wanted).map(|_| None),
+            _ => problem.text("cache")?.map(|folder| Some(beside(folder))),
+        },
         format: choice(problem, "format")?,
         storage: choice(problem, "storage")?,
         precision: choice(problem, "precision")?,
@@ -121,7 +128,7 @@ pub(super) fn read_table(problem: &Section<'_>) -> Result<Problem, Failure> {
     shaping.loss(loss, 2).map_err(|failure| problem.complain("loss", failure.message()))?;
     let path = beside(file);
     let name = path.display().to_string();
-    let data = load(&Source::File(path), &reading.options(), None)?;
+    let data = load_table(&Source::File(path), &reading)?;
     let loaded = Loaded::new(&name, data, loss, &shaping)?;
     let linear = loaded.linear;
     let start = if problem.item("start").is_some() { problem.start(linear.dim())? } else { linear.start() };

@@ -46,6 +46,14 @@ pub(crate) struct Reading {
     /// The kind of file [default: by its first bytes, its name and its first line]
     #[arg(long, value_name = "KIND")]
     pub(crate) format: Option<Kind>,
+    /// How many columns a LIBSVM file has [default: as many as appear]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = pasta_report::console::flags::count)]
+    pub(crate) columns: Option<u64>,
+    /// Map the table from a cache beside the file, or in a folder, which is written the first time: for text larger than memory [default: for
+    /// text of more than half of the memory that is free]
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true)]
+    #[expect(clippy::option_option, reason = "not given, given alone, given with a folder")]
+    pub(crate) cache: Option<Option<PathBuf>>,
     /// Keep every value, or only those that are not zero [default: by the density of the first rows]
     #[arg(long, value_name = "LAYOUT")]
     pub(crate) storage: Option<Layout>,
@@ -125,6 +133,7 @@ impl Reading {
             }),
             one_hot: self.one_hot,
             first_index: self.first_index,
+            columns: self.columns.map(|columns| usize::try_from(columns).unwrap_or(usize::MAX)),
             storage: self.storage.map_or(Storage::ByDensity, |layout| match layout {
                 Layout::Dense => Storage::Dense,
                 Layout::Sparse => Storage::Sparse,

@@ -4,13 +4,60 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use pasta_data::{Data, Encoding, Options, ReadError, Source};
+use pasta_data::{Data, Encoding, Options, ReadError, Source, Watch};
 use pasta_opt::draws::{Address, Role};
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Sparse, Table, TableError, Values};
-use pasta_report::console::{Failure, is_muted};
+use pasta_report::console::{Failure, is_muted, say_over_bar};
 
-use super::{Classes, Shaping};
+use super::{Classes, Reading, Shaping};
 use crate::world;
+
+/// Reads a table with a bar on a terminal, through a cache if that is asked for or the text is too large to be held.
+pub(crate) fn load_table(source: &Source, reading: &Reading) -> Result<Data, Failure> {
+    let options = reading.options();
+    match (source, &reading.cache) {
+        (Source::File(path), cache) if cache.is_some() || is_too_large(path) => {
+            let folder = cache.as_ref().and_then(Option::as_deref);
+            let read = || {
+                with_bar(|watch| {
+                    pasta_data::cached(path, &options, folder, watch, &|line| say_over_bar(line))
+                })
+            };
+            // The first of several processes writes the cache; the others wait, and read it.
+            let told = || world::gather(Vec::new()).map_err(Failure::system);
+            let data = match world::rank() {
+                None => read()?,
+                Some(0) => {
+                    let data = read();
+                    told()?;
+                    data?
+                }
+                Some(_) => {
+                    told()?;
+                    read()?
+                }
+            };
+            Ok(data.data)
+        }
+        (_, Some(_)) => Err(Failure::input("--cache: standard input has no file to put it beside")),
+        _ => load(source, &options, None),
+    }
+}
+
+/// Whether a text has more bytes than half of the memory that is free, where the system says how much that is.
+fn is_too_large(path: &std::path::Path) -> bool {
+    let Ok(about) = std::fs::metadata(path) else { return false };
+    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let free = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let free = free.and_then(|rest| rest.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    let mut head = [0; 4];
+    let mut is_binary = || {
+        let read =
+            std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head));
+        read.is_err() || [&b"\x93NUM"[..], b"PK\x03\x04", b"PAR1", b"\x1f\x8b\x08\x00"].contains(&&head[..])
+    };
+    about.is_file() && free.is_some_and(|kilobytes| about.len() / 512 > kilobytes) && !is_binary()
+}
 
 /// Reads a table, with a bar on a terminal.
 pub(crate) fn load(source: &Source, options: &Options, encoding: Option<&Encoding>) -> Result<Data, Failure> {
@@ -25,6 +72,11 @@ pub(crate) fn load(source: &Source, options: &Options, encoding: Option<&Encodin
         }
         source => source,
     };
+    with_bar(|watch| pasta_data::read(source, options, encoding, watch))
+}
+
+/// Calls `read` with what moves a bar on a terminal.
+fn with_bar<T>(read: impl FnOnce(Watch<'_>) -> Result<T, ReadError>) -> Result<T, Failure> {
     let bar = (std::io::stderr().is_terminal() && !is_muted()).then(|| {
         let style = ProgressStyle::with_template("reading {bar:20} {bytes} of {total_bytes}");
         ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
@@ -35,7 +87,7 @@ pub(crate) fn load(source: &Source, options: &Options, encoding: Option<&Encodin
             bar.set_position(read);
         }
     };
-    let data = pasta_data::read(source, options, encoding, &watch);
+    let data = read(&watch);
     if let Some(bar) = &bar {
         bar.finish_and_clear();
     }
@@ -43,7 +95,7 @@ pub(crate) fn load(source: &Source, options: &Options, encoding: Option<&Encodin
 }
 
 /// A fault of a file as a failure with its place.
-fn unreadable(error: ReadError) -> Failure {
+pub(crate) fn unreadable(error: ReadError) -> Failure {
     let column = error.column.map_or(String::new(), |column| format!("column {column}: "));
     let failure = Failure::input(format!("{column}{}", error.fault)).in_file(&error.file);
     let failure = error.line.map_or_else(
@@ -138,13 +190,49 @@ impl Rows {
         (self.pick(&kept), self.pick(&held))
     }
 
-    fn pick(&self, rows: &[usize]) -> Self {
+    pub(crate) fn pick(&self, rows: &[usize]) -> Self {
         let of = |vector: &[f64]| rows.iter().map(|&row| vector[row]).collect::<Vec<f64>>();
         Self {
             features: picked(&self.features, rows),
             labels: of(&self.labels),
             weights: self.weights.as_deref().map(of),
         }
+    }
+}
+
+impl Rows {
+    /// These rows, then others of the same table.
+    pub(crate) fn join(&self, later: &Self) -> Self {
+        let features = match (&self.features, &later.features) {
+            (Features::Dense(a), Features::Dense(b)) => Features::Dense(Dense {
+                rows: a.rows + b.rows,
+                columns: a.columns,
+                values: joined(&a.values, &b.values),
+            }),
+            (Features::Sparse(a), Features::Sparse(b)) => {
+                let (starts, more) = ((*a.starts).as_ref(), (*b.starts).as_ref());
+                let end = starts.last().copied().unwrap_or(0);
+                let starts: Vec<u64> =
+                    starts.iter().copied().chain(more.iter().skip(1).map(|s| s + end)).collect();
+                let indices = [(*a.indices).as_ref(), (*b.indices).as_ref()].concat();
+                Features::Sparse(Sparse {
+                    columns: a.columns,
+                    starts: Arc::new(starts),
+                    indices: Arc::new(indices),
+                    values: joined(&a.values, &b.values),
+                })
+            }
+            _ => unreachable!("the blocks of a stream have one layout"),
+        };
+        Self { features, labels: [&self.labels[..], &later.labels].concat(), weights: None }
+    }
+}
+
+fn joined(a: &Values, b: &Values) -> Values {
+    match (a, b) {
+        (Values::F64(a), Values::F64(b)) => [(**a).as_ref(), (**b).as_ref()].concat().into(),
+        (Values::F32(a), Values::F32(b)) => [(**a).as_ref(), (**b).as_ref()].concat().into(),
+        _ => unreachable!("the blocks of a stream have one precision"),
     }
 }
 

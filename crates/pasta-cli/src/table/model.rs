@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use pasta_data::Encoding;
+use pasta_opt::fit::Verdict;
 use pasta_opt::ledger::Ledger;
 use pasta_opt::table::{Design, Loss, Model, Scaling};
 use pasta_report::console::Failure;
@@ -65,18 +66,21 @@ pub(crate) struct Certificate {
     pub(crate) start_gradient: f64,
     /// f at the point, the penalty included.
     pub(crate) objective: f64,
+    /// Of a model that was learnt in one pass: what rows say that were kept back. The other numbers are then means over these.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) tail: Option<TailBound>,
 }
 
-/// What the certificate says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Verdict {
-    /// |grad f| is at most the target.
-    Certified,
-    /// It is not.
-    NotCertified,
-    /// f has kinks, where a gradient need not be small: nothing is said.
-    Kinks,
+/// A bound on the gradient by fresh rows, at the end of a stream.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TailBound {
+    pub(crate) rows: u64,
+    /// |grad f| is at most this, with probability at least 1 - delta; `None` where the rows were too few.
+    pub(crate) bound: Option<f64>,
+    pub(crate) delta: f64,
+    /// What the noise of a row's gradient is assumed to have at most.
+    pub(crate) kurtosis: f64,
 }
 
 impl ModelFile {

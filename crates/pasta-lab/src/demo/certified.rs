@@ -116,7 +116,7 @@ impl AgainstForecast {
     pub(super) fn sentence(&self) -> String {
         let Self { below, within, above } = self;
         format!(
-            "The forecast's range was meant for four of five runs: {within} of {} were in it, {above} took more, {below} \
+            "{within} of {} runs were in the forecast's range, {above} took more, {below} \
              took less.",
             below + within + above
         )

@@ -99,7 +99,7 @@ pub(super) fn certificate_chart(findings: &Findings, rounds: &[Round]) -> Chart 
     let worst_case = findings.predicted.worst_case.samples;
     let forecast = findings.predicted.forecast.map(|range| {
         let band = Shape::Band(vec![(range.low, 0.0, TARGET), (range.high, 0.0, TARGET)]);
-        Series::new("forecast for four of five runs", Tone::Grey, band)
+        Series::new("range of the forecast", Tone::Grey, band)
     });
     let bounds = Shape::Crosses(certified().map(|(samples, _, bound)| (samples, bound)).collect());
     let truth = Shape::Points(certified().map(|(samples, gradient, _)| (samples, gradient)).collect());

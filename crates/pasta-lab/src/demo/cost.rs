@@ -41,7 +41,7 @@ impl Predicted {
         let Plan { schedule, guarantee, cost, .. } = &setting.pasta;
         Self {
             worst_case: WorstCase { steps: schedule.steps, samples: cost.samples, measure: guarantee.bound },
-            forecast: pilot.forecast(TARGET),
+            forecast: pilot.forecast(TARGET).ok(),
             pilot_samples: pilot.samples as f64,
             pilot_runs: pilot.runs.len(),
         }
@@ -52,8 +52,7 @@ impl Predicted {
         let samples = format!("at most {}", significant(samples, 3));
         let proved =
             format!("a proved bound, in expectation: mean of |grad f|^2 <= eps^2 = {}", given(measure));
-        let guessed =
-            format!("a guess for four of five runs, not a bound: certified |grad f| <= eps = {TARGET}");
+        let guessed = format!("a forecast, not a bound: certified |grad f| <= eps = {TARGET}");
         Table {
             caption: "Samples of PASTA, said beforehand".into(),
             columns: Column::all(b"lll", ["", "samples", "what it is"]),
@@ -65,7 +64,7 @@ impl Predicted {
     }
 
     pub(super) fn forecast_range(&self) -> String {
-        let Some(Forecast { low, middle, high }) = self.forecast else {
+        let Some(Forecast { low, middle, high, .. }) = self.forecast else {
             return "none: no run of the pilot was certified".into();
         };
         format!("about {} ({} to {})", rough(middle), rough(low), rough(high))

@@ -189,6 +189,11 @@ impl Oracle for Faulty {
         self.inner.about()
     }
 
+    /// Its fault is to come later than a check would.
+    fn is_vouched_for(&self) -> bool {
+        true
+    }
+
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
         if self.asked.fetch_add(1, Ordering::Relaxed) < 12 {
             return self.inner.answer(request, answer);

@@ -3,31 +3,69 @@
 :func:`minimize` minimises f(x) = E f(x, xi) from stochastic gradients that a Python function computes. It counts every sample, ends
 with a reason, and with ``target=`` says at the end, with a stated confidence, how small the gradient is. The same seed gives the same
 bits on any number of threads.
+
+:class:`PastaRegressor` and :class:`PastaClassifier` are estimators for scikit-learn; ``pasta_opt.jax`` and ``pasta_opt.torch`` are for JAX and
+PyTorch. None of these is imported before it is used.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from . import methods
+from ._asktell import AskTell, Block
 from ._engine import __version__
-from ._measure import calibrate, certify, lower_bound
-from ._minimize import Growth, Kurtosis, Moment, Variance, minimize, resume
+from ._measure import calibrate, certify, compare, forecast, lower_bound, plan
+from ._minimize import Exact, Growth, Kurtosis, Variance, minimize, resume
+from ._native import HardInstance, Native, Table, read_problem
 from ._oracle import Oracle, Problem
-from ._result import Certificate, Ledger, Result, Stop
+from ._progress import Moment
+from ._result import Certificate, Forecast, Ledger, Result, Stop
+
+if TYPE_CHECKING:
+    from . import jax as jax
+    from . import torch as torch
+    from ._sklearn import PastaClassifier as PastaClassifier
+    from ._sklearn import PastaRegressor as PastaRegressor
 
 __all__ = [
+    "AskTell",
+    "Block",
     "Certificate",
+    "Exact",
+    "Forecast",
     "Growth",
+    "HardInstance",
     "Kurtosis",
     "Ledger",
     "Moment",
+    "Native",
     "Oracle",
     "Problem",
     "Result",
     "Stop",
+    "Table",
     "Variance",
     "__version__",
     "calibrate",
     "certify",
+    "compare",
+    "forecast",
     "lower_bound",
     "methods",
     "minimize",
+    "plan",
+    "read_problem",
     "resume",
 ]
+
+_LATER = {"PastaRegressor": "._sklearn", "PastaClassifier": "._sklearn", "jax": ".jax", "torch": ".torch"}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what needs another package when it is asked for."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(_LATER[name], __name__)
+    return module if _LATER[name] == f".{name}" else getattr(module, name)

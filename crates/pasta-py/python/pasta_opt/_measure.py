@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from numpy.typing import ArrayLike
-
-from . import _engine
-from ._minimize import Growth, Kurtosis, Variance, _budget, _number, _rule, _threads, _vector, _whole
-from ._oracle import Leaves, Oracle, Problem
+from . import _engine, methods
+from ._minimize import AnyBasis, AnyOracle, _budget, _number, _rule, _threads, _whole, bound
+from ._native import namespace
+from ._oracle import Leaves
 from ._result import Certificate, certificate_of
 
 
 def certify(
-    oracle: Callable[..., Any] | Oracle | Problem,
-    x: ArrayLike,
+    oracle: AnyOracle,
+    x: Any,
     *,
     target: float,
     budget: float | None = None,
     delta: float = 0.05,
-    certificate: Kurtosis | Variance | Growth = Kurtosis(100.0),
+    certificate: AnyBasis | None = None,
     seed: int = 1,
     threads: int | None = None,
 ) -> Certificate:
@@ -36,16 +35,16 @@ def certify(
     >>> found.is_certified, found.bound <= 0.1
     (True, True)
     """
-    point = _vector(x)
-    rule = _rule(target, delta, certificate)
+    oracle, point, _ = bound(oracle, x)
+    rule = _rule(oracle, target, delta, certificate)
     whole = _whole("seed", seed, 0, 2**64 - 1)
     text = _engine.certify(Leaves(oracle, len(point)), point, rule, _budget(budget), whole, _threads(threads))
     return certificate_of(json.loads(text))
 
 
 def calibrate(
-    oracle: Callable[..., Any] | Oracle | Problem,
-    x0: ArrayLike,
+    oracle: AnyOracle,
+    x0: Any,
     *,
     budget: int = 100_000,
     seed: int = 1,
@@ -61,11 +60,10 @@ def calibrate(
     >>> bool(0.9 < found.smoothness.value < 1.1), bool(found.floor.low < 2**0.5 < found.floor.high)
     (True, True)
     """
-    start = _vector(x0)
+    oracle, start, _ = bound(oracle, x0)
     samples, whole = _whole("budget", budget, 1, 2**63), _whole("seed", seed, 0, 2**64 - 1)
     text = _engine.calibrate(Leaves(oracle, len(start)), start, samples, whole, _threads(threads))
-    found: SimpleNamespace = json.loads(text, object_hook=lambda pairs: SimpleNamespace(**pairs))
-    return found
+    return namespace(text)
 
 
 def lower_bound(
@@ -91,5 +89,98 @@ def lower_bound(
     given = {"smoothness": ms_smoothness if is_mean_square else smoothness, "gap": gap, "growth": growth, "floor": floor, "target": target}
     numbers = [_number(name, value) for name, value in given.items()]
     text = _engine.lower_bound(numbers[0], is_mean_square, *numbers[1:])
-    found: SimpleNamespace = json.loads(text, object_hook=lambda pairs: SimpleNamespace(**pairs))
+    return namespace(text)
+
+
+def plan(regime: str, **constants: float) -> SimpleNamespace:
+    """What a run would do, promise and cost, before it draws a sample: what ``pasta plan REGIME --json`` prints, by the same names.
+
+    `regime` is a recipe, such as "smooth", "lower-smooth", "lower-mss" or "uncertainty"; constants are keywords (`lambda_` is lambda), and so
+    are `budget`, which stands in for the target, and `eta`, `beta` and `batch` of "uncertainty".
+
+    >>> import pasta_opt
+    >>> planned = pasta_opt.plan("smooth", smoothness=3, gap=1.6, growth=9, floor=1, target=0.1)
+    >>> planned.K, round(planned.samples)
+    (1920, 254870709120)
+    >>> pasta_opt.plan("smooth", smoothness=3, gap=1.6, growth=9, floor=1, budget=1e6).constants.target > 0.1
+    True
+    """
+    flags = [(name.rstrip("_").replace("_", "-"), _number(name, value)) for name, value in constants.items()]
+    return namespace(_engine.plan(regime, flags))
+
+
+def forecast(
+    oracle: AnyOracle,
+    x0: Any,
+    *,
+    target: float,
+    method: str | methods.Method = "auto",
+    samples: int = 100_000,
+    delta: float = 0.05,
+    certificate: AnyBasis | None = None,
+    seed: int = 1,
+    threads: int | None = None,
+) -> SimpleNamespace:
+    """What a run to a certified target will probably cost, from a pilot of a few cheap runs with at most so many `samples`.
+
+    By the names of ``pasta plan --pilot --json``: `forecast` has `low`, `middle` and `high`, or is None, and then `forecast_silent` says why; `pilot`
+    is what was flown; `worst_case` and `lower_bound` are those of a recipe. A forecast, not a bound (docs/forecast.md).
+
+    >>> import pasta_opt
+    >>> found = pasta_opt.forecast(lambda x, rng, n: n * x + rng.normal(size=(n, 2)).sum(axis=0), [3.0, 0.0], target=0.05, samples=20_000)
+    >>> found.forecast.low < found.forecast.middle < found.forecast.high
+    True
+    """
+    oracle, start, _ = bound(oracle, x0)
+    if isinstance(method, str):
+        method = methods.by_name(method)
+    rule = _rule(oracle, target, delta, certificate)
+    count, whole = _whole("samples", samples, 1, 2**63), _whole("seed", seed, 0, 2**64 - 1)
+    length = method.length(None)
+    leaves = Leaves(oracle, len(start))
+    text = _engine.forecast(leaves, start, method.name(), method.settings(), *length, rule, count, whole, _threads(threads))
+    found = namespace(text)
+    found.method = method.name()
+    found.worst_case = found.lower_bound = None
+    if not method.has_steps() and method.has_end():
+        planned = namespace(_engine.plan(method.name(), list(method.settings().items())))
+        found.worst_case, found.lower_bound = float(planned.samples), getattr(planned, "lower_bound", None)
     return found
+
+
+def compare(
+    oracle: AnyOracle,
+    x0: Any,
+    *,
+    target: float | None = None,
+    budget: int | None = None,
+    methods: Sequence[str] = (),
+    seeds: int = 10,
+    grid: bool = False,
+    delta: float = 0.05,
+    certificate: AnyBasis | None = None,
+    seed: int = 1,
+    threads: int | None = None,
+) -> SimpleNamespace:
+    """Runs methods on one problem, untuned and from the same start: how soon each reaches a target, how far it comes, how often it fails.
+
+    What ``pasta compare --json`` prints, by the same names: `methods`, best first, each with `method`, `batch`, `gradient`, `samples_to_target`,
+    `diverged`, `worse` and its `runs` (docs/compare.md). Where there are only samples, a run has reached the target when that is certified, and
+    final gradients are measured by fresh samples that nobody pays for.
+
+    >>> import pasta_opt
+    >>> def grad(x, rng, n):
+    ...     return n * x + rng.normal(size=(n, 2)).sum(axis=0)
+    >>> found = pasta_opt.compare(grad, [3.0, 0.0], budget=2_000, methods=["auto", "dog"], seeds=2)
+    >>> sorted({row.method for row in found.methods}), found.judged_by
+    (['auto', 'dog'], 'samples')
+    """
+    if target is None and budget is None:
+        raise ValueError("say when runs end: target=0.1, or budget=100_000 samples, or both")
+    oracle, start, _ = bound(oracle, x0)
+    rule = None if target is None else _rule(oracle, target, delta, certificate)
+    goal = None if target is None else _number("target", target)
+    most = _whole("budget", 1_000_000 if budget is None else budget, 1, 2**63)
+    leaves = Leaves(oracle, len(start))
+    runs, first = _whole("seeds", seeds, 1, 10_000), _whole("seed", seed, 0, 2**64 - 1)
+    return namespace(_engine.compare(leaves, start, list(methods), bool(grid), rule, goal, most, runs, first, _threads(threads)))

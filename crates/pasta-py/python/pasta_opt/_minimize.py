@@ -11,15 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from . import _engine, methods
-from ._oracle import Leaves, Oracle, Problem
-from ._result import Result, read
+from ._native import Native
+from ._oracle import Leaves, Oracle, Problem, Structured
+from ._progress import Moment, shown
+from ._result import CHECKPOINT, Result, read
 
 #: Which share of all samples certificates may take.
 SHARE = 0.5
-CHECKPOINT = "checkpoint.pasta"
+
+#: What can be asked for samples.
+AnyOracle = Callable[..., Any] | Oracle | Problem | Native | Structured
 
 
 @dataclass(frozen=True)
@@ -45,37 +49,37 @@ class Growth:
 
 
 @dataclass(frozen=True)
-class Moment:
-    """Where a run stands, for a callback. x is the last iterate."""
+class Exact:
+    """A pass over all rows of a table: nothing is assumed, and nothing can be wrong but rounding."""
 
-    step: int
-    samples: int
-    evaluations: int
-    distance: float
-    x: NDArray[np.float64]
+
+AnyBasis = Kurtosis | Variance | Growth | Exact
 
 
 def minimize(
-    oracle: Callable[..., Any] | Oracle | Problem,
-    x0: ArrayLike,
+    oracle: AnyOracle,
+    x0: Any,
     *,
     target: float | None = None,
     budget: float | None = None,
     method: str | methods.Method = "auto",
     delta: float = 0.05,
-    certificate: Kurtosis | Variance | Growth = Kurtosis(100.0),
+    certificate: AnyBasis | None = None,
     seed: int = 1,
     threads: int | None = None,
     callback: Callable[[Moment], object] | None = None,
+    progress: bool | Callable[[Moment], object] | None = None,
+    pilot: int = 0,
     output: str | os.PathLike[str] | None = None,
 ) -> Result:
     """Minimises f(x) = E f(x, xi) from stochastic gradients.
 
     oracle
-        A function ``grad(x, rng)`` or ``grad(x, rng, n)``, an :class:`Oracle` or a :class:`Problem`. It is called in this thread, one
-        call at a time; what it raises is raised here.
+        A function ``grad(x, rng)`` or ``grad(x, rng, n)``, an :class:`Oracle`, a :class:`Problem`, an oracle of the library
+        (:class:`Native`) or of JAX (:func:`pasta_opt.jax.oracle`). It is called in this thread, one call at a time; what it raises is
+        raised here.
     x0
-        The start, a vector.
+        The start, a vector; for JAX, a pytree.
     target
         Stop as soon as fresh samples certify that the norm of the gradient is at most this.
     budget
@@ -86,13 +90,18 @@ def minimize(
     delta
         The probability that a certificate may be wrong.
     certificate
-        On what certificates rest: :class:`Kurtosis`, :class:`Variance` or :class:`Growth`.
+        On what certificates rest: :class:`Kurtosis`, of 100 unless given, :class:`Variance` or :class:`Growth`; on a table, :class:`Exact`.
     seed
         Names all randomness: the same seed gives the same bits, on any number of threads.
     threads
         Threads for the work between calls of the oracle; by default, as many as the machine has.
     callback
         Called with a :class:`Moment` after every step; the run stops when it returns something true.
+    progress
+        True shows a line on stderr that says where the run stands; a function is called with a :class:`Moment` instead. Both at most ten
+        times a second.
+    pilot
+        With a target, draw up to so many samples before the run to forecast what it will cost (``result.forecast``). They count.
     output
         A folder for a checkpoint, written every ten seconds, at the end, and when the oracle raises or Ctrl-C is pressed.
         :func:`resume` goes on from there, bit for bit.
@@ -109,20 +118,16 @@ def minimize(
     >>> bool(np.linalg.norm(result.x - truth) < 0.2)
     True
     """
-    start = _vector(x0)
+    oracle, start, unflatten = bound(oracle, x0)
     samples = _budget(budget)
     if isinstance(method, str):
         method = methods.by_name(method)
-    if target is None and budget is None and not method.has_end():
-        raise ValueError(
-            "say when to stop: target=0.1 runs until fresh samples certify that the gradient's norm is at most 0.1, "
-            "budget=1_000_000 draws at most that many samples; both can be given"
-        )
+    say_when(target, budget, method)
     leaves = Leaves(oracle, len(start))
     steps, batch = method.length(samples)
     rule = None
     if target is not None:
-        rule = _rule(target, delta, certificate)
+        rule = _rule(oracle, target, delta, certificate)
     checkpoint = None
     if output is not None:
         checkpoint = Path(output) / CHECKPOINT
@@ -139,54 +144,74 @@ def minimize(
         rule,
         samples,
         _whole("seed", seed, 0, 2**64 - 1),
+        _whole("pilot", pilot, 0, 2**63),
         _threads(threads),
-        _shown(callback),
+        *shown(callback, progress, samples),
         None if checkpoint is None else str(checkpoint),
     )
-    return read(ended, rule is not None)
+    return read(ended, rule is not None, unflatten)
 
 
 def resume(
     output: str | os.PathLike[str],
-    oracle: Callable[..., Any] | Oracle | Problem,
+    oracle: AnyOracle,
+    x0: Any = None,
     *,
     budget: float | None = None,
     threads: int | None = None,
     callback: Callable[[Moment], object] | None = None,
+    progress: bool | Callable[[Moment], object] | None = None,
 ) -> Result:
     """Goes on with a run that was interrupted or ran out of budget, bit for bit as if it had not stopped.
 
-    `output` is the folder that was given to :func:`minimize`; the oracle has to be the same.
+    `output` is the folder that was given to :func:`minimize` or :meth:`Result.save`; the oracle has to be the same. An oracle of JAX needs the
+    structure of its parameters: give the same `x0`, whose values do not matter.
     `budget` is that of the whole run, what was drawn before included. Without one only the run's own end, such as its
     certificate, ends it.
     """
     checkpoint = Path(output) / CHECKPOINT
     if not checkpoint.exists():
         raise FileNotFoundError(f"{output} holds no checkpoint of a run")
+    unflatten = None
+    if isinstance(oracle, Structured):
+        if x0 is None:
+            raise TypeError("an oracle of JAX needs x0, for the structure of its parameters")
+        oracle, _, unflatten = oracle.bind(x0)
     leaves = Leaves(oracle, _engine.stored_dimension(str(checkpoint)))
-    ended = _engine.resume(leaves, leaves.dim, _budget(budget), _threads(threads), _shown(callback), str(checkpoint))
-    return read(ended, False)
+    samples = _budget(budget)
+    ended = _engine.resume(leaves, samples, _threads(threads), *shown(callback, progress, samples), str(checkpoint))
+    return read(ended, False, unflatten)
+
+
+def say_when(target: float | None, budget: float | None, method: methods.Method) -> None:
+    """Refuses a run without an end."""
+    if target is None and budget is None and not method.has_end():
+        raise ValueError(
+            "say when to stop: target=0.1 runs until fresh samples certify that the gradient's norm is at most 0.1, "
+            "budget=1_000_000 draws at most that many samples; both can be given"
+        )
+
+
+def bound(oracle: Any, x0: Any) -> tuple[Any, NDArray[np.float64], Callable[[NDArray[np.float64]], Any] | None]:
+    """The oracle of vectors, the start as one, and the way back from vectors, if there is one."""
+    if isinstance(oracle, Structured):
+        return oracle.bind(x0)
+    return oracle, _vector(x0), None
 
 
 def _rule(
-    target: float, delta: float, certificate: Kurtosis | Variance | Growth
+    oracle: object, target: float, delta: float, certificate: AnyBasis | None
 ) -> tuple[float, float, float, tuple[str, list[float]]]:
-    basis = {Kurtosis: "kurtosis", Variance: "variance", Growth: "growth"}.get(type(certificate))
+    if certificate is None:
+        certificate = Exact() if isinstance(oracle, Native) and oracle._native.is_table else Kurtosis(100.0)
+    basis = {Kurtosis: "kurtosis", Variance: "variance", Growth: "growth", Exact: "exact"}.get(type(certificate))
     if basis is None:
-        raise TypeError(f"certificate must be a Kurtosis, a Variance or a Growth, but is {certificate!r}")
+        raise TypeError(f"certificate must be a Kurtosis, a Variance, a Growth or Exact(), but is {certificate!r}")
     numbers = [_number(name, value) for name, value in vars(certificate).items()]
     return _number("target", target), _number("delta", delta), SHARE, (basis, numbers)
 
 
-def _shown(callback: Callable[[Moment], object] | None) -> Callable[[int, int, int, float, NDArray[np.float64]], object] | None:
-    if callback is None:
-        return None
-    if not callable(callback):
-        raise TypeError(f"callback must be a function of a Moment, but is {callback!r}")
-    return lambda *now: callback(Moment(*now))
-
-
-def _vector(x0: ArrayLike) -> NDArray[np.float64]:
+def _vector(x0: Any) -> NDArray[np.float64]:
     try:
         array = np.asarray(x0)
     except ValueError as error:

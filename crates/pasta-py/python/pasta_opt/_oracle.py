@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _engine
+from ._native import Native
+
 Vector = NDArray[np.float64]
 
 #: Samples in a block: enough to make the price of a call small where a call answers for all of them, and few enough to stop soon.
@@ -102,6 +105,18 @@ class Problem:
         raise NotImplementedError
 
 
+class Structured:
+    """An oracle of something else than a vector: a base class, for the oracles of JAX.
+
+    `bind` takes the start as the user gives it and returns an :class:`Oracle` of vectors, the start as a vector, and the function that makes
+    what the user gave of a vector.
+    """
+
+    def bind(self, start: Any) -> tuple[Oracle, Vector, Callable[[Vector], Any]]:
+        """An oracle of vectors, the start as one, and the way back."""
+        raise NotImplementedError
+
+
 def takes_count(function: Callable[..., Any]) -> bool:
     """Whether a function takes n after x and rng."""
     try:
@@ -129,15 +144,27 @@ class Leaves:
 
     def __init__(self, oracle: object, dim: int) -> None:
         self.dim = dim
+        self._gradient: Callable[..., Any]
+        self.batched: bool
+        self.losses: bool | None
+        self.block: int
         self._difference: Callable[..., Any] | None = None
         self._loss: Callable[..., Any] | None = None
+        #: The oracle of the library, if it is one: then nothing here is called.
+        self.native: _engine.Native | None = None
+        if isinstance(oracle, Native):
+            if oracle.dim != dim:
+                raise ValueError(f"{oracle.name} has {oracle.dim} coordinates, but the start has {dim}")
+            self.native, self.called, self.identity = oracle._native, oracle.name, oracle._native.identity
+            self.batched, self.losses, self.block = True, oracle._native.losses, BATCHED_BLOCK
+            return
         if isinstance(oracle, Problem):
             kind = type(oracle)
-            self._gradient: Callable[..., Any] = oracle.gradient
+            self._gradient = oracle.gradient
             if kind.gradient is Problem.gradient:
                 oracle.gradient(np.zeros(dim), np.random.default_rng(0))
             self.batched = takes_count(oracle.gradient)
-            self.losses: bool | None = False
+            self.losses = False
             if kind.difference is not Problem.difference:
                 self._difference = oracle.difference
             if kind.loss is not Problem.loss:

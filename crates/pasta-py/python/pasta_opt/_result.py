@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,9 @@ from . import _engine
 
 #: The columns of a trace.
 TRACE = np.dtype([("step", np.uint64), ("samples", np.uint64), ("evaluations", np.uint64), ("distance", np.float64)])
+
+#: The checkpoint in the folder of a run.
+CHECKPOINT = "checkpoint.pasta"
 
 #: How many coordinates of the point a table shows.
 SHOWN = 6
@@ -59,6 +65,17 @@ class Certificate:
         return self.verdict == "certified"
 
 
+@dataclass(frozen=True)
+class Forecast:
+    """What was said before a run about the samples that it would take."""
+
+    low: float
+    middle: float
+    high: float
+    #: The share of runs of such methods in which ranges like this held, where that was tried (docs/forecast.md).
+    share: float | None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """The end of a run. Prints as a table."""
@@ -80,6 +97,12 @@ class Result:
     distance: float
     #: What a theorem promises for x, after the planned end of a recipe.
     promise: str | None
+    #: What a pilot said before the run about its cost; None without one, or if no run of it was certified.
+    forecast: Forecast | None
+    #: x in the form in which the start was given: a pytree for an oracle of JAX, and x itself elsewhere.
+    params: Any
+    #: All that is needed to go on; see :meth:`save`.
+    checkpoint: bytes
 
     def rows(self) -> list[tuple[str, str]]:
         """The rows of the table."""
@@ -91,6 +114,13 @@ class Result:
         else:
             certificate = "none: the run never looked good enough to try" if self.asked else "none was asked for (target=)"
         by_role = ", ".join(f"{role} {entry['samples']:,}" for role, entry in self.ledger.by_role.items())
+        said = "none was asked for (pilot=)"
+        if self.forecast is not None:
+            low, middle, high = (f"{count:.2g}" for count in (self.forecast.low, self.forecast.middle, self.forecast.high))
+            share = "" if self.forecast.share is None else f"; such ranges held in {self.forecast.share:.0%} of runs of such methods"
+            said = f"about {middle} samples, {low} to {high} (without the pilot){share}"
+        elif "forecast" in self.ledger.by_role:
+            said = "none: no run of the pilot was certified"
         return [
             ("method", f"{self.method}, seed {self.seed}"),
             ("problem", self.problem),
@@ -98,6 +128,7 @@ class Result:
             ("x", f"({head}{dots})"),
             ("certificate", certificate),
             ("promise", self.promise or "none"),
+            ("forecast", said),
             ("steps", f"{self.steps:,}"),
             ("samples", f"{self.ledger.samples:,} ({by_role})"),
             ("evaluations", f"{self.ledger.evaluations:,}"),
@@ -105,11 +136,45 @@ class Result:
         ]
 
     def __repr__(self) -> str:
-        return _engine.table(self.rows(), shutil.get_terminal_size((100, 24)).columns)
+        return _engine.rows(self.rows(), shutil.get_terminal_size((100, 24)).columns)
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{html.escape(a)}</th><td>{html.escape(b)}</td></tr>" for a, b in self.rows())
-        return f"<table>{rows}</table>"
+        rows = "".join(
+            f'<tr><th style="text-align:left">{html.escape(a)}</th><td style="text-align:left">{html.escape(b)}</td></tr>'
+            for a, b in self.rows()
+        )
+        return f"<table>{rows}</table>{self._curve()}"
+
+    def _curve(self) -> str:
+        """The distance from the start over the samples, as a drawing."""
+        samples, distance = self.trace["samples"].astype(float), self.trace["distance"]
+        if len(samples) < 2 or not np.isfinite(distance).all():
+            return ""
+        width, height, left, top = 420.0, 120.0, 60.0, 10.0
+        most, far = samples[-1] or 1.0, float(distance.max()) or 1.0
+        points = " ".join(f"{left + width * a / most:.1f},{top + height * (1 - b / far):.1f}" for a, b in zip(samples, distance, strict=True))
+        label = '<text x="{:.0f}" y="{:.0f}" text-anchor="{}">{}</text>'.format
+        words = [
+            label(left - 6, top + 10, "end", f"{far:.3g}"),
+            label(left - 6, top + height, "end", "0"),
+            label(left, top + height + 16, "start", "0"),
+            label(left + width, top + height + 16, "end", f"{most:,.0f} samples"),
+            label(left + width / 2, top + height + 16, "middle", "distance from x0"),
+        ]
+        return (
+            f'<svg viewBox="0 0 {left + width + 10:.0f} {top + height + 24:.0f}" width="{left + width + 10:.0f}" role="img" '
+            'font-family="sans-serif" font-size="11" fill="currentColor">'
+            f'<title>distance from x0 over samples</title><path d="M{left} {top}V{top + height}H{left + width}" fill="none" stroke="currentColor"/>'
+            f'<polyline points="{points}" fill="none" stroke="#3069b0" stroke-width="1.5"/>{"".join(words)}</svg>'
+        )
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes the run to a folder, from which :func:`pasta_opt.resume` goes on, with a larger budget, say."""
+        path = Path(folder) / CHECKPOINT
+        if path.exists():
+            raise FileExistsError(f"{folder} holds a run; give another folder, or remove it")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self.checkpoint)
 
     def to_pandas(self) -> Any:
         """The trace as a pandas DataFrame; needs pandas."""
@@ -123,14 +188,19 @@ def certificate_of(data: dict[str, Any]) -> Certificate:
     return Certificate(**{name: data[name] for name in Certificate.__dataclass_fields__})
 
 
-def read(ended: tuple[str, NDArray[np.float64], tuple[NDArray[Any], ...]], asked: bool) -> Result:
+def read(
+    ended: tuple[str, NDArray[np.float64], tuple[NDArray[Any], ...], bytes],
+    asked: bool,
+    unflatten: Callable[[NDArray[np.float64]], Any] | None = None,
+) -> Result:
     """A result, from what the engine returns."""
-    text, x, columns = ended
+    text, x, columns, checkpoint = ended
     data = json.loads(text)
     trace = np.empty(len(columns[0]), TRACE)
     for name, column in zip(TRACE.names or (), columns, strict=True):
         trace[name] = column
     certificate = None if data["certificate"] is None else certificate_of(data["certificate"])
+    forecast = None if data["outlook"] is None else data["outlook"]["forecast"]
     return Result(
         x=x,
         stop=Stop(**data["stop"]),
@@ -144,4 +214,7 @@ def read(ended: tuple[str, NDArray[np.float64], tuple[NDArray[Any], ...]], asked
         steps=data["steps"],
         distance=data["distance"],
         promise=data["promise"],
+        forecast=None if forecast is None else Forecast(**forecast),
+        params=x if unflatten is None else unflatten(x),
+        checkpoint=checkpoint,
     )

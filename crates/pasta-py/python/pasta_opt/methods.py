@@ -41,6 +41,10 @@ class Method:
         """Whether it ends without a target or a budget."""
         return True
 
+    def has_steps(self) -> bool:
+        """Whether it takes `steps` and `batch`."""
+        return False
+
 
 @dataclass(frozen=True, kw_only=True)
 class Auto(Method):
@@ -187,6 +191,9 @@ class _Stepped(Method):
 
     def has_end(self) -> bool:
         return self.steps is not None
+
+    def has_steps(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,16 +28,18 @@ mod flight;
 mod meter;
 mod plan;
 mod ray;
+mod tail;
 
 pub use curvature::MeanSquare;
 pub use estimate::Estimate;
 pub use flight::Flight;
 pub use ray::{Diagnosis, Direction, Point, Ray, RayEnd, Trend};
 use serde::Serialize;
+pub use tail::TailShape;
 
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
-use crate::kernels::{along, squared_norm};
+use crate::kernels::{along, squared_distance, squared_norm};
 use crate::ledger::Entry;
 use crate::oracle::{About, Form};
 use curvature::Local;
@@ -92,6 +94,9 @@ pub struct Calibration {
     pub unit: f64,
     /// E|g(x0) - grad f(x0)|^2. Good for sizing first batches.
     pub variance_at_start: Estimate,
+    /// The tail of the noise at the start. b and B are lower estimates: what is too rare to be among the samples is not in them; the high ends of their
+    /// intervals allow for a tail like this one.
+    pub tail: TailShape,
     /// b of variance <= B^2 r^2 + b^2: the root of the variance at the start, or of the largest seen if B = 0.
     pub floor: Estimate,
     /// B from below: the largest sqrt(variance - b^2)/r on the rays, measured afresh there. Along other directions, or
@@ -175,6 +180,7 @@ struct Start<'x> {
     /// sqrt(E|g(x0)|^2): the size of one sample's gradient.
     sample: f64,
     variances: [f64; BLOCKS],
+    tail: TailShape,
 }
 
 impl Calibration {
@@ -227,12 +233,14 @@ impl Calibration {
         } else {
             known.ms_smoothness
         };
+        let tail = start.tail;
         Ok(Self {
             gradient: start.gradient,
             unit,
-            variance_at_start,
-            floor: floor.map(f64::sqrt),
-            growth,
+            variance_at_start: tail.widen(variance_at_start, 1.0),
+            tail,
+            floor: tail.widen(floor.map(f64::sqrt), 0.5),
+            growth: growth.map(|growth| tail.widen(growth, 0.5)),
             growth_found,
             smoothness: from_below(smoothness),
             smoothness_found,
@@ -276,6 +284,12 @@ impl<'x> Start<'x> {
         }
         let variances: [f64; BLOCKS] = std::array::from_fn(|k| blocks[k].variance());
         let variance = variances.iter().sum::<f64>() / BLOCKS as f64;
+        // The same samples again, now that their mean is known.
+        let mut squares = vec![Vec::new(); BLOCKS];
+        meter.each(samples, Form::Sums, &[x], &mut squares, |squares, g| {
+            squares.push(squared_distance(g, &mean));
+        })?;
+        let tail = TailShape::of(squares.concat());
         // The variance of the mean: so much of |mean|^2 is noise.
         let noise2 = variance / (BLOCKS as u64 * per_block) as f64;
         let mean2 = squared_norm(&mean);
@@ -287,6 +301,7 @@ impl<'x> Start<'x> {
             sample: (mean2 + variance).sqrt(),
             mean,
             variances,
+            tail,
         };
         finite(&[start.sample, start.length])?;
         Ok(start)

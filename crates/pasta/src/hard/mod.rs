@@ -309,6 +309,10 @@ impl Oracle for HardInstance {
         &self.about
     }
 
+    fn is_vouched_for(&self) -> bool {
+        true
+    }
+
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
         // Coordinates beyond the support are zero in every point and every row.
         let awake = ..self.support(request.active);

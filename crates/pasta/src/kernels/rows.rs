@@ -84,6 +84,25 @@ pub(crate) fn add<T: Element>(c: f64, a: &[T], out: &mut [f64]) {
     add_loop(c, a, out);
 }
 
+/// Rows that [`add_outer`] takes at a time.
+pub(crate) const TOGETHER: usize = 4;
+
+/// out += sum_k c_k a_k a_k' above the diagonal, for rows a_k of d numbers: the matrix is read and written once for all.
+#[multiversion(targets("x86_64+avx2"))]
+pub(crate) fn add_outer(c: [f64; TOGETHER], a: [&[f64]; TOGETHER], out: &mut [f64]) {
+    let d = a[0].len();
+    let [a0, a1, a2, a3] = a.map(|a| &a[..d]);
+    for (i, row) in out.chunks_exact_mut(d).enumerate() {
+        let (f0, f1, f2, f3) = (c[0] * a0[i], c[1] * a1[i], c[2] * a2[i], c[3] * a3[i]);
+        let row = &mut row[i..];
+        let (a0, a1, a2, a3) =
+            (&a0[i..][..row.len()], &a1[i..][..row.len()], &a2[i..][..row.len()], &a3[i..][..row.len()]);
+        for j in 0..row.len() {
+            row[j] += (f0 * a0[j] + f1 * a1[j]) + (f2 * a2[j] + f3 * a3[j]);
+        }
+    }
+}
+
 /// Dense rows, one after another.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DenseRows<'a, T> {

@@ -284,6 +284,18 @@ pub trait Oracle: Send + Sync {
     /// that [`About`] rules out.
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError>;
 
+    /// Whether its answers were shown to be right once and for all, so that no run need [check](crate::check) them: true of the oracles of
+    /// this library, whose tests do it. Whoever writes one leaves it as it is, unless the same can be said.
+    fn is_vouched_for(&self) -> bool {
+        false
+    }
+
+    /// Whether the sum over a batch is the sum of its samples asked for one by one. Not so of an oracle that draws the sum of a batch, or of a block,
+    /// at once: its samples have the right law, but belong to the batch.
+    fn is_additive(&self) -> bool {
+        true
+    }
+
     /// Who shares the work on its answers, where that is not this process alone. A wrapper that does not forward it is
     /// answered by every member alone: the same bits, without help.
     fn team(&self) -> Option<&dyn Team> {
@@ -319,6 +331,12 @@ macro_rules! oracle_through {
             }
             fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
                 (**self).answer(request, answer)
+            }
+            fn is_vouched_for(&self) -> bool {
+                (**self).is_vouched_for()
+            }
+            fn is_additive(&self) -> bool {
+                (**self).is_additive()
             }
             fn team(&self) -> Option<&dyn Team> {
                 (**self).team()

@@ -231,6 +231,15 @@ impl Oracle for Noisy {
         &self.about
     }
 
+    fn is_vouched_for(&self) -> bool {
+        true
+    }
+
+    fn is_additive(&self) -> bool {
+        let at_once = matches!(self.noise.tail, Tail::Gaussian | Tail::TwoPoint { .. });
+        self.mode == BatchMode::OneByOne || !at_once
+    }
+
     #[inline]
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
         let mut units = Vec::new();

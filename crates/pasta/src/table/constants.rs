@@ -437,9 +437,16 @@ impl Reader<'_> {
 
     /// All coordinates of a row's a, the intercept's last.
     fn whole_row(&mut self, row: usize) -> Vec<f64> {
+        let mut a = vec![0.0; self.linear.stride()];
+        self.write_row(row, &mut a);
+        a
+    }
+
+    /// The same, written to `a`.
+    pub(super) fn write_row(&mut self, row: usize, a: &mut [f64]) {
         self.open(row);
         let linear = self.linear;
-        let mut a = vec![0.0; linear.stride()];
+        a.fill(0.0);
         if let (Some(Scaling { shift, scale }), Way::Stored) = (linear.scaling(), linear.way()) {
             a.iter_mut().zip(shift.iter().zip(scale)).for_each(|(a, (shift, scale))| *a = -shift / scale);
             linear.table().features.visit_row(row, |j, value| a[j] = (value - shift[j]) / scale[j]);
@@ -447,7 +454,6 @@ impl Reader<'_> {
             self.add(row, 1.0, &mut a[..linear.features()]);
         }
         a[linear.features()..].fill(1.0);
-        a
     }
 
     /// Entries of a non-negative row that dominates |a|; of a sparse row that is centred, the row before it is centred, without

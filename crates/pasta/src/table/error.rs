@@ -102,6 +102,12 @@ pub enum TableError {
         /// What it is.
         got: f64,
     },
+    /// A loss that a second-order method cannot use.
+    #[error("the {loss} loss is not smooth and convex, which a second-order method needs")]
+    NotSmoothConvex {
+        /// Its name.
+        loss: &'static str,
+    },
     /// Polynomial features beyond what an index can count.
     #[error("degree {degree} makes more than {most} features of {columns} columns")]
     Features {

@@ -57,6 +57,18 @@ const PATIENCE: usize = 4096;
 impl Linear {
     /// Checks that loss, design and labels fit, and finds the scaling of the columns.
     pub fn new(table: Arc<Table>, loss: Loss, design: Design) -> Result<Self, TableError> {
+        design.check()?;
+        let scaling = if design.standardise { Some(Scaling::of(&table, &design)?) } else { None };
+        Self::scaled(table, loss, design, scaling)
+    }
+
+    /// The same with columns that are scaled in the way of another table, whatever the design says: for rows that belong to it.
+    pub fn scaled(
+        table: Arc<Table>,
+        loss: Loss,
+        design: Design,
+        scaling: Option<Scaling>,
+    ) -> Result<Self, TableError> {
         loss.check()?;
         loss.check_labels(table.label_slice())?;
         design.check()?;
@@ -65,7 +77,12 @@ impl Linear {
         if rows > u32::MAX as usize {
             return Err(TableError::Setting { name: "rows", needs: "below 2^32", got: rows as f64 });
         }
-        let scaling = if design.standardise { Some(Scaling::of(&table, &design)?) } else { None };
+        if let Some(Scaling { shift, scale }) = &scaling {
+            let needs = table.columns();
+            if let Some(got) = [shift.len(), scale.len()].into_iter().find(|got| *got != needs) {
+                return Err(TableError::Shape { what: "column scales", needs, got });
+            }
+        }
         let dense = matches!(table.features, Features::Dense(_));
         let far = dense && scaling.as_ref().is_some_and(|scaling| scaling.offset() > FAR);
         let way = if design.degree > 1 || far { Way::Computed } else { Way::Stored };
@@ -670,6 +687,15 @@ impl Oracle for Linear {
         }
         let samples = self.table.rows() as u128;
         Charge { samples, evaluations: samples * request.points.len() as u128, exact: true }
+    }
+
+    fn is_vouched_for(&self) -> bool {
+        true
+    }
+
+    /// Rows are counted down a tree of the whole batch.
+    fn is_additive(&self) -> bool {
+        false
     }
 
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {

@@ -21,9 +21,11 @@
 
 mod certified;
 
+pub(crate) use certified::LIKELY;
 pub use certified::{Candidate, CertificateLog, Certified, StopRule};
 
 use crate::certificate::{Certificate, ClaimError};
+use crate::check;
 use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
 use crate::estimator::Kind;
 use crate::gate::{Gate, Halt};
@@ -147,13 +149,16 @@ pub trait Walk: Send {
         Every { walk: self, n: n.max(1), observe }
     }
 
-    /// Walks to the end. Running out of budget is an end, and so is being told to stop; a failing oracle is an error.
+    /// Walks to the end. Running out of budget is an end, and so is being told to stop; a failing oracle is an error, and so is one that the
+    /// [check](crate::check::before_run) before the first step does not believe.
     fn finish(mut self, gate: &mut Gate) -> Result<Finished, Halt>
     where
         Self: Sized,
     {
+        let mut believed = check::before_run(gate, self.view().start).map(drop);
         loop {
-            let stop = match self.advance(gate) {
+            let advance = std::mem::replace(&mut believed, Ok(())).and_then(|()| self.advance(gate));
+            let stop = match advance {
                 Ok(Advance::Stop(stop)) => stop,
                 Ok(_) => continue,
                 Err(halt) => halt.stop().ok_or(halt)?,

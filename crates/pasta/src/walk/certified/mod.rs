@@ -67,7 +67,7 @@ const TAIL_POWER: f64 = 4.0;
 /// would cost more than another point.
 const PATIENCE: u128 = 2;
 /// A tail that is worth a certificate has a gradient of about this share of the target.
-const LIKELY: f64 = 0.3;
+pub(crate) const LIKELY: f64 = 0.3;
 
 impl<W: Walk> Certified<W> {
     pub(super) fn start(walk: W, gate: &Gate, rule: StopRule) -> Result<Self, ClaimError> {

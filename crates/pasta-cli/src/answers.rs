@@ -1,0 +1,66 @@
+//! What some commands answer, as JSON, for the Python package: the keys are those of `--json`.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use pasta_opt::oracle::Oracle;
+use pasta_opt::walk::StopRule;
+use pasta_report::console::Failure;
+
+use crate::compare::{Limits, raced};
+use crate::plan;
+use crate::spec::{Contest, Overrides, Problem, Setup, read_setup};
+
+/// `pasta plan REGIME`, with its flags by name. An error is what the program would say.
+pub fn plan(regime: &str, flags: &[(String, f64)]) -> Result<String, String> {
+    plan::json(regime, flags).map_err(said)
+}
+
+/// A race of methods on an oracle.
+#[derive(Debug)]
+pub struct Race {
+    /// Whose samples are drawn.
+    pub oracle: Arc<dyn Oracle>,
+    /// Where all of them start.
+    pub start: Vec<f64>,
+    /// Which methods; all that need nothing to be set if none is named.
+    pub methods: Vec<String>,
+    /// Whether methods with a step size run with nine of them.
+    pub grid: bool,
+    /// How a run is certified, where there is a target and nothing but samples can tell.
+    pub rule: Option<StopRule>,
+    /// The gradient at which a run ends.
+    pub target: Option<f64>,
+    /// Samples of each run.
+    pub budget: u64,
+    /// Runs of each method.
+    pub seeds: u64,
+    /// The seed of the first; the others count up from it.
+    pub seed: u64,
+}
+
+impl Race {
+    /// `pasta compare`; `None` if `stop` was set. An error is what the program would say.
+    pub fn run(self, stop: &Arc<AtomicBool>) -> Result<Option<String>, String> {
+        let Self { oracle, start, methods, grid, rule, target, budget, seeds, seed } = self;
+        let judged = oracle.about().full_pass().is_some();
+        let problem = Problem::of(oracle, start);
+        let setup = Setup { seed, threads: None, problem, asks_for_certificate: false };
+        let contest = Contest { setup, own: None, rule: rule.filter(|_| !judged) };
+        let limits = Limits { target, budget, seeds, seed };
+        let results = raced(&contest, limits, &methods, grid, stop).map_err(said)?;
+        results.map(|results| serde_json::to_string(&results).map_err(|error| error.to_string())).transpose()
+    }
+}
+
+/// The problem of a problem file: its oracle, its start, and what it is in words.
+pub fn problem(file: &Path) -> Result<(Arc<dyn Oracle>, Vec<f64>, String), String> {
+    let Problem { oracle, start, words, .. } = read_setup(file, &Overrides::default()).map_err(said)?.problem;
+    Ok((oracle, start, words))
+}
+
+fn said(failure: Failure) -> String {
+    let text = failure.to_string();
+    text.strip_prefix("error: ").unwrap_or(&text).to_owned()
+}

@@ -1,0 +1,477 @@
+//! `pasta fit - --one-pass`: a model from a stream that goes by once.
+
+use std::collections::VecDeque;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::Instant;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use pasta_data::{Blocks, Data, Encoding, Fault, Source};
+use pasta_opt::certificate::{self, Claim, Grade};
+use pasta_opt::draws::Role;
+use pasta_opt::gate::{Gate, Halt};
+use pasta_opt::ledger::Ledger;
+use pasta_opt::one_pass::OnePass;
+use pasta_opt::oracle::Charge;
+use pasta_opt::stop::Stop;
+use pasta_opt::table::{Class, Linear, Loss, Table};
+use pasta_report::console::{self, Exit, Failure, Report, Signals, say};
+use pasta_report::number::{given, real};
+use pasta_report::{Table as Lines, grouped};
+use serde::Serialize;
+use serde::ser::SerializeMap;
+
+use super::{Arguments, Exactly, exactly, interrupted, not_finite, words, write_file};
+use crate::table::{
+    Certificate, Classes, FORMAT, ModelFile, Provenance, Rows, Score, TailBound, Verdict, refused, score,
+    unreadable,
+};
+
+/// Of a short stream this part is kept back; of a long one, a block.
+const KEPT: usize = 4;
+/// With fewer rows than this there is nothing to keep back from.
+const LEAST: usize = 16;
+/// The gradient shall be so much smaller than at the start, unless a target is given.
+const RELATIVE: f64 = 0.1;
+/// How often the certificate may be wrong.
+const DELTA: f64 = 0.05;
+
+pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure> {
+    if crate::world::rank().is_some() {
+        let hint = "without mpirun it learns at the speed of the stream; without --one-pass the ranks share the rows";
+        return Err(Failure::input("--one-pass runs in one process").hint(hint));
+    }
+    let signals = Signals::register()?;
+    let source = Source::named(&arguments.data);
+    let file = source.name();
+    let mut blocks =
+        Blocks::open(&source, &arguments.reading.options(), arguments.block as usize).map_err(unreadable)?;
+    let bar = std::io::stderr().is_terminal().then(|| {
+        let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
+        ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+    });
+    let mut school: Option<School> = None;
+    // Two blocks wait, so that the last rows can be kept back wherever the stream ends.
+    let mut waiting: VecDeque<Rows> = VecDeque::new();
+    while let Some(data) = blocks.next_block(&|_, _| {}).map_err(|error| in_a_stream(error))? {
+        if signals.received().is_some() {
+            return Ok(interrupted(&signals));
+        }
+        let school = match &mut school {
+            Some(school) => school,
+            none => none.insert(School::open(arguments, &file, &data)?),
+        };
+        waiting.push_back(school.rows(data)?);
+        if waiting.len() > 2
+            && let Some(rows) = waiting.pop_front()
+            && !school.learn(rows, &signals)?
+        {
+            return Ok(interrupted(&signals));
+        }
+        if let Some(bar) = &bar {
+            bar.tick();
+            bar.set_message(format!("{} rows learnt", grouped(school.learner.rows())));
+        }
+    }
+    let empty = || Failure::input(Fault::Empty).in_file(&file);
+    let mut school = school.ok_or_else(empty)?;
+    let tail = school.tail(waiting, &signals)?;
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    let Some(tail) = tail else { return Ok(interrupted(&signals)) };
+    let Some(outcome) = school.judge(arguments, tail, &signals)? else { return Ok(interrupted(&signals)) };
+    let timed = format!("{:.2} s", begun.elapsed().as_secs_f64());
+    if let Some(failure) = outcome.failure() {
+        say(&timed);
+        return Err(failure.in_file(&file));
+    }
+    if let Some(path) = &arguments.output {
+        let model = serde_json::to_string_pretty(&outcome.model).map_err(Failure::system)?;
+        write_file(path, model + "\n")?;
+    }
+    console::print(&outcome, arguments.json)?;
+    say(&timed);
+    Ok(match outcome.model.certificate.verdict {
+        Verdict::Certified => Exit::Done,
+        Verdict::NotCertified | Verdict::Worse => {
+            say(
+                "not certified: the bound is above the target; the model is written, since the stream is gone",
+            );
+            Exit::NotCertified
+        }
+        Verdict::Kinks => {
+            say("not certified: the loss has kinks, where the gradient need not be small");
+            Exit::NotCertified
+        }
+    })
+}
+
+/// A fault in a later block, with what helps.
+fn in_a_stream(error: pasta_data::ReadError) -> Failure {
+    let hint = match error.fault {
+        Fault::Beyond { .. } => {
+            Some("a stream has the columns of its first block; --columns N says how many there are")
+        }
+        Fault::Category { .. } => {
+            Some("a stream has the words of its first block; --ignore leaves the column out")
+        }
+        _ => None,
+    };
+    let failure = unreadable(error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// The learner, and how its rows are read.
+struct School {
+    file: String,
+    learner: OnePass,
+    encoding: Encoding,
+    label: String,
+    classes: Classes,
+    loss: Loss,
+    dropped: u64,
+    checksum: u32,
+    /// Whether every class of every block was right once it was learnt.
+    separated: bool,
+}
+
+impl School {
+    /// Learns from the first block how the others are read and scaled.
+    fn open(arguments: &Arguments, file: &str, first: &Data) -> Result<Self, Failure> {
+        let in_file = |failure: Failure| failure.in_file(file);
+        let classes = Classes::learn(first, &arguments.loss).map_err(in_file)?;
+        let loss = arguments.shaping.loss(&arguments.loss, classes.0.len().max(2))?;
+        let labels = classes.code(first).map_err(in_file)?;
+        let names = first.encoding.names();
+        let wrong = |error| refused(file, &names, &error);
+        let design = arguments.shaping.design();
+        let table =
+            Table::new(first.features.clone(), Arc::new(labels), None, names.clone()).map_err(wrong)?;
+        let learner = OnePass::start(Arc::new(table), loss, design, arguments.seed).map_err(wrong)?;
+        let target = arguments.target.map_or_else(|| format!("{RELATIVE} of the start"), given);
+        say(&format!(
+            "{file}: one pass in blocks of {} bytes, {} columns, scaled and coded by the first block of {} rows; loss {}, {}, {}, degree {}, penalty \
+             {}; |grad f| <= {target}, seed {}, threads {}",
+            grouped(u64::from(arguments.block)),
+            grouped(first.features.columns() as u64),
+            grouped(first.features.rows() as u64),
+            words(&loss),
+            if design.intercept { "intercept" } else { "no intercept" },
+            if design.standardise { "standardised" } else { "raw columns" },
+            design.degree,
+            given(design.penalty),
+            arguments.seed,
+            super::rayon_threads(arguments),
+        ));
+        Ok(Self {
+            file: file.to_owned(),
+            learner,
+            encoding: first.encoding.clone(),
+            label: first.label.clone(),
+            classes,
+            loss,
+            dropped: 0,
+            checksum: 0,
+            separated: true,
+        })
+    }
+
+    fn rows(&mut self, data: Data) -> Result<Rows, Failure> {
+        let labels = self.classes.code(&data).map_err(|failure| failure.in_file(&self.file))?;
+        self.dropped += data.dropped;
+        Ok(Rows { features: data.features, labels, weights: None })
+    }
+
+    fn problem(&mut self, rows: Rows) -> Result<Arc<Linear>, Failure> {
+        let names = self.encoding.names();
+        let wrong = |error| refused(&self.file, &names, &error);
+        let table = Table::new(rows.features, Arc::new(rows.labels), None, names.clone()).map_err(wrong)?;
+        self.checksum = self.checksum.rotate_left(1) ^ table.checksum();
+        self.learner.problem(Arc::new(table)).map_err(wrong)
+    }
+
+    /// Learns from a block; false if it was interrupted.
+    fn learn(&mut self, rows: Rows, signals: &Signals) -> Result<bool, Failure> {
+        let block = self.problem(rows)?;
+        match self.learner.learn(&block, &signals.flag()) {
+            Ok(Stop::Diverged(divergence)) => {
+                let mut failure = Failure::input(format!("diverged: {divergence}")).in_file(&self.file);
+                failure.exit = Exit::Diverged;
+                Err(failure.hint("labels or columns are too large for this loss; scale them down"))
+            }
+            Ok(_) => {
+                self.separated &= self.score(&block)?.separated;
+                Ok(true)
+            }
+            Err(Halt::Interrupted) => Ok(false),
+            Err(halt) => Err(not_finite(&halt.into())),
+        }
+    }
+
+    fn score(&self, rows: &Linear) -> Result<Score, Failure> {
+        let model = rows.raw_weights(self.learner.point());
+        let table = rows.table();
+        let scored = score(&model, &table.features, (*table.labels).as_ref(), !self.classes.0.is_empty());
+        scored.map_err(|error| refused(&self.file, &self.encoding.names(), &error))
+    }
+
+    /// Learns from what waits but for the end, which is kept back; `None` if it was interrupted.
+    fn tail(&mut self, mut waiting: VecDeque<Rows>, signals: &Signals) -> Result<Option<Rows>, Failure> {
+        let full = waiting.front().map_or(0, |rows| rows.labels.len());
+        let rest: usize = waiting.iter().map(|rows| rows.labels.len()).sum();
+        let all = rest + self.learner.rows() as usize;
+        if all < LEAST {
+            let message = format!(
+                "{all} rows are too few to learn from some and keep others back; leave out --one-pass"
+            );
+            return Err(Failure::input(message).in_file(&self.file));
+        }
+        let kept = (all / KEPT).min(full);
+        let mut tail: Option<Rows> = None;
+        // From the end on: what is still wanted of each block goes in front of the tail.
+        let mut heads = Vec::new();
+        while let Some(rows) = waiting.pop_back() {
+            let count = rows.labels.len();
+            let wanted = kept - tail.as_ref().map_or(0, |tail| tail.labels.len());
+            let cut = count - wanted.min(count);
+            let all: Vec<usize> = (0..count).collect();
+            if cut < count {
+                let end = rows.pick(&all[cut..]);
+                tail = Some(match tail {
+                    None => end,
+                    Some(later) => end.join(&later),
+                });
+            }
+            if cut > 0 {
+                heads.push(if cut == count { rows } else { rows.pick(&all[..cut]) });
+            }
+        }
+        for head in heads.into_iter().rev() {
+            if !self.learn(head, signals)? {
+                return Ok(None);
+            }
+        }
+        Ok(tail)
+    }
+
+    /// What the rows that were kept back say; `None` if it was interrupted.
+    fn judge(
+        mut self,
+        arguments: &Arguments,
+        tail: Rows,
+        signals: &Signals,
+    ) -> Result<Option<Outcome>, Failure> {
+        let tail = self.problem(tail)?;
+        let mut gate = Gate::over(tail.clone(), arguments.seed).with_stop(signals.flag());
+        let (x, origin) = (self.learner.point().to_vec(), self.learner.origin().to_vec());
+        let mut at = |x: &[f64]| match exactly(&mut gate, Role::Look, x) {
+            Ok(state) => Ok(Some(state)),
+            Err(Halt::Interrupted) => Ok(None),
+            Err(halt) => Err(not_finite(&halt.into())),
+        };
+        let (Some(start), Some(end)) = (at(&origin)?, at(&x)?) else { return Ok(None) };
+        let target = arguments.target.unwrap_or(RELATIVE * start.gradient);
+        let claim = Claim {
+            target: target.max(f64::MIN_POSITIVE),
+            delta: DELTA,
+            grade: Grade::Kurtosis(arguments.kurtosis),
+            budget: None,
+            guess: None,
+        };
+        let bound = match self.learner.certify(&tail, claim, &signals.flag()) {
+            Ok(certificate) => certificate,
+            Err(certificate::CertificateError::Halt(Halt::Interrupted)) => return Ok(None),
+            Err(error) => return Err(Failure::input(error).in_file(&self.file)),
+        };
+        let held = self.score(&tail)?;
+        let kinks = matches!(self.loss.row().class, Class::LipschitzConvex | Class::WeaklyConvex);
+        let verdict = match bound.verdict {
+            _ if kinks => Verdict::Kinks,
+            certificate::Verdict::Certified => Verdict::Certified,
+            _ => Verdict::NotCertified,
+        };
+        let no_minimiser =
+            super::no_minimiser(&tail, &Score { separated: self.separated && held.separated, ..held }, false);
+        let worse = worse_by(&tail, &x, &origin)
+            .map_err(|error| refused(&self.file, &self.encoding.names(), &error))?;
+        let mut ledger: Ledger = self.learner.ledger().clone();
+        let read = Charge { samples: bound.samples, evaluations: bound.samples, exact: false };
+        ledger.charge(Role::Certificate, read);
+        let names = self.encoding.names();
+        let (weights, intercept) = ModelFile::named(&tail.raw_weights(&x), &names);
+        let rows = self.learner.rows() + held.rows as u64;
+        let model = ModelFile {
+            format: FORMAT,
+            program: concat!("pasta ", env!("CARGO_PKG_VERSION")).into(),
+            loss: self.loss,
+            design: tail.design(),
+            label: self.label,
+            classes: self.classes,
+            weights,
+            intercept,
+            scaling: tail.scaling().cloned(),
+            encoding: self.encoding,
+            data: Provenance {
+                file: self.file,
+                rows,
+                columns: tail.table().columns() as u64,
+                checksum: format!("{:08x}", self.checksum),
+            },
+            constants: Vec::new(),
+            method: "one-pass".into(),
+            seed: arguments.seed,
+            ledger,
+            certificate: Certificate {
+                verdict,
+                exact: false,
+                gradient: end.gradient,
+                target,
+                start_gradient: start.gradient,
+                objective: end.objective,
+                tail: Some(TailBound {
+                    rows: held.rows as u64,
+                    bound: bound.bound,
+                    delta: DELTA,
+                    kurtosis: arguments.kurtosis,
+                }),
+            },
+        };
+        Ok(Some(Outcome {
+            statement: bound.statement(),
+            start,
+            worse,
+            no_minimiser,
+            held,
+            dropped: self.dropped,
+            learnt: self.learner.rows(),
+            blocks: self.learner.blocks(),
+            output: arguments.output.as_ref().map(|path| path.display().to_string()),
+            model,
+        }))
+    }
+}
+
+/// By how much the mean loss at x is above that at the start, and the standard error of that, over these rows.
+fn worse_by(rows: &Linear, x: &[f64], start: &[f64]) -> Result<(f64, f64), pasta_opt::table::TableError> {
+    let table = rows.table();
+    let losses = |x: &[f64]| -> Result<Vec<f64>, pasta_opt::table::TableError> {
+        let model = rows.raw_weights(x);
+        let mut scores = model.scores(&table.features)?;
+        let each = scores.chunks_exact_mut(model.outputs()).zip((*table.labels).as_ref());
+        Ok(each.map(|(scores, label)| model.loss.differentiate(scores, *label)).collect())
+    };
+    let changes: Vec<f64> = losses(x)?.iter().zip(losses(start)?).map(|(here, there)| here - there).collect();
+    let n = changes.len() as f64;
+    let mean = changes.iter().sum::<f64>() / n;
+    let spread = changes.iter().map(|change| (change - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+    Ok((mean, (spread / n).sqrt()))
+}
+
+/// What a pass came to.
+struct Outcome {
+    model: ModelFile,
+    /// The certificate in words.
+    statement: String,
+    start: Exactly,
+    /// By how much the loss is above the start's on rows that were kept back, and the error of that.
+    worse: (f64, f64),
+    no_minimiser: Option<&'static str>,
+    held: Score,
+    dropped: u64,
+    learnt: u64,
+    blocks: u64,
+    output: Option<String>,
+}
+
+impl Outcome {
+    /// Why there is no model, if there is none.
+    fn failure(&self) -> Option<Failure> {
+        let fail = |message: String, hint: &str| {
+            let mut failure = Failure::input(message).hint(hint);
+            failure.exit = Exit::Diverged;
+            Some(failure)
+        };
+        let (mean, error) = self.worse;
+        if let Some(why) = self.no_minimiser {
+            return fail(why.into(), "--penalty 1e-3, say, makes them finite");
+        }
+        if !(mean <= 2.0 * error) {
+            let message = format!(
+                "on the rows that were kept back the loss is higher than at the start, by {} (standard error {}): is the stream sorted?",
+                real(mean),
+                real(error)
+            );
+            return fail(message, "shuffle the rows, or fit the whole table without --one-pass");
+        }
+        None
+    }
+}
+
+impl Serialize for Outcome {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("data", &self.model.data)?;
+        map.serialize_entry("loss", &self.model.loss)?;
+        map.serialize_entry("design", &self.model.design)?;
+        map.serialize_entry("method", &self.model.method)?;
+        map.serialize_entry("seed", &self.model.seed)?;
+        map.serialize_entry("certificate", &self.model.certificate)?;
+        map.serialize_entry("statement", &self.statement)?;
+        map.serialize_entry("tail", &self.held)?;
+        map.serialize_entry("learnt_rows", &self.learnt)?;
+        map.serialize_entry("blocks", &self.blocks)?;
+        map.serialize_entry("dropped_rows", &self.dropped)?;
+        map.serialize_entry("ledger", &self.model.ledger)?;
+        map.serialize_entry("weights", &self.model.weights)?;
+        map.serialize_entry("intercept", &self.model.intercept)?;
+        map.serialize_entry("model", &self.output)?;
+        map.end()
+    }
+}
+
+impl Report for Outcome {
+    fn text(&self) -> String {
+        let certificate = &self.model.certificate;
+        let row = |name: &str, value: String| (name.to_owned(), value);
+        let verdict = match certificate.verdict {
+            Verdict::Certified => format!("certified, |grad f| <= {}: ", real(certificate.target)),
+            Verdict::NotCertified | Verdict::Worse => {
+                format!("not certified, |grad f| <= {} is not seen: ", real(certificate.target))
+            }
+            Verdict::Kinks => "nothing is certified, since the loss has kinks: ".into(),
+        };
+        let mut rows = vec![
+            row("stopped", "the stream ended".into()),
+            row("certificate", format!("{verdict}{}", self.statement)),
+            row(
+                "rests on",
+                "rows of the tail that are independent draws from one law, whose mean loss is f; each was read once".into(),
+            ),
+            row(
+                "tail",
+                format!(
+                    "{}; |grad f| over it {} ({} at the start)",
+                    self.held.words(),
+                    real(certificate.gradient),
+                    real(self.start.gradient)
+                ),
+            ),
+            row("learnt", format!("{} rows in {} blocks", grouped(self.learnt), grouped(self.blocks))),
+        ];
+        if self.dropped > 0 {
+            rows.push(row(
+                "dropped",
+                format!("{} rows in which something is missing", grouped(self.dropped)),
+            ));
+        }
+        rows.push(row(
+            "model",
+            self.output.clone().unwrap_or_else(|| "not written (-o FILE writes it)".into()),
+        ));
+        Lines::labelled(rows).text()
+    }
+}

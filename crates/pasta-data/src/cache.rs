@@ -1,0 +1,329 @@
+//! Tables larger than memory: a text is written once as arrays, and those are mapped.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use bytemuck::Pod;
+use pasta_opt::table::{Dense, Features, Shared, Sparse, Values};
+use serde::{Deserialize, Serialize};
+
+use crate::fault::{Fault, ReadError};
+use crate::numpy::Mapped;
+use crate::{Blocks, Data, Encoding, Format, Missing, Options, Precision, Source, Storage, Watch};
+
+/// A table that was mapped from a cache.
+#[derive(Debug, Clone)]
+pub struct Cached {
+    /// The table. Its features are mapped, not read.
+    pub data: Data,
+    /// The folder of the cache.
+    pub folder: PathBuf,
+    /// Whether it was written just now.
+    pub written: bool,
+}
+
+/// What is called with a line that is to be said aloud.
+pub type Talk<'t> = &'t dyn Fn(&str);
+
+/// The format of a cache.
+const FORMAT: u32 = 1;
+/// Bytes of text that are parsed at a time.
+const BLOCK: usize = 4 << 20;
+
+/// What the file `about.json` of a cache says; it is written last, so that a cache without it is none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Contents {
+    format: u32,
+    /// What the text was: its bytes, when it was changed, and the settings that it was read with.
+    text: Origin,
+    rows: usize,
+    columns: usize,
+    entries: usize,
+    sparse: bool,
+    single: bool,
+    weighted: bool,
+    encoding: Encoding,
+    label: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Origin {
+    bytes: u64,
+    changed: u128,
+    settings: String,
+}
+
+/// Reads a text through a cache: a folder of arrays beside it, or in `folder`, which is written if it is not there or the text has changed since.
+/// The arrays are mapped, so that a table may be larger than memory. `talk` is told what is written where.
+///
+/// For LIBSVM, and for CSV files of numbers without missing values: what a column holds must not depend on all rows.
+pub fn cached(
+    path: &Path,
+    options: &Options,
+    folder: Option<&Path>,
+    watch: Watch<'_>,
+    talk: Talk<'_>,
+) -> Result<Cached, ReadError> {
+    let name = path.display().to_string();
+    let fail = |fault: Fault| ReadError { file: name.clone(), line: None, column: None, fault };
+    let system = |error: io::Error| fail(Fault::System(error.to_string()));
+    let refuse = |what: &str| Err(fail(Fault::Choice(format!("{what} cannot be read through a cache"))));
+    if options.one_hot || !matches!(options.missing, Missing::Refuse | Missing::Zero) {
+        return refuse("columns of words and missing values");
+    }
+    let about = fs::metadata(path).map_err(system)?;
+    if !about.is_file() {
+        return refuse("what is no plain file");
+    }
+    let changed = about.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let text = Origin {
+        bytes: about.len(),
+        changed: changed.map_or(0, |since| since.as_nanos()),
+        settings: settings(options),
+    };
+    let mut own = path.file_name().map_or_else(Default::default, ToOwned::to_owned);
+    own.push(".cache");
+    let place = folder.or(path.parent()).unwrap_or(Path::new("")).join(own);
+    let found = read_contents(&place).filter(|contents| contents.format == FORMAT && contents.text == text);
+    let written = found.is_none();
+    let contents = if let Some(contents) = found {
+        talk(&format!("{name}: mapped from the cache {}", place.display()));
+        contents
+    } else {
+        talk(&format!(
+            "{name}: writing the cache {} (delete it when you no longer need it)",
+            place.display()
+        ));
+        let hint = |error: ReadError| match error.fault {
+            Fault::System(message) => fail(Fault::Cache(place.display().to_string(), message)),
+            _ => error,
+        };
+        write(path, options, &place, text, watch).map_err(hint)?
+    };
+    let mapped = map(&place, contents);
+    let data = mapped.ok_or_else(|| {
+        fail(Fault::Cache(place.display().to_string(), "its files do not fit together; delete it".into()))
+    })?;
+    Ok(Cached { data, folder: place, written })
+}
+
+/// Everything that changes what is written, in words.
+fn settings(options: &Options) -> String {
+    let Options { format, label, weight, ignore, header, delimiter, missing, .. } = options;
+    let Options { first_index, columns, storage, precision, .. } = options;
+    format!(
+        "{format:?} {label:?} {weight:?} {ignore:?} {header:?} {delimiter:?} {missing:?} {first_index:?} {columns:?} {storage:?} {precision:?}"
+    )
+}
+
+fn read_contents(place: &Path) -> Option<Contents> {
+    let file = File::open(place.join("about.json")).ok()?;
+    serde_json::from_reader(BufReader::new(file)).ok()
+}
+
+/// The arrays of a cache while they are written.
+struct Arrays {
+    values: BufWriter<File>,
+    indices: BufWriter<File>,
+    starts: BufWriter<File>,
+    labels: BufWriter<File>,
+    weights: BufWriter<File>,
+}
+
+impl Arrays {
+    fn create(place: &Path) -> io::Result<Self> {
+        let create =
+            |name: &str| File::create(place.join(name)).map(|file| BufWriter::with_capacity(1 << 18, file));
+        Ok(Self {
+            values: create("values")?,
+            indices: create("indices")?,
+            starts: create("starts")?,
+            labels: create("labels")?,
+            weights: create("weights")?,
+        })
+    }
+}
+
+fn put<T: Pod>(into: &mut BufWriter<File>, numbers: &[T]) -> io::Result<()> {
+    into.write_all(bytemuck::cast_slice(numbers))
+}
+
+/// How a text is to be kept, as far as its first block says.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    storage: Storage,
+    first_index: Option<u32>,
+    columns: Option<usize>,
+}
+
+/// Why a text must be read again in another way.
+enum Again {
+    /// The first index is 0 after all.
+    Zero,
+    /// It has so many columns, more than the first block, so that rows cannot be dense as they come.
+    Wider(usize),
+    Failed(ReadError),
+}
+
+fn write(
+    path: &Path,
+    options: &Options,
+    place: &Path,
+    text: Origin,
+    watch: Watch<'_>,
+) -> Result<Contents, ReadError> {
+    let source = Source::File(path.to_owned());
+    let mut plan =
+        Plan { storage: options.storage, first_index: options.first_index, columns: options.columns };
+    loop {
+        match write_as(&source, options, plan, place, &text, watch) {
+            Ok(contents) => return Ok(contents),
+            Err(Again::Zero) => plan.first_index = Some(0),
+            Err(Again::Wider(columns)) if options.storage == Storage::Dense => plan.columns = Some(columns),
+            Err(Again::Wider(_)) => plan.storage = Storage::Sparse,
+            Err(Again::Failed(error)) => return Err(error),
+        }
+    }
+}
+
+fn write_as(
+    source: &Source,
+    options: &Options,
+    mut plan: Plan,
+    place: &Path,
+    text: &Origin,
+    watch: Watch<'_>,
+) -> Result<Contents, Again> {
+    let wrong = |fault: Fault| ReadError { file: source.name(), line: None, column: None, fault };
+    let system = |error: io::Error| Again::Failed(wrong(Fault::System(error.to_string())));
+    fs::create_dir_all(place).map_err(system)?;
+    match fs::remove_file(place.join("about.json")) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(system(error)),
+        _ => {}
+    }
+    let mut arrays = Arrays::create(place).map_err(system)?;
+    put(&mut arrays.starts, &[0_u64]).map_err(system)?;
+    let (mut rows, mut entries, mut columns) = (0, 0, 0);
+    let mut last: Option<Data> = None;
+    let chosen = |plan: Plan| Options {
+        storage: plan.storage,
+        first_index: plan.first_index,
+        columns: plan.columns,
+        ..options.clone()
+    };
+    let mut blocks = Blocks::open(source, &chosen(plan), BLOCK).map_err(Again::Failed)?;
+    loop {
+        let data = match blocks.next_block(watch) {
+            Ok(Some(data)) => data,
+            Ok(None) => break,
+            Err(ReadError { fault: Fault::ZeroIndex, .. }) if options.first_index.is_none() => {
+                return Err(Again::Zero);
+            }
+            Err(ReadError { fault: Fault::Beyond { index, .. }, .. })
+                if options.columns.is_none() && plan.storage == Storage::Dense =>
+            {
+                let first = u64::from(plan.first_index.unwrap_or(0));
+                return Err(Again::Wider(usize::try_from(index + 1 - first).unwrap_or(usize::MAX)));
+            }
+            Err(error) => return Err(Again::Failed(error)),
+        };
+        if !data.classes.is_empty() {
+            let fault = Fault::Choice("labels that are words cannot be read through a cache".into());
+            return Err(Again::Failed(wrong(fault)));
+        }
+        let here = data.features.columns();
+        if last.is_none() {
+            let dense = matches!(data.features, Features::Dense(_));
+            plan.storage = if dense { Storage::Dense } else { Storage::Sparse };
+            columns = here;
+        }
+        if blocks.format() == Format::Libsvm {
+            // The next block is read with what is settled, and with as many columns as it has.
+            if let Encoding::Numbered { first_index, .. } = data.encoding {
+                plan.first_index = first_index;
+            }
+            if plan.storage == Storage::Dense {
+                plan.columns = Some(columns);
+            }
+            blocks.settle(chosen(plan));
+        }
+        columns = columns.max(here);
+        rows += data.features.rows();
+        entries += append(&mut arrays, &data, entries).map_err(system)?;
+        last = Some(data);
+    }
+    let Some(last) = last else { return Err(Again::Failed(wrong(Fault::Empty))) };
+    let Arrays { values, indices, starts, labels, weights } = arrays;
+    for file in [values, indices, starts, labels, weights] {
+        file.into_inner().map_err(|error| system(error.into_error()))?;
+    }
+    let encoding = match last.encoding {
+        Encoding::Numbered { first_index, .. } => Encoding::Numbered { columns, first_index },
+        cells @ Encoding::Cells { .. } => cells,
+    };
+    let contents = Contents {
+        format: FORMAT,
+        text: text.clone(),
+        rows,
+        columns,
+        entries,
+        sparse: matches!(last.features, Features::Sparse(_)),
+        single: options.precision == Some(Precision::F32),
+        weighted: last.weights.is_some(),
+        encoding,
+        label: last.label,
+    };
+    let about = serde_json::to_string_pretty(&contents).map_err(|error| system(error.into()))?;
+    fs::write(place.join("about.json"), about).map_err(system)?;
+    Ok(contents)
+}
+
+/// Writes the rows of a block behind the entries that are there; how many it has.
+fn append(arrays: &mut Arrays, data: &Data, before: usize) -> io::Result<usize> {
+    let (values, entries) = match &data.features {
+        Features::Dense(dense) => (&dense.values, dense.values.len()),
+        Features::Sparse(sparse) => {
+            put(&mut arrays.indices, (*sparse.indices).as_ref())?;
+            let ends = (*sparse.starts).as_ref()[1..].iter().map(|end| end + before as u64);
+            put(&mut arrays.starts, &ends.collect::<Vec<u64>>())?;
+            (&sparse.values, sparse.values.len())
+        }
+    };
+    match values {
+        Values::F64(values) => put(&mut arrays.values, (**values).as_ref())?,
+        Values::F32(values) => put(&mut arrays.values, (**values).as_ref())?,
+    }
+    put(&mut arrays.labels, data.labels.as_deref().unwrap_or_default())?;
+    put(&mut arrays.weights, data.weights.as_deref().unwrap_or_default())?;
+    Ok(entries)
+}
+
+fn map(place: &Path, contents: Contents) -> Option<Data> {
+    fn open<T: Pod + Send + Sync>(place: &Path, name: &str, count: usize) -> Option<Shared<T>> {
+        let file = File::open(place.join(name)).ok()?;
+        Some(Arc::new(Mapped::<T>::open(&file, 0, count)?))
+    }
+    let Contents { rows, columns, entries, sparse, single, weighted, encoding, label, .. } = contents;
+    let values = match (entries, single) {
+        // An empty file cannot be mapped.
+        (0, _) => Values::F64(Arc::new(Vec::new())),
+        (_, false) => Values::F64(open(place, "values", entries)?),
+        (_, true) => Values::F32(open(place, "values", entries)?),
+    };
+    let features = if sparse {
+        let indices: Shared<u32> =
+            if entries == 0 { Arc::new(Vec::new()) } else { open(place, "indices", entries)? };
+        Features::Sparse(Sparse { columns, starts: open(place, "starts", rows + 1)?, indices, values })
+    } else {
+        Features::Dense(Dense { rows, columns, values })
+    };
+    let vector = |name: &str| open::<f64>(place, name, rows).map(|vector| (*vector).as_ref().to_vec());
+    let weights = if weighted { Some(vector("weights")?) } else { None };
+    let labels = Some(vector("labels")?);
+    Some(Data { features, labels, weights, encoding, label, classes: Vec::new(), dropped: 0 })
+}

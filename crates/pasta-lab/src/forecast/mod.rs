@@ -1,0 +1,290 @@
+//! `pasta-lab forecast`: how often the range of a forecast holds, setting by setting and for each family of methods.
+
+mod settings;
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use indicatif::ProgressBar;
+use pasta_opt::forecast::{Family, Forecast, Pilot};
+use pasta_opt::gate::Gate;
+use pasta_opt::prelude::{Stop, StopRule, Walk};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use self::settings::{SETTINGS, Set, Setting};
+use pasta_report::console::{self, Exit, Failure, Report};
+use pasta_report::{Column, Table, significant};
+
+/// Forecast certified runs, make them, and count how often the range held
+///
+/// A setting is a function with its noise, a method and a target. For every seed a pilot of 100,000 samples makes a forecast or stays
+/// silent, and the run is made, to its certificate. The model was chosen on the settings `dev`; those that were kept back were fixed before any of
+/// them was run.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Which settings: those that the model was chosen on, those that were kept back, or all
+    #[arg(long, value_name = "SET", default_value = "dev")]
+    settings: Chosen,
+    /// Only settings whose names contain this
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Runs of each setting
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: u64,
+    /// Seed of the first run; the others count up from it
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// File with pilots and runs, which is read if it is there, and written: they do not change while the model does
+    #[arg(long, value_name = "FILE")]
+    runs: Option<PathBuf>,
+    /// Print one JSON object, in full precision, instead of the tables
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Chosen {
+    Dev,
+    KeptBack,
+    All,
+}
+
+/// Samples of a pilot, and the most of a run.
+const PILOT: u128 = 100_000;
+const MOST: u128 = 300_000_000;
+const DELTA: f64 = 0.05;
+const SHARE: f64 = 0.5;
+
+/// A pilot, and what the run took.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Flown {
+    setting: String,
+    seed: u64,
+    pilot: Pilot,
+    /// Null if it was not certified within 300 million samples.
+    samples: Option<u64>,
+}
+
+/// Runs `pasta-lab forecast`.
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let Arguments { settings, only, seeds, seed, runs, json } = arguments;
+    let chosen: Vec<&Setting> = SETTINGS
+        .iter()
+        .filter(|setting| match settings {
+            Chosen::Dev => setting.set == Set::Development,
+            Chosen::KeptBack => setting.set == Set::KeptBack,
+            Chosen::All => true,
+        })
+        .filter(|setting| only.as_ref().is_none_or(|only| setting.name.contains(only.as_str())))
+        .collect();
+    if chosen.is_empty() {
+        return Err(Failure::input("--only: no name of a setting contains that"));
+    }
+    let known = match runs {
+        Some(file) if file.exists() => {
+            let text = fs::read_to_string(file).map_err(Failure::system)?;
+            serde_json::from_str(&text)
+                .map_err(|error| Failure::input(error).in_file(file.display().to_string()))?
+        }
+        _ => Vec::new(),
+    };
+    let flown = fly(&chosen, *seed..*seed + *seeds, known)?;
+    if let Some(file) = runs {
+        let text = serde_json::to_string(&flown).map_err(Failure::system)?;
+        pasta_report::write_file(file, text)?;
+    }
+    console::print(&Judged::new(&chosen, &flown)?, *json)
+}
+
+/// What is not known yet.
+fn fly(chosen: &[&Setting], seeds: std::ops::Range<u64>, known: Vec<Flown>) -> Result<Vec<Flown>, Failure> {
+    let is_known = |setting: &Setting, seed: u64| {
+        known.iter().any(|flown| flown.setting == setting.name && flown.seed == seed)
+    };
+    let missing: Vec<(&Setting, u64)> = chosen
+        .iter()
+        .flat_map(|setting| seeds.clone().map(move |seed| (*setting, seed)))
+        .filter(|(setting, seed)| !is_known(setting, *seed))
+        .collect();
+    // Draws nothing where stderr is not a terminal.
+    let progress = ProgressBar::new(missing.len() as u64);
+    let new: Result<Vec<Flown>, Failure> = missing
+        .par_iter()
+        .map(|(setting, seed)| {
+            let flown = one(setting, *seed);
+            progress.inc(1);
+            flown
+        })
+        .collect();
+    progress.finish_and_clear();
+    Ok(known.into_iter().chain(new?).collect())
+}
+
+fn one(setting: &Setting, seed: u64) -> Result<Flown, Failure> {
+    let ready = setting.ready()?;
+    let rule = StopRule { target: setting.target, delta: DELTA, grade: ready.grade, share: SHARE };
+    let mut gate = Gate::over(ready.oracle.clone(), seed);
+    let walk = |gate: &Gate, target| setting.walk(&ready, gate, target);
+    let pilot = Pilot::fly(&mut gate, &ready.start, rule, PILOT, walk).map_err(Failure::system)?;
+    let mut gate = Gate::over(ready.oracle.clone(), seed).with_budget(MOST);
+    let certified = walk(&gate, setting.target)?.certified(&gate, rule).map_err(Failure::system)?;
+    let end = certified.finish(&mut gate).map_err(Failure::system)?;
+    let samples = (end.stop == Stop::Certified).then(|| end.ledger.samples() as u64);
+    Ok(Flown { setting: setting.name.to_owned(), seed, pilot, samples })
+}
+
+/// All settings together.
+#[derive(Debug, Serialize)]
+struct Judged {
+    rows: Vec<Row>,
+    families: Vec<Total>,
+}
+
+/// One setting.
+#[derive(Debug, Serialize)]
+struct Row {
+    setting: &'static str,
+    set: &'static str,
+    method: &'static str,
+    /// Runs, those with a forecast, and those of them that ended within its range.
+    runs: usize,
+    forecast: usize,
+    held: usize,
+    /// Runs that took less than the low end, and more than the high one.
+    below: usize,
+    above: usize,
+    /// What the runs took, the median.
+    samples: f64,
+    /// Medians: of what a run took over the middle of its forecast, and of the high end over the low one.
+    ratio: Option<f64>,
+    width: Option<f64>,
+    /// Why there was no forecast, once.
+    silent: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Total {
+    family: Family,
+    settings: usize,
+    runs: usize,
+    forecast: usize,
+    held: usize,
+    /// Settings whose range held in fewer than 60 % of the runs that had one.
+    poor: usize,
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+impl Judged {
+    fn new(chosen: &[&Setting], flown: &[Flown]) -> Result<Self, Failure> {
+        let rows: Result<Vec<Row>, Failure> =
+            chosen.par_iter().map(|setting| Row::new(setting, flown)).collect();
+        let rows = rows?;
+        let families = Family::ALL
+            .into_iter()
+            .map(|family| {
+                let of: Vec<&Row> =
+                    rows.iter().filter(|row| Family::of(row.method) == Some(family)).collect();
+                let sum = |count: fn(&Row) -> usize| of.iter().map(|row| count(row)).sum();
+                Total {
+                    family,
+                    settings: of.len(),
+                    runs: sum(|row| row.runs),
+                    forecast: sum(|row| row.forecast),
+                    held: sum(|row| row.held),
+                    poor: of.iter().filter(|row| row.is_poor()).count(),
+                }
+            })
+            .collect();
+        Ok(Self { rows, families })
+    }
+}
+
+impl Row {
+    fn new(setting: &Setting, flown: &[Flown]) -> Result<Self, Failure> {
+        let mine: Vec<&Flown> = flown.iter().filter(|flown| flown.setting == setting.name).collect();
+        let mut row = Self {
+            setting: setting.name,
+            set: if setting.set == Set::Development { "dev" } else { "kept back" },
+            method: setting.ready()?.method,
+            runs: mine.len(),
+            forecast: 0,
+            held: 0,
+            below: 0,
+            above: 0,
+            samples: 0.0,
+            ratio: None,
+            width: None,
+            silent: None,
+        };
+        let (mut ratios, mut widths, mut all) = (Vec::new(), Vec::new(), Vec::new());
+        for Flown { pilot, samples, .. } in mine {
+            let samples = samples.map_or(f64::INFINITY, |samples| samples as f64);
+            all.push(samples);
+            match pilot.forecast(setting.target) {
+                Ok(Forecast { low, middle, high, .. }) => {
+                    row.forecast += 1;
+                    row.held += usize::from((low..=high).contains(&samples));
+                    row.below += usize::from(samples < low);
+                    row.above += usize::from(samples > high);
+                    ratios.push(samples / middle);
+                    widths.push(high / low);
+                }
+                Err(silence) => row.silent = Some(silence.to_string()),
+            }
+        }
+        (row.samples, row.ratio, row.width) =
+            (median(all).unwrap_or(f64::NAN), median(ratios), median(widths));
+        Ok(row)
+    }
+
+    fn is_poor(&self) -> bool {
+        10 * self.held < 6 * self.forecast
+    }
+}
+
+impl Report for Judged {
+    fn text(&self) -> String {
+        let number = |value: Option<f64>| value.map_or_else(String::new, |value| significant(value, 2));
+        let rows = self.rows.iter().map(|row| {
+            vec![
+                row.setting.to_owned(),
+                significant(row.samples, 2),
+                format!("{} of {}", row.held, row.forecast),
+                format!("{}/{}", row.below, row.above),
+                number(row.ratio),
+                number(row.width),
+                row.silent.clone().unwrap_or_default(),
+            ]
+        });
+        let settings = Table {
+            caption: "Settings".into(),
+            columns: Column::all(
+                b"lrrrrrl",
+                ["setting", "samples", "held", "below/above", "over the middle", "high/low", "silent"],
+            ),
+            rows: rows.collect(),
+        };
+        let rows = self.families.iter().map(|total| {
+            let share = 100.0 * total.held as f64 / total.forecast.max(1) as f64;
+            vec![
+                total.family.name().to_owned(),
+                total.settings.to_string(),
+                format!("{} of {}", total.forecast, total.runs),
+                format!("{} of {} ({share:.0} %)", total.held, total.forecast),
+                total.poor.to_string(),
+            ]
+        });
+        let families = Table {
+            caption: "Families".into(),
+            columns: Column::all(b"lrrrr", ["family", "settings", "forecast", "held", "below 60 %"]),
+            rows: rows.collect(),
+        };
+        format!("{}\n{}", settings.text(), families.text())
+    }
+}

@@ -1,0 +1,151 @@
+"""Runs that ask and are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _engine, methods
+from ._minimize import AnyBasis, _budget, _rule, _threads, _vector, _whole, say_when
+from ._oracle import Leaves, _block
+from ._result import Result, read
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some samples, and the points at which they are wanted. It can be sent to another process.
+
+    Wanted is the sum of the gradients of `count` samples at each of `points`; with `differences`, at each but the last, less that at the last, with
+    the same samples. With `losses` the sums of the losses at all points are wanted, too.
+    """
+
+    points: tuple[Vector, ...]
+    count: int
+    differences: bool
+    losses: bool
+    #: The key of numpy's Philox, and a counter: of the block, or one for each of its samples.
+    key: tuple[int, int]
+    counters: tuple[tuple[int, int, int, int], ...]
+
+    def rngs(self) -> list[np.random.Generator]:
+        """Fresh generators: one for the block, or one for each of its samples. Make them anew for each point."""
+        made = []
+        for counter in self.counters:
+            bits = np.random.Philox(key=np.array(self.key, np.uint64), counter=np.array(counter, np.uint64))
+            made.append(np.random.Generator(bits))
+        return made
+
+    def answer(self, oracle: Any) -> Vector:
+        """What :func:`minimize` would compute for this block with this oracle: to be told."""
+        leaves = Leaves(oracle, len(self.points[0]))
+        if leaves.batched != (len(self.counters) == 1) and self.count > 1:
+            raise ValueError("the oracle takes n and the run is not batched, or the other way round: AskTell(.., batched=..)")
+        counters = [list(counter) for counter in self.counters]
+        return leaves.sums(list(self.points), list(self.key), counters, self.count, self.differences, self.losses)
+
+
+class AskTell:
+    """The engine of :func:`minimize` for those who run their own loop: :meth:`ask` says which samples are wanted, :meth:`tell` takes their sums.
+
+    The keywords are those of :func:`minimize`. `losses` says whether losses will be told, `batched` whether a block has one generator (of at most
+    256 samples, or `block`) or one for each of its samples (of at most 8). The same seed and answers give the bits of :func:`minimize`.
+
+    >>> import numpy as np, pasta_opt
+    >>> run = pasta_opt.AskTell([1.0, -1.0], budget=5_000)
+    >>> while (blocks := run.ask()) is not None:
+    ...     answers = []
+    ...     for block in blocks:
+    ...         noise = block.rngs()[0].normal(size=(block.count, 2)).sum(axis=0)
+    ...         sums = [block.count * x + noise for x in block.points]
+    ...         answers.append([x - sums[-1] for x in sums[:-1]] if block.differences else sums)
+    ...     run.tell(answers)
+    >>> run.result().stop.kind
+    'planned-end'
+    """
+
+    def __init__(
+        self,
+        x0: ArrayLike,
+        *,
+        target: float | None = None,
+        budget: float | None = None,
+        method: str | methods.Method = "auto",
+        delta: float = 0.05,
+        certificate: AnyBasis | None = None,
+        seed: int = 1,
+        threads: int | None = None,
+        losses: bool = False,
+        batched: bool = True,
+        block: int | None = None,
+        name: str = "ask and tell",
+    ) -> None:
+        start, samples = _vector(x0), _budget(budget)
+        if isinstance(method, str):
+            method = methods.by_name(method)
+        say_when(target, budget, method)
+        self._dim, self._asked = len(start), target is not None
+        size = _block(block, batched)
+        self._blocks: list[Block] = []
+        self._result: Result | None = None
+        self._run = _engine.Asking(
+            f"{name}, {len(start)} coordinates, blocks of {size}",
+            start,
+            bool(losses),
+            size,
+            bool(batched),
+            method.name(),
+            method.settings(),
+            *method.length(samples),
+            None if target is None else _rule(None, target, delta, certificate),
+            samples,
+            _whole("seed", seed, 0, 2**64 - 1),
+            _threads(threads),
+        )
+
+    def ask(self) -> list[Block] | None:
+        """The blocks whose sums are wanted now; None when the run has ended. Asked again before :meth:`tell`, the same."""
+        leaves = self._run.ask()
+        if leaves is None:
+            return None
+        self._blocks = [
+            Block(tuple(points), count, differences, losses, (key[0], key[1]), tuple((a, b, c, d) for a, b, c, d in counters))
+            for points, key, counters, count, differences, losses in leaves
+        ]
+        return self._blocks
+
+    def tell(self, answers: Iterable[Any]) -> None:
+        """Takes the sums of all blocks, in the order of :meth:`ask`.
+
+        Each is an array of as many rows as there are sums wanted, or what :meth:`Block.answer` returns; where losses are wanted, a pair (losses, sums).
+        """
+        told = list(answers)
+        if len(told) == len(self._blocks):
+            told = [self._flat(answer, block) for answer, block in zip(told, self._blocks, strict=True)]
+        else:
+            told = [np.zeros(0) for _ in told]
+        self._run.tell(told)
+        self._blocks = []
+
+    def stop(self) -> None:
+        """Ends the run: the next :meth:`ask` returns None."""
+        self._run.stop()
+
+    def result(self) -> Result:
+        """What the run came to, once :meth:`ask` has returned None."""
+        if self._result is None:
+            self._result = read(self._run.result(), self._asked)
+        return self._result
+
+    def _flat(self, answer: Any, block: Block) -> Vector:
+        losses: list[Any] = []
+        if block.losses and isinstance(answer, tuple):
+            if len(answer) != 2:
+                raise ValueError(f"an answer with losses is a pair (losses, sums), but has {len(answer)} parts")
+            losses, answer = [np.asarray(answer[0], np.float64).reshape(-1)], answer[1]
+        return np.concatenate([np.asarray(answer, np.float64).reshape(-1), *losses])

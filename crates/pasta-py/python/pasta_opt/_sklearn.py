@@ -1,0 +1,456 @@
+"""Linear models for scikit-learn, fitted to an exact certificate."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _engine, methods
+from ._minimize import _budget, _threads, _whole
+from ._native import features, namespace
+
+try:
+    import scipy.sparse as sparse  # type: ignore[import-untyped]
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
+    from sklearn.exceptions import ConvergenceWarning  # type: ignore[import-untyped]
+    from sklearn.utils.extmath import safe_sparse_dot  # type: ignore[import-untyped]
+    from sklearn.utils.metaestimators import available_if  # type: ignore[import-untyped]
+    from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
+    from sklearn.utils.validation import (  # type: ignore[import-untyped]
+        _check_sample_weight,
+        check_is_fitted,
+        validate_data,
+    )
+except ImportError as error:
+    raise ImportError(f"PastaRegressor and PastaClassifier need scikit-learn 1.6 or later (pip install 'pasta-opt[sklearn]'): {error}") from error
+
+Vector = NDArray[np.float64]
+
+_LOSSES = {name: (labels, parameter) for name, _, labels, _, parameter in _engine.losses()}
+#: Losses that see one number, and losses that see classes.
+REGRESSION = [name for name, (labels, _) in _LOSSES.items() if labels in ("real", "counts")]
+CLASSIFICATION = [name for name, (labels, _) in _LOSSES.items() if labels not in ("real", "counts")]
+
+
+class _Linear(BaseEstimator):  # type: ignore[misc]
+    """What both estimators have in common."""
+
+    _usual: list[str]
+
+    def __init__(
+        self,
+        loss: str,
+        *,
+        delta: float | None,
+        level: float | None,
+        scale: float | None,
+        penalty: float,
+        fit_intercept: bool,
+        standardise: bool,
+        target: float | None,
+        budget: float | None,
+        method: str | methods.Method,
+        seed: int,
+        threads: int | None,
+    ) -> None:
+        self.loss = loss
+        self.delta = delta
+        self.level = level
+        self.scale = scale
+        self.penalty = penalty
+        self.fit_intercept = fit_intercept
+        self.standardise = standardise
+        self.target = target
+        self.budget = budget
+        self.method = method
+        self.seed = seed
+        self.threads = threads
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _named(self, classes: int = 2) -> tuple[str, float | None, int]:
+        """The loss with its parameter."""
+        if self.loss not in self._usual:
+            raise ValueError(f"loss must be one of {', '.join(self._usual)}, but is {self.loss!r}")
+        own = _LOSSES[self.loss][1]
+        given = {"delta": self.delta, "level": self.level, "scale": self.scale}
+        for name, value in given.items():
+            if value is not None and (own is None or own[0] != name):
+                raise ValueError(f"the {self.loss} loss has no {name}")
+        value = None if own is None else given[own[0]]
+        return self.loss, None if value is None else float(value), classes
+
+    def _table(
+        self,
+        X: Any,
+        labels: Vector,
+        weights: Vector | None,
+        named: tuple[str, float | None, int],
+        *,
+        standardise: bool,
+    ) -> _engine.Native:
+        numbers, shape, rows = features(X)
+        design = (bool(self.fit_intercept), standardise, 1, float(self.penalty))
+        return _engine.table(numbers, shape, rows, labels, weights, named, *design, _threads(self.threads))
+
+    def _run(self, X: Any, labels: Vector, weights: Vector | None, named: tuple[str, float | None, int]) -> tuple[Vector, Vector, SimpleNamespace]:
+        """Weights in rows, intercepts, and what the fit came to."""
+        method = methods.by_name(self.method) if isinstance(self.method, str) else self.method
+        budget = _budget(self.budget)
+        table = self._table(X, labels, weights, named, standardise=bool(self.standardise))
+        text, point = _engine.fit(
+            table,
+            None,
+            method.name(),
+            method.settings(),
+            *method.length(budget),
+            None if self.target is None else float(self.target),
+            budget,
+            _whole("seed", self.seed, 0, 2**64 - 1),
+            _threads(self.threads),
+        )
+        coef, intercept = table.raw_weights(point)
+        outcome = namespace(text)
+        outcome.ledger = json.loads(text)["ledger"]
+        if outcome.certificate.verdict == "certified":
+            outcome.stop = "certified"
+        is_planned = outcome.stop == "planned-end" and method.has_steps()
+        if outcome.certificate.verdict != "certified" and not is_planned:
+            warnings.warn(self._complaint(outcome, named[0]), ConvergenceWarning, stacklevel=4)
+        return coef.reshape(len(intercept), -1), intercept, outcome
+
+    def _complaint(self, outcome: SimpleNamespace, loss: str) -> str:
+        certificate = outcome.certificate
+        reached = f"|grad f| came down from {certificate.start_gradient:.3g} to {certificate.gradient:.3g}, not to {certificate.target:.3g}"
+        if certificate.verdict == "worse":
+            rose = f"f is {certificate.objective:.6g} there"
+            return f"not certified: the method ended at a point that is worse than the start ({rose}); try another scale or seed"
+        if certificate.verdict == "kinks":
+            return f"nothing is certified: the {loss} loss has kinks, where the gradient need not be small ({reached})"
+        hint = "a penalty helps where columns nearly depend on each other or classes can be separated; a larger target asks for less, a larger budget allows more"
+        why = "no further step lowers the loss within rounding" if outcome.stop == "settled" else "the rows that may be read ended first"
+        if outcome.stop == "diverged":
+            why = outcome.meaning
+        return f"not certified: {why}; {reached} in {outcome.passes:.0f} passes; {hint}"
+
+    def _ends(self, outcomes: list[SimpleNamespace]) -> None:
+        """Says how fits ended."""
+        self.n_iter_ = max(outcome.steps for outcome in outcomes)
+        self.passes_ = sum(outcome.passes for outcome in outcomes)
+        self.stop_ = [outcome.stop for outcome in outcomes] if len(outcomes) > 1 else outcomes[0].stop
+        self.certificate_: Any = [outcome.certificate for outcome in outcomes] if len(outcomes) > 1 else outcomes[0].certificate
+        self.__dict__.pop("_stream", None)
+
+    def _weights(self, sample_weight: Any, X: Any) -> Vector | None:
+        if sample_weight is None:
+            return None
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if (weights < 0).any():
+            raise ValueError(f"Negative values in data passed to `sample_weight`: row {int(np.argmax(weights < 0))}")
+        if not weights.sum() > 0:
+            raise ValueError("sample_weight must not be zero in every row")
+        kept: Vector = np.ascontiguousarray(weights)
+        return kept
+
+    def _pass(self, X: Any, labels: list[Vector], weights: Vector | None, named: tuple[str, float | None, int]) -> tuple[Vector, Vector]:
+        """One pass over a chunk of rows, for each of the vectors of labels. Columns are scaled as the first chunk says."""
+        stream = self.__dict__.get("_stream")
+        outputs = named[2] if named[0] == "multinomial" else 1
+        if stream is None:
+            shift, scale = self._scaling(X)
+            stream = {"shift": shift, "scale": scale, "states": [None] * len(labels)}
+        shift, scale = stream["shift"], stream["scale"]
+        if sparse.issparse(X):
+            scaled = (X @ sparse.diags(1.0 / scale)).tocsr()
+        else:
+            scaled = np.ascontiguousarray((X - shift) / scale, np.float64)
+        rows_of_weights, intercepts, ended = [], [], None
+        for place, codes in enumerate(labels):
+            table = self._table(scaled, codes, weights, named, standardise=False)
+            start = self._stream_start(stream, place, outputs, table.dim)
+            state, point, stop = _engine.stream(table, stream["states"][place], start)
+            stream["states"][place] = state
+            ended = stop or ended
+            coef, intercept = table.raw_weights(point)
+            coef = coef.reshape(outputs, -1) / scale
+            rows_of_weights.append(coef)
+            intercepts.append(intercept - coef @ shift if self.fit_intercept else intercept)
+        self._stream = stream
+        self.n_iter_ = int(self.__dict__.get("n_iter_", 0)) + 1
+        self.certificate_, self.stop_ = None, "streaming"
+        if ended is not None:
+            warnings.warn(f"the pass ended early: {ended}", ConvergenceWarning, stacklevel=3)
+        return np.vstack(rows_of_weights), np.concatenate(intercepts)
+
+    def _scaling(self, X: Any) -> tuple[Vector, Vector]:
+        columns = X.shape[1]
+        if not self.standardise:
+            return np.zeros(columns), np.ones(columns)
+        if sparse.issparse(X):
+            # Zeros stay zeros.
+            squares = np.asarray(X.multiply(X).mean(axis=0), np.float64).reshape(-1)
+            shift, scale = np.zeros(columns), np.sqrt(squares)
+        else:
+            shift = X.mean(axis=0, dtype=np.float64) if self.fit_intercept else np.zeros(columns)
+            scale = np.sqrt(np.mean((X - shift) ** 2, axis=0, dtype=np.float64))
+        constant = scale <= 8 * np.finfo(np.float64).eps * np.abs(shift)
+        return shift, np.where(constant, np.maximum(1.0, np.abs(shift)), scale)
+
+    def _stream_start(self, stream: dict[str, Any], place: int, outputs: int, dim: int) -> Vector:
+        """Zero, or where an earlier fit ended, in terms of scaled columns."""
+        start = np.zeros(dim)
+        if stream["states"][place] is not None or not hasattr(self, "coef_"):
+            return start
+        coef = np.atleast_2d(self.coef_).reshape(-1, len(stream["scale"]))
+        own = coef[place * outputs : (place + 1) * outputs]
+        intercept = np.broadcast_to(self.intercept_, len(coef))[place * outputs : (place + 1) * outputs]
+        scaled = own * stream["scale"]
+        if self.fit_intercept:
+            scaled = np.column_stack([scaled, intercept + own @ stream["shift"]])
+        return np.ascontiguousarray(scaled.reshape(-1), np.float64)
+
+    def _rows(self, X: Any, **more: Any) -> Any:
+        return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **more)
+
+
+class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
+    """A linear model for numbers, fitted until an exact pass over all rows finds the gradient small enough. No step size, no epochs.
+
+    It is what ``pasta fit`` does: same data, same seed, same bits. C-contiguous arrays and CSR matrices in double or single precision are not copied;
+    do not write to them while `fit` runs.
+
+    loss
+        least-squares, huber (`delta`), absolute, quantile (`level`), cauchy, welsch or tukey (`scale`), poisson, phase-retrieval.
+    penalty
+        l of the term l/2 |w|^2, on the weights of standardised columns (unless ``standardise=False``).
+    target
+        The gradient that is small enough; a millionth of that at the start unless given.
+    budget
+        The most rows that may be read, each as often as it is read; 2000 passes, or more over a small table, unless given.
+    method, seed, threads
+        As in :func:`pasta_opt.minimize`.
+
+    After `fit`: `coef_`, `intercept_`, `n_iter_` (rounds), `passes_`, `stop_`, and `certificate_` with `verdict`, `gradient`, `target`, `objective`. An end other
+    than certified, or planned by a method with `steps`, is a ConvergenceWarning. `partial_fit` makes one pass over a chunk with steps that need no size
+    (DoG, averaged); it certifies nothing.
+
+    >>> import numpy as np, pasta_opt
+    >>> X = np.arange(12.0).reshape(6, 2) ** 2
+    >>> model = pasta_opt.PastaRegressor().fit(X, X @ [1.0, -2.0] + 3)
+    >>> model.certificate_.verdict, bool(np.allclose(model.coef_, [1, -2], atol=1e-3))
+    ('certified', True)
+    """
+
+    _usual = REGRESSION
+
+    def __init__(
+        self,
+        loss: str = "least-squares",
+        *,
+        delta: float | None = None,
+        level: float | None = None,
+        scale: float | None = None,
+        penalty: float = 0.0,
+        fit_intercept: bool = True,
+        standardise: bool = True,
+        target: float | None = None,
+        budget: float | None = None,
+        method: str | methods.Method = "auto",
+        seed: int = 1,
+        threads: int | None = None,
+    ) -> None:
+        super().__init__(
+            loss,
+            delta=delta,
+            level=level,
+            scale=scale,
+            penalty=penalty,
+            fit_intercept=fit_intercept,
+            standardise=standardise,
+            target=target,
+            budget=budget,
+            method=method,
+            seed=seed,
+            threads=threads,
+        )
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PastaRegressor:
+        """Fits the model."""
+        X, y = self._rows(X, y=y, y_numeric=True)
+        labels = np.ascontiguousarray(y, np.float64)
+        coef, intercept, outcome = self._run(X, labels, self._weights(sample_weight, X), self._named())
+        self.coef_, self.intercept_ = coef[0], float(intercept[0])
+        self._ends([outcome])
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> PastaRegressor:
+        """Makes one pass over a chunk of rows, from where the last call, or a fit, ended."""
+        X, y = self._rows(X, y=y, y_numeric=True, reset=not hasattr(self, "coef_"))
+        labels = np.ascontiguousarray(y, np.float64)
+        coef, intercept = self._pass(X, [labels], self._weights(sample_weight, X), self._named())
+        self.coef_, self.intercept_ = coef[0], float(intercept[0])
+        return self
+
+    def predict(self, X: Any) -> Vector:
+        """What is expected for each row: the score, exp of it for poisson, its square for phase-retrieval."""
+        check_is_fitted(self)
+        scores: Vector = np.asarray(safe_sparse_dot(self._rows(X, reset=False), self.coef_, dense_output=True)) + self.intercept_
+        if self.loss == "poisson":
+            return np.exp(scores)
+        return scores**2 if self.loss == "phase-retrieval" else scores
+
+
+def _has_chances(model: PastaClassifier) -> bool:
+    if model.loss not in ("logistic", "multinomial"):
+        raise AttributeError(f"the {model.loss} loss has no probabilities; logistic and multinomial do")
+    return True
+
+
+class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
+    """A linear model for classes, fitted until an exact pass over all rows finds the gradient small enough. No step size, no epochs.
+
+    loss
+        logistic (of more than two classes: multinomial), multinomial, squared-hinge, hinge or sigmoid; the last three tell each class from the rest if
+        there are more than two.
+    penalty
+        As in :class:`PastaRegressor`, but 1e-4 unless given: without one, classes that can be separated have no best model.
+
+    Everything else is as in :class:`PastaRegressor`. `partial_fit` needs `classes` in its first call. With one class against the rest, `certificate_` and `stop_`
+    are lists.
+
+    >>> import numpy as np, pasta_opt
+    >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0]])
+    >>> model = pasta_opt.PastaClassifier().fit(X, ["no", "no", "yes", "yes"])
+    >>> [str(name) for name in model.predict([[-3.0], [3.0]])], model.certificate_.verdict
+    (['no', 'yes'], 'certified')
+    """
+
+    _usual = CLASSIFICATION
+
+    def __init__(
+        self,
+        loss: str = "logistic",
+        *,
+        penalty: float = 1e-4,
+        fit_intercept: bool = True,
+        standardise: bool = True,
+        target: float | None = None,
+        budget: float | None = None,
+        method: str | methods.Method = "auto",
+        seed: int = 1,
+        threads: int | None = None,
+    ) -> None:
+        super().__init__(
+            loss,
+            delta=None,
+            level=None,
+            scale=None,
+            penalty=penalty,
+            fit_intercept=fit_intercept,
+            standardise=standardise,
+            target=target,
+            budget=budget,
+            method=method,
+            seed=seed,
+            threads=threads,
+        )
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """The parameters of this class: a loss for classes has none of its own."""
+        return [name for name in super()._get_param_names() if name not in ("delta", "level", "scale")]
+
+    def _labels(self, y: Any) -> tuple[list[Vector], tuple[str, float | None, int]]:
+        """What the engine sees: one vector of labels, or one for each class against the rest."""
+        codes = np.searchsorted(self.classes_, y).astype(np.float64)
+        count = len(self.classes_)
+        name, parameter, _ = self._named()
+        if name == "logistic" and count > 2:
+            name = "multinomial"
+        if name == "multinomial" or count == 2:
+            return [codes], (name, parameter, count)
+        return [(codes == place).astype(np.float64) for place in range(count)], (name, parameter, 2)
+
+    def _keep(self, coef: Vector, intercept: Vector) -> None:
+        if len(self.classes_) == 2 and len(coef) == 2:
+            # Of two scores only the difference matters.
+            coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+        elif self.loss in ("logistic", "multinomial") and len(coef) > 2:
+            # What is added to all scores changes no probability; with mean 0 they are unique.
+            coef, intercept = coef - coef.mean(axis=0), intercept - intercept.mean()
+        self.coef_, self.intercept_ = coef, intercept
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PastaClassifier:
+        """Fits the model."""
+        X, y = self._rows(X, y=y)
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) < 2:
+            raise ValueError(f"there is nothing to tell apart: the labels have one class, {self.classes_[0]!r}")
+        labels, named = self._labels(y)
+        weights = self._weights(sample_weight, X)
+        fits = [self._run(X, codes, weights, named) for codes in labels]
+        self._keep(np.vstack([coef for coef, _, _ in fits]), np.concatenate([intercept for _, intercept, _ in fits]))
+        self._ends([outcome for _, _, outcome in fits])
+        if self.penalty == 0 and named[0] in ("logistic", "multinomial") and (self.predict(X) == y).all():
+            why = "the classes can be separated, so the loss has no minimiser: it falls for ever as the weights grow"
+            warnings.warn(f"{why}; penalty=1e-3, say, makes them finite", ConvergenceWarning, stacklevel=2)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> PastaClassifier:
+        """Makes one pass over a chunk of rows, from where the last call, or a fit, ended."""
+        is_first = not hasattr(self, "coef_")
+        X, y = self._rows(X, y=y, reset=is_first)
+        check_classification_targets(y)
+        if is_first:
+            if classes is None:
+                raise ValueError("classes must be passed on the first call to partial_fit.")
+            self.classes_ = np.unique(classes)
+            if len(self.classes_) < 2:
+                raise ValueError("there is nothing to tell apart: classes must name at least two")
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(f"classes={classes!r} is not the same as on the first call to partial_fit, which was {self.classes_!r}")
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(f"the label {unknown[0]!r} is none of the classes {self.classes_!r}")
+        labels, named = self._labels(y)
+        self._keep(*self._pass(X, labels, self._weights(sample_weight, X), named))
+        return self
+
+    def decision_function(self, X: Any) -> Vector:
+        """The scores: one for each row if there are two classes, otherwise one for each class."""
+        check_is_fitted(self)
+        scores: Vector = np.asarray(safe_sparse_dot(self._rows(X, reset=False), self.coef_.T, dense_output=True)) + self.intercept_
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row."""
+        scores = self.decision_function(X)
+        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        chosen: NDArray[Any] = self.classes_[best]
+        return chosen
+
+    @available_if(_has_chances)  # type: ignore[untyped-decorator,unused-ignore]
+    def predict_proba(self, X: Any) -> Vector:
+        """The probability of each class."""
+        chances: Vector = np.exp(self.predict_log_proba(X))
+        return chances
+
+    @available_if(_has_chances)  # type: ignore[untyped-decorator,unused-ignore]
+    def predict_log_proba(self, X: Any) -> Vector:
+        """The logarithms of the probabilities."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            both: Vector = -np.logaddexp(0.0, np.column_stack([scores, -scores]))
+            return both
+        shifted = scores - scores.max(axis=1, keepdims=True)
+        logs: Vector = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+        return logs

@@ -1,0 +1,54 @@
+//! Whose samples a run draws.
+
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use pasta_opt::oracle::{About, Oracle, Source};
+use pyo3::prelude::*;
+
+use crate::native::Native;
+use crate::oracle::{Message, Remote};
+
+/// Whose samples a run draws.
+#[derive(Clone)]
+pub(crate) enum Asked {
+    /// A Python function's. Whether it gives losses; `None` where one sample is to show it.
+    Python { identity: String, dim: usize, losses: Option<bool> },
+    /// An oracle's of this library: Python is not called.
+    Library(Arc<dyn Oracle>),
+}
+
+impl Asked {
+    /// What `pasta_opt._oracle.Leaves` stand for.
+    pub(crate) fn of(leaves: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let native: Option<Py<Native>> = leaves.getattr("native")?.extract()?;
+        Ok(match native {
+            Some(native) => Self::Library(Arc::clone(&native.get().oracle)),
+            None => Self::Python {
+                identity: leaves.getattr("identity")?.extract()?,
+                dim: leaves.getattr("dim")?.extract()?,
+                losses: leaves.getattr("losses")?.extract()?,
+            },
+        })
+    }
+
+    /// Whether it gives losses, if that is known.
+    pub(crate) fn losses(&self) -> Option<bool> {
+        match self {
+            Self::Python { losses, .. } => *losses,
+            Self::Library(oracle) => Some(oracle.about().losses),
+        }
+    }
+
+    /// The oracle, which asks Python through the line where it has to.
+    pub(crate) fn oracle(&self, losses: bool, line: &Sender<Message>) -> Arc<dyn Oracle> {
+        match self {
+            Self::Library(oracle) => Arc::clone(oracle),
+            Self::Python { identity, dim, .. } => {
+                let identity = identity.clone();
+                let about = About { dim: *dim, identity, source: Source::Stream, losses, shared: true };
+                Arc::new(Remote { about, line: line.clone() })
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Linear models: a fit to an exact certificate, and a pass over rows that stream by.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use numpy::{PyArray1, PyReadonlyArray1};
+use pasta_opt::checkpoint::{Checkpoint, Saver};
+use pasta_opt::fit::{Fit, Fitted, Way};
+use pasta_opt::gate::Gate;
+use pasta_opt::ledger::Ledger;
+use pasta_opt::method::{self, Values};
+use pasta_opt::oracle::{About, Answer, Charge, Draw, Form, Oracle, OracleError, Request};
+use pasta_opt::table::Linear;
+use pasta_opt::walk::Advance;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serde::Serialize;
+
+use crate::native::Native;
+use crate::{alone, engine, value_error};
+
+/// The end of a fit, with the keys of a model file.
+#[derive(Serialize)]
+struct Outcome {
+    stop: &'static str,
+    meaning: String,
+    steps: u64,
+    passes: f64,
+    ledger: Ledger,
+    certificate: Certificate,
+}
+
+#[derive(Serialize)]
+struct Certificate {
+    verdict: pasta_opt::fit::Verdict,
+    exact: bool,
+    gradient: f64,
+    target: f64,
+    start_gradient: f64,
+    objective: f64,
+}
+
+fn linear(table: &Bound<'_, Native>) -> PyResult<Arc<Linear>> {
+    table.get().linear.clone().ok_or_else(|| PyTypeError::new_err("it is no table"))
+}
+
+/// Fits a model to a table. The outcome as JSON, and the point.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "keywords of Python, one by one")]
+pub(crate) fn fit<'py>(
+    table: Bound<'py, Native>,
+    start: Option<PyReadonlyArray1<'py, f64>>,
+    method: &str,
+    settings: BTreeMap<String, f64>,
+    steps: u64,
+    batch: u64,
+    target: Option<f64>,
+    budget: Option<u128>,
+    seed: u64,
+    threads: usize,
+) -> PyResult<(String, Bound<'py, PyArray1<f64>>)> {
+    let (py, linear) = (table.py(), linear(&table)?);
+    let start = start.map(|start| start.as_slice().map(<[f64]>::to_vec)).transpose()?;
+    let (engine, _) = engine(method, &settings, steps, batch)?;
+    let rows = linear.table().rows() as f64;
+    let fit = Fit { way: Way::Method(engine), start, target, budget, seed };
+    let fitted =
+        alone(py, threads, move |stop| fit.run(&linear, linear.clone(), Arc::clone(stop), &mut |_, _| ()))?;
+    let Fitted { gate, point, stop, steps, target, start, end, verdict } = fitted.map_err(|error| match error {
+        error if error.is_interrupted() => PyKeyboardInterrupt::new_err("interrupted"),
+        error if error.is_not_finite() => value_error(format!(
+            "the gradient of the loss is not finite: {error}; the labels or columns are too large for this loss, scale them down"
+        )),
+        error => value_error(error),
+    })?;
+    let outcome = Outcome {
+        stop: stop.kind(),
+        meaning: stop.meaning(),
+        steps,
+        passes: gate.ledger().samples() as f64 / rows,
+        ledger: gate.ledger().clone(),
+        certificate: Certificate {
+            verdict,
+            exact: true,
+            gradient: end.gradient,
+            target,
+            start_gradient: start.gradient,
+            objective: end.objective,
+        },
+    };
+    Ok((serde_json::to_string(&outcome).map_err(value_error)?, PyArray1::from_vec(py, point)))
+}
+
+/// Rows of a table in their stored order, once: the samples of step s are the rows of its batch.
+struct Passing {
+    linear: Arc<Linear>,
+    about: About,
+    /// The step of the first row.
+    first: AtomicU64,
+}
+
+impl Oracle for Passing {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
+        let (Draw::Batch(batch), Form::Sums, [x]) = (&request.draw, request.form, request.points) else {
+            return Err(OracleError::new("rows that stream by can be asked once, at one point"));
+        };
+        let table = self.linear.table();
+        let size = batch.count();
+        let begin = (batch.step - self.first.load(Ordering::Relaxed)) * size;
+        let rows = begin as usize..((begin + size) as usize).min(table.rows());
+        let weight: f64 = match &table.weights {
+            None => rows.len() as f64,
+            Some(weights) => (**weights).as_ref()[rows.clone()].iter().sum(),
+        };
+        answer.gradients.fill(0.0);
+        if weight > 0.0 {
+            self.linear.sum_stored(rows, x, answer.gradients);
+            // The last batch may be short.
+            answer.gradients.iter_mut().for_each(|g| *g *= size as f64 / weight);
+        }
+        Ok(request.usual_price(&self.about))
+    }
+}
+
+/// Rows of a step of a pass.
+const STREAMED: u64 = 8;
+/// A method without a step size, which averages.
+const STREAM_METHOD: &str = "dog";
+
+/// Goes over the rows of a table once, from where the last call ended. What is needed to go on, the point, and the stop, if it
+/// came to one.
+#[pyfunction]
+pub(crate) fn stream<'py>(
+    table: Bound<'py, Native>,
+    state: Option<&[u8]>,
+    start: PyReadonlyArray1<'py, f64>,
+) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyArray1<f64>>, Option<String>)> {
+    let (py, linear) = (table.py(), linear(&table)?);
+    let start = start.as_slice()?.to_vec();
+    let steps = (linear.table().rows() as u64).div_ceil(STREAMED);
+    let about = About::stream(linear.dim(), "rows that stream by");
+    let oracle = Arc::new(Passing { linear, about, first: AtomicU64::new(0) });
+    let stored = state.map(Checkpoint::from_bytes).transpose().map_err(value_error)?;
+    let dog =
+        method::find(STREAM_METHOD).and_then(|dog| dog.engine(&Values::default(), 1 << 62, STREAMED).ok());
+    let dog = dog.expect("dog needs nothing to be set");
+    let passed = alone(py, 1, move |stop| -> Result<_, String> {
+        let said = |error: &dyn std::fmt::Display| error.to_string();
+        let (mut gate, mut walk) = match stored {
+            Some(mut stored) => {
+                let gate = Gate::resume(oracle.clone(), &mut stored).map_err(|error| said(&error))?;
+                let walk = method::resume(&gate, &mut stored).map_err(|error| said(&error))?;
+                (gate, walk)
+            }
+            None => {
+                let gate = Gate::over(oracle.clone(), 0);
+                let walk = dog.start(&gate, &start).map_err(|error| said(&error))?;
+                (gate, walk)
+            }
+        };
+        gate = gate.with_stop(Arc::clone(stop));
+        oracle.first.store(walk.view().step, Ordering::Relaxed);
+        let mut ended = None;
+        for _ in 0..steps {
+            match walk.advance(&mut gate) {
+                Ok(Advance::Stop(stop)) => ended = Some(stop.meaning()),
+                Ok(_) => {}
+                Err(halt) => match halt.stop() {
+                    Some(stop) => ended = Some(stop.meaning()),
+                    None => return Err(halt.to_string()),
+                },
+            }
+            if ended.is_some() {
+                break;
+            }
+        }
+        let mut saver = Saver::default();
+        gate.save(&mut saver);
+        walk.save(&mut saver);
+        Ok((saver.to_bytes(), walk.view().point.to_vec(), ended))
+    })?;
+    let (bytes, point, ended) = passed.map_err(value_error)?;
+    Ok((PyBytes::new(py, &bytes), PyArray1::from_vec(py, point), ended))
+}

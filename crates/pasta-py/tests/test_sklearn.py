@@ -1,0 +1,215 @@
+"""The estimators for scikit-learn."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pasta_opt
+import pytest
+
+pytest.importorskip("sklearn")
+import scipy.sparse  # noqa: E402
+from pasta_opt import PastaClassifier, PastaRegressor  # noqa: E402
+from sklearn.base import clone  # noqa: E402
+from sklearn.datasets import load_diabetes, load_iris  # noqa: E402
+from sklearn.exceptions import ConvergenceWarning  # noqa: E402
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor  # noqa: E402
+from sklearn.model_selection import GridSearchCV, cross_val_score  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler  # noqa: E402
+from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
+
+X, Y = load_diabetes(return_X_y=True)
+FLOWERS, KINDS = load_iris(return_X_y=True)
+
+# Two checks ask that weights and repeated rows give the same predictions to seven digits, on fifteen rows of which some have weight 0. The default
+# target, a millionth of the gradient at the start, gives fewer digits; and without a penalty fewer rows than columns have no unique model.
+EXEMPT = {
+    "check_sample_weight_equivalence_on_dense_data": "the default target is coarser than seven digits",
+    "check_sample_weight_equivalence_on_sparse_data": "the default target is coarser than seven digits",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", [PastaRegressor, PastaClassifier])
+def test_scikit_learn_s_own_checks_pass(kind):
+    check_estimator(kind(), expected_failed_checks=EXEMPT, on_skip=None)
+    # With a penalty and a finer target they pass without an exemption.
+    check_estimator(kind(penalty=0.01, target=1e-12), on_skip=None)
+
+
+def test_least_squares_is_that_of_linear_regression():
+    model = PastaRegressor().fit(X, Y)
+    theirs = LinearRegression().fit(X, Y)
+    assert model.certificate_.verdict == model.stop_ == "certified"
+    assert model.certificate_.gradient <= model.certificate_.target
+    # A gradient of a millionth of the start's leaves an error of about a millionth times the condition number, some 100 here.
+    assert np.allclose(model.predict(X), theirs.predict(X), rtol=1e-3)
+    assert model.n_iter_ >= 1 and model.passes_ > 1
+
+
+def test_two_and_more_classes_are_those_of_logistic_regression():
+    for labels in (KINDS, KINDS > 0):
+        scaled = StandardScaler().fit_transform(FLOWERS)
+        model = PastaClassifier(penalty=0.01, target=1e-9).fit(scaled, labels)
+        # Their C is 1/(penalty times rows).
+        theirs = LogisticRegression(C=1 / (0.01 * len(KINDS)), tol=1e-10, max_iter=10_000).fit(scaled, labels)
+        assert np.allclose(model.predict_proba(scaled), theirs.predict_proba(scaled), atol=1e-5)
+        assert np.allclose(model.coef_, theirs.coef_, atol=1e-4)
+
+
+def test_poisson_is_that_of_poisson_regressor():
+    counts = np.random.default_rng(0).poisson(np.exp(FLOWERS[:, 0] / 4))
+    model = PastaRegressor("poisson", target=1e-9).fit(FLOWERS, counts)
+    theirs = PoissonRegressor(alpha=0, tol=1e-10, max_iter=10_000).fit(FLOWERS, counts)
+    assert np.allclose(model.predict(FLOWERS), theirs.predict(FLOWERS), rtol=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["huber", "absolute", "quantile", "cauchy", "tukey"])
+def test_robust_losses_are_not_led_astray(loss):
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(300, 3))
+    labels = rows @ [1.0, -2.0, 3.0] + 0.1 * rng.normal(size=300)
+    labels[:15] += 100
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = PastaRegressor(loss).fit(rows, labels)
+    # The bias of 5 % outliers is of the order of the noise for robust losses, and 5 for least squares.
+    assert np.abs(model.coef_ - [1, -2, 3]).max() < 0.3
+
+
+def test_a_flat_point_that_is_worse_than_the_start_is_not_certified():
+    """Far out the Welsch loss is flat: its gradient is 0 there, and means nothing."""
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(300, 3))
+    labels = rows @ [1.0, -2.0, 3.0] + 0.1 * rng.normal(size=300)
+    labels[:15] += 100
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = PastaRegressor("welsch").fit(rows, labels)
+    good = np.abs(model.coef_ - [1, -2, 3]).max() < 0.3
+    worse = model.certificate_.verdict == "worse" and any("worse than the start" in str(one.message) for one in caught)
+    assert good or worse
+
+
+def test_any_other_end_is_a_warning():
+    with pytest.warns(ConvergenceWarning, match="kinks"):
+        PastaRegressor("absolute").fit(X, Y)
+    with pytest.warns(ConvergenceWarning, match="not certified: .*ended first"):
+        PastaRegressor(budget=10 * len(Y), target=1e-9).fit(X, Y)
+    separable = np.array([[-1.0], [1.0], [2.0]])
+    with pytest.warns(ConvergenceWarning, match="not certified|separated"):
+        PastaClassifier(penalty=0, budget=1000, target=1e-12).fit(separable, [0, 1, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PastaRegressor().fit(X, Y)
+        # The planned end of a method that has one.
+        PastaRegressor(method=pasta_opt.methods.Sgd(eta=0.01, steps=100), budget=100_000).fit(X, Y)
+
+
+def test_sparse_rows_are_the_dense_ones_and_nothing_is_copied():
+    matrix = scipy.sparse.csr_matrix(np.where(X > 0, X, 0))
+    for dtype in (np.float64, np.float32):
+        some = matrix.astype(dtype)
+        dense = PastaRegressor(target=1e-7).fit(some.toarray(), Y)
+        sparse = PastaRegressor(target=1e-7).fit(some, Y)
+        assert np.allclose(dense.coef_, sparse.coef_, rtol=1e-4)
+        from pasta_opt._native import features
+
+        numbers, _, (_, indices) = features(some)
+        assert np.shares_memory(numbers, some.data) and np.shares_memory(indices, some.indices)
+        numbers, _, _ = features(some.toarray())
+        assert numbers.dtype == dtype
+    array = np.ascontiguousarray(X)
+    assert np.shares_memory(features(array)[0], array)
+    unsorted = scipy.sparse.csr_matrix((np.array([1.0, 2.0]), np.array([1, 0]), np.array([0, 2])), shape=(1, 2))
+    assert features(unsorted)[0].tolist() == [2.0, 1.0] and unsorted.indices.tolist() == [1, 0]
+    with pytest.raises(ValueError, match="no column"):
+        bad = scipy.sparse.csr_matrix((np.ones(1), np.array([0], np.int32), np.array([0, 1])), shape=(1, 2))
+        bad.indices[0] = -1
+        pasta_opt.Table(bad, [1.0])
+
+
+def test_weights_are_repeats():
+    weights = np.random.default_rng(0).integers(0, 3, size=len(Y))
+    one = PastaRegressor(target=1e-7).fit(X, Y, sample_weight=weights)
+    two = PastaRegressor(target=1e-7).fit(X.repeat(weights, axis=0), Y.repeat(weights))
+    assert np.allclose(one.coef_, two.coef_, rtol=1e-5)
+
+
+def test_chunks_of_a_stream_lead_to_the_model():
+    rng = np.random.default_rng(0)
+    model = PastaRegressor()
+    for _ in range(60):
+        rows = rng.normal(size=(100, 3)) * [1, 10, 100] + 5
+        model.partial_fit(rows, rows @ [1.0, 0.2, -0.03] + 7 + 0.1 * rng.normal(size=100))
+    rows = rng.normal(size=(1000, 3)) * [1, 10, 100] + 5
+    error = model.predict(rows) - (rows @ [1.0, 0.2, -0.03] + 7)
+    # The spread of the label is 3.7.
+    assert np.sqrt((error**2).mean()) < 0.2 and model.certificate_ is None
+    again = pickle.loads(pickle.dumps(model)).partial_fit(rows, rows @ [1.0, 0.2, -0.03] + 7)
+    assert again.n_iter_ == model.n_iter_ + 1
+    classifier = PastaClassifier()
+    with pytest.raises(ValueError, match="classes must be passed"):
+        classifier.partial_fit(FLOWERS, KINDS)
+    for seed in range(40):
+        order = np.random.default_rng(seed).permutation(len(KINDS))
+        some = scipy.sparse.csr_matrix(FLOWERS[order]) if seed % 2 else FLOWERS[order]
+        classifier.partial_fit(some, KINDS[order], classes=[0, 1, 2])
+    assert classifier.score(FLOWERS, KINDS) > 0.93
+    with pytest.raises(ValueError, match="none of the classes"):
+        classifier.partial_fit(FLOWERS[:2], [0, 7])
+
+
+def test_a_pass_goes_on_from_a_fit():
+    fitted = PastaRegressor().fit(X, Y)
+    before = fitted.score(X, Y)
+    assert fitted.partial_fit(X, Y).score(X, Y) > before - 0.05
+
+
+def test_it_works_where_estimators_do():
+    pipe = make_pipeline(PolynomialFeatures(2), PastaRegressor(penalty=0.1))
+    assert cross_val_score(pipe, X, Y, cv=3).mean() > 0.3
+    search = GridSearchCV(PastaClassifier(), {"penalty": [1e-3, 1e-1], "loss": ["logistic", "squared-hinge"]}, cv=3).fit(FLOWERS, KINDS)
+    assert search.best_score_ > 0.9
+    twin = clone(PastaRegressor("huber", delta=2.0))
+    assert twin.get_params()["delta"] == 2.0 and "delta" not in PastaClassifier().get_params()
+    model = pickle.loads(pickle.dumps(PastaClassifier("hinge", threads=1).set_params(loss="squared-hinge").fit(FLOWERS, KINDS)))
+    assert len(model.certificate_) == 3 and not hasattr(model, "predict_proba")
+
+
+def test_bad_settings_are_refused_with_a_sentence():
+    for model, words in [
+        (PastaRegressor("logistic"), "loss must be one of least-squares"),
+        (PastaClassifier("huber"), "loss must be one of logistic"),
+        (PastaRegressor(delta=1.0), "the least-squares loss has no delta"),
+        (PastaRegressor("quantile", level=2.0), "level must be strictly between 0 and 1"),
+        (PastaRegressor(penalty=-1), "penalty"),
+        (PastaRegressor(budget=5), "less than three passes"),
+        (PastaRegressor("poisson"), "labels of at least 0"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            model.fit(X, (KINDS if isinstance(model, PastaClassifier) else Y - Y.mean())[: len(X)] if not isinstance(model, PastaClassifier) else np.resize(KINDS, len(X)))
+
+
+def test_the_program_and_the_estimator_give_the_same_bits(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", Y)
+    command = [sys.executable, "-m", "pasta_opt", "fit", "x.npy", "--labels", "y.npy", "--loss", "huber", "--json", "--seed", "3"]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    program = json.loads(said)
+    model = PastaRegressor("huber", seed=3).fit(X, Y)
+    assert list(program["weights"].values()) == model.coef_.tolist()
+    assert program["intercept"] == model.intercept_
+    certificate = program["certificate"]
+    assert all(certificate[name] == getattr(model.certificate_, name) for name in ("gradient", "target", "objective", "verdict"))
+
+
+def test_scikit_learn_is_not_imported_before_it_is_needed():
+    code = "import sys, pasta_opt; print([name for name in ('sklearn', 'scipy', 'jax', 'torch', 'matplotlib', 'pandas') if name in sys.modules])"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=dict(os.environ)).stdout
+    assert said.strip() == "[]"

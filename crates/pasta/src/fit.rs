@@ -1,0 +1,254 @@
+//! A linear model from a table: a method runs until an exact pass over all rows finds the gradient small enough.
+//!
+//! The program `pasta fit` and the estimators of the Python package are this, with what they show and write around it.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use pasta_opt::fit::{Fit, Verdict, Way};
+//! use pasta_opt::method::Engine;
+//! use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Table};
+//!
+//! // y = 3 a - 1 at a = 0, 1, 2, 3.
+//! let features = Dense { rows: 4, columns: 1, values: vec![0.0, 1.0, 2.0, 3.0].into() };
+//! let table = Table::new(Features::Dense(features), Arc::new(vec![-1.0, 2.0, 5.0, 8.0]), None, Vec::new())?;
+//! let linear = Arc::new(Linear::new(Arc::new(table), Loss::LeastSquares, Design::default())?);
+//! let way = Way::Method(Engine::Auto { target: None });
+//! let fit = Fit { way, start: None, target: None, budget: None, seed: 1 };
+//! let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ())?;
+//! assert_eq!(fitted.verdict, Verdict::Certified);
+//! let model = linear.raw_weights(&fitted.point);
+//! assert!((model.weights[0] - 3.0).abs() < 1e-5 && (model.intercepts[0] + 1.0).abs() < 1e-5);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use serde::{Deserialize, Serialize};
+
+use crate::checkpoint::{Checkpoint, CheckpointError};
+use crate::draws::Role;
+use crate::gate::{Gate, Halt};
+use crate::method::{self, Engine};
+use crate::newton::Newton;
+use crate::oracle::{Answer, Oracle, Request};
+use crate::state::StartError;
+use crate::stop::Stop;
+use crate::table::{Class, Linear, TableError};
+use crate::walk::{Advance, Walk};
+
+/// How a model is fitted.
+#[derive(Debug)]
+pub struct Fit {
+    /// The way down.
+    pub way: Way,
+    /// Where it starts; at [`Linear::start`] if nothing is said.
+    pub start: Option<Vec<f64>>,
+    /// The gradient that is small enough; [`RELATIVE`] of that at the start if nothing is said.
+    pub target: Option<f64>,
+    /// Rows that may be read, each as often as it is read; [`usual_budget`] if nothing is said.
+    pub budget: Option<u128>,
+    /// The seed of all randomness.
+    pub seed: u64,
+}
+
+/// How a fit goes down.
+#[derive(Debug)]
+pub enum Way {
+    /// By one of the methods; `auto` aims at the target of the fit.
+    Method(Engine),
+    /// By second-order steps: see [`crate::newton`].
+    SecondOrder,
+    /// From where a fit of the same table was interrupted.
+    Resume(Box<Checkpoint>),
+}
+
+/// How much smaller than at the start the gradient shall be, unless a target is given.
+pub const RELATIVE: f64 = 1e-6;
+/// Passes over the table, unless a budget is given; more over a small one, as long as they read no more values than this.
+const PASSES: u128 = 2000;
+const VALUES: u128 = 200_000_000;
+
+/// Rows that a fit without a budget may read: 2000 passes, or more over a small table.
+pub fn usual_budget(linear: &Linear) -> u128 {
+    let rows = linear.table().rows() as u128;
+    let entries = linear.table().features.entries() as u128 * linear.loss().outputs() as u128;
+    PASSES.max(VALUES / entries.max(1)).min(50 * PASSES) * rows
+}
+
+/// What a fit came to.
+#[derive(Debug)]
+pub struct Fitted {
+    /// The gate, with its ledger.
+    pub gate: Gate,
+    /// The coordinates: see [`Linear::raw_weights`].
+    pub point: Vec<f64>,
+    /// Why the method ended.
+    pub stop: Stop,
+    /// Steps, or rounds, of the method.
+    pub steps: u64,
+    /// The gradient that was asked for.
+    pub target: f64,
+    /// f at the start.
+    pub start: Exactly,
+    /// f at the point.
+    pub end: Exactly,
+    /// What the point is worth.
+    pub verdict: Verdict,
+}
+
+/// f and its gradient, by a pass over the rows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Exactly {
+    /// f, the penalty included.
+    pub objective: f64,
+    /// |grad f|.
+    pub gradient: f64,
+}
+
+/// What an exact pass says about the end of a fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The gradient is at most the target.
+    Certified,
+    /// It is larger.
+    NotCertified,
+    /// It is larger, but the loss has kinks, where it need not be small.
+    Kinks,
+    /// f is larger than at the start, whatever its gradient: far out a loss that is not convex is flat.
+    Worse,
+}
+
+/// Why there is nothing to show.
+#[derive(Debug, thiserror::Error)]
+pub enum FitError {
+    /// The budget is too small.
+    #[error("a budget of {budget} rows is less than three passes over {rows} rows")]
+    Budget {
+        /// The budget.
+        budget: u128,
+        /// The rows of the table.
+        rows: u128,
+    },
+    /// The method could not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// Second-order steps do not fit the loss or the size of the table.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// The checkpoint cannot be gone on with.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The flag to stop was set; what has been done by then can be saved, unless that is nothing.
+    #[error("interrupted")]
+    Interrupted(Option<Box<Unfinished>>),
+    /// The gate gave no answer: numbers overflowed at the start or the end, or the oracle failed.
+    #[error(transparent)]
+    Halt(Halt),
+}
+
+impl From<Halt> for FitError {
+    fn from(halt: Halt) -> Self {
+        match halt {
+            Halt::Interrupted => Self::Interrupted(None),
+            other => Self::Halt(other),
+        }
+    }
+}
+
+/// A fit that was interrupted.
+pub struct Unfinished {
+    /// The gate, with its ledger.
+    pub gate: Gate,
+    /// The method, where it stands.
+    pub walk: Box<dyn Walk>,
+}
+
+impl fmt::Debug for Unfinished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unfinished").field("gate", &self.gate).finish_non_exhaustive()
+    }
+}
+
+impl FitError {
+    /// Whether the flag to stop was set.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(self, Self::Interrupted(_))
+    }
+
+    /// Whether the gradient is no number at the start or the end.
+    pub fn is_not_finite(&self) -> bool {
+        matches!(self, Self::Halt(Halt::NotFinite { .. }))
+    }
+}
+
+/// f and its gradient at x, by a pass.
+pub fn exactly(gate: &mut Gate, role: Role, x: &[f64]) -> Result<Exactly, Halt> {
+    let mut gradient = vec![0.0; x.len()];
+    let mut losses = [0.0];
+    let mut answer = Answer { losses: &mut losses, ..Answer::new(&mut gradient) };
+    gate.ask(Request { losses: true, ..Request::everything(role, &[x]) }, &mut answer)?;
+    let gradient = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
+    Ok(Exactly { objective: losses[0], gradient })
+}
+
+impl Fit {
+    /// Runs the method to its end, or until `stop` is set. `oracle` is the table itself, or whatever answers for it. `watch` is shown the
+    /// gate and the walk after every round.
+    pub fn run(
+        self,
+        linear: &Arc<Linear>,
+        oracle: Arc<dyn Oracle>,
+        stop: Arc<AtomicBool>,
+        watch: &mut dyn FnMut(&mut Gate, &dyn Walk),
+    ) -> Result<Fitted, FitError> {
+        let rows = linear.table().rows() as u128;
+        let budget = self.budget.unwrap_or_else(|| usual_budget(linear));
+        if budget < 3 * rows {
+            return Err(FitError::Budget { budget, rows });
+        }
+        let mut gate =
+            Gate::over(Arc::clone(&oracle), self.seed).with_budget(budget).with_stop(Arc::clone(&stop));
+        let x0 = self.start.unwrap_or_else(|| linear.start());
+        let start = exactly(&mut gate, Role::Look, &x0)?;
+        let target = self.target.unwrap_or(RELATIVE * start.gradient);
+        let mut walk: Box<dyn Walk> = match self.way {
+            Way::Method(Engine::Auto { .. }) => Engine::Auto { target: Some(target) }.start(&gate, &x0)?,
+            Way::Method(other) => other.start(&gate, &x0)?,
+            Way::SecondOrder => Box::new(Newton::start(Arc::clone(linear), 0.5 * target)?),
+            Way::Resume(mut checkpoint) => {
+                gate = Gate::resume(oracle, &mut checkpoint)?.with_budget(budget).with_stop(stop);
+                method::resume(&gate, &mut checkpoint)?
+            }
+        };
+        let unfinished = |gate, walk| Err(FitError::Interrupted(Some(Box::new(Unfinished { gate, walk }))));
+        // The last pass is the certificate's.
+        gate.hold(rows);
+        let stop = loop {
+            match walk.advance(&mut gate) {
+                Ok(Advance::Stop(stop)) => break stop,
+                Ok(_) => watch(&mut gate, &walk),
+                Err(Halt::Interrupted) => return unfinished(gate, walk),
+                Err(halt) => break halt.stop().ok_or(halt)?,
+            }
+        };
+        gate.hold(0);
+        let (point, steps) = (walk.view().point.to_vec(), walk.view().step);
+        let end = match exactly(&mut gate, Role::Certificate, &point) {
+            Err(Halt::Interrupted) => return unfinished(gate, walk),
+            end => end?,
+        };
+        let kinks = matches!(linear.loss().row().class, Class::LipschitzConvex | Class::WeaklyConvex);
+        let rounding = 1e-9 * (1.0 + start.objective.abs());
+        let verdict = match end.gradient <= target {
+            _ if end.objective > start.objective + rounding => Verdict::Worse,
+            true => Verdict::Certified,
+            false if kinks => Verdict::Kinks,
+            false => Verdict::NotCertified,
+        };
+        Ok(Fitted { gate, point, stop, steps, target, start, end, verdict })
+    }
+}

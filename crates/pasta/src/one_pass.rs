@@ -1,0 +1,289 @@
+//! Rows that go by once: a model from blocks of a stream, in memory that does not grow.
+//!
+//! Each block is fitted while it is in memory, by [`Auto`], with one more term: what the blocks before it have taught. That is a
+//! quadratic around the point that they led to, whose matrix is the sum of their [second derivatives](Linear::hessian) there. For least squares
+//! with up to [`MOST_FULL`](crate::table::MOST_FULL) coordinates nothing is lost by that, and the end is the fit of all rows; for
+//! other smooth losses what is lost is of the order of the square of a block's error. Beyond that number of coordinates only the diagonal is
+//! kept.
+//!
+//! What the point is worth is said by rows that were kept back ([`OnePass::certify`]): each is read once, as a fresh sample.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use pasta_opt::one_pass::OnePass;
+//! use pasta_opt::table::{Dense, Design, Features, Loss, Table, TableError};
+//!
+//! // y = 3 a - 1, ten rows at a time.
+//! let block = |first: usize| -> Result<_, TableError> {
+//!     let a: Vec<f64> = (first..first + 10).map(|i| (i as f64).sin()).collect();
+//!     let labels: Vec<f64> = a.iter().map(|a| 3.0 * a - 1.0).collect();
+//!     let features = Features::Dense(Dense { rows: 10, columns: 1, values: a.into() });
+//!     Table::new(features, Arc::new(labels), None, Vec::new()).map(Arc::new)
+//! };
+//! let mut learner = OnePass::start(block(0)?, Loss::LeastSquares, Design::default(), 1)?;
+//! for first in [0, 10, 20] {
+//!     let rows = learner.problem(block(first)?)?;
+//!     learner.learn(&rows, &Arc::default())?;
+//! }
+//! let model = rows_of(&learner, block(30)?)?.raw_weights(learner.point());
+//! assert!((model.weights[0] - 3.0).abs() < 1e-3);
+//! # use pasta_opt::table::Linear;
+//! # fn rows_of(learner: &OnePass, table: Arc<Table>) -> Result<Arc<Linear>, TableError> { learner.problem(table) }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::auto::Auto;
+use crate::certificate::{Certificate, CertificateError, Certifier, Claim};
+use crate::draws::{Role, derived_seed};
+use crate::gate::{Gate, Halt};
+use crate::kernels::{dot, minus, squared_norm};
+use crate::ledger::Ledger;
+use crate::oracle::{About, Answer, Charge, Draw, Form, Oracle, OracleError, Request, Source};
+use crate::stop::Stop;
+use crate::table::{Design, Hessian, Linear, Loss, Scaling, Table, TableError};
+use crate::walk::{Advance, Walk};
+
+/// What was learnt from the blocks so far.
+#[derive(Debug, Clone)]
+pub struct OnePass {
+    loss: Loss,
+    design: Design,
+    scaling: Option<Scaling>,
+    seed: u64,
+    start: Vec<f64>,
+    x: Vec<f64>,
+    /// The second derivatives of each block, times its rows.
+    past: Hessian,
+    rows: u64,
+    blocks: u64,
+    ledger: Ledger,
+}
+
+/// A block is worked on until the gradient of its term is so much smaller; the first, which has farther to go, more.
+const FIRST: f64 = 1e-4;
+const NEXT: f64 = 1e-2;
+/// Passes over a block at most.
+const PASSES: u128 = 100;
+/// Rows of the tail that a certificate's pilot may have.
+const PILOT: u64 = 256;
+
+impl OnePass {
+    /// Starts a pass. The scaling of the columns is that of the first block, for all blocks.
+    pub fn start(first: Arc<Table>, loss: Loss, design: Design, seed: u64) -> Result<Self, TableError> {
+        let linear = Linear::new(first, loss, design)?;
+        let start = linear.start();
+        Ok(Self {
+            loss,
+            design,
+            scaling: linear.scaling().cloned(),
+            seed,
+            x: start.clone(),
+            past: Hessian::zero(start.len()),
+            start,
+            rows: 0,
+            blocks: 0,
+            ledger: Ledger::default(),
+        })
+    }
+
+    /// Rows of the stream as a problem of their own, with the scaling of the first block.
+    pub fn problem(&self, rows: Arc<Table>) -> Result<Arc<Linear>, TableError> {
+        if rows.weights.is_some() {
+            return Err(TableError::Setting {
+                name: "weights of rows in a stream",
+                needs: "left out",
+                got: 1.0,
+            });
+        }
+        Linear::scaled(rows, self.loss, self.design, self.scaling.clone()).map(Arc::new)
+    }
+
+    /// Where the blocks so far have led.
+    pub fn point(&self) -> &[f64] {
+        &self.x
+    }
+
+    /// Where the pass began.
+    pub fn origin(&self) -> &[f64] {
+        &self.start
+    }
+
+    /// Rows that were learnt from.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Blocks that were learnt from.
+    pub fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// What was asked of the blocks, in memory.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Learns from a block, and says how the work on it ended. After a halt nothing has changed.
+    pub fn learn(&mut self, block: &Arc<Linear>, stop: &Arc<AtomicBool>) -> Result<Stop, Halt> {
+        let rows = block.table().rows() as u64;
+        let oracle = Remembering::new(
+            Arc::clone(block),
+            self.x.clone(),
+            self.past.clone(),
+            self.rows as f64,
+            rows as f64,
+        );
+        let mut gate = Gate::over(Arc::new(oracle), derived_seed(self.seed, Role::Pilot, self.blocks))
+            .with_budget(PASSES * u128::from(rows))
+            .with_stop(Arc::clone(stop));
+        let mut gradient = vec![0.0; self.x.len()];
+        gate.exact(Role::Look, &self.x, &mut gradient)?;
+        let share = if self.blocks == 0 { FIRST } else { NEXT };
+        let target = share * squared_norm(&gradient).sqrt();
+        let mut walk = match Auto::start(&gate, &self.x, Some(target)) {
+            Ok(walk) => walk,
+            Err(error) => return Err(Halt::Oracle(OracleError::new(error))),
+        };
+        let ended = loop {
+            match walk.advance(&mut gate) {
+                Ok(Advance::Stop(stop)) => break stop,
+                Ok(_) => {}
+                Err(halt) => match halt.stop() {
+                    Some(stop) if stop != Stop::Interrupted => break stop,
+                    _ => return Err(halt),
+                },
+            }
+        };
+        let x = walk.view().point.to_vec();
+        self.past.add(rows as f64, &block.hessian(&x));
+        self.x = x;
+        self.rows += rows;
+        self.blocks += 1;
+        for (role, entry) in gate.ledger().by_role() {
+            let charge = Charge { samples: entry.samples, evaluations: entry.evaluations, exact: false };
+            self.ledger.charge(role, charge);
+        }
+        Ok(ended)
+    }
+
+    /// Bounds |grad f| at the point, f being the mean over the law that the rows come from, by rows that were kept back: each is read once, as
+    /// a fresh sample. Holds under the claim's assumption and if these rows are independent draws from one law.
+    pub fn certify(
+        &self,
+        tail: &Arc<Linear>,
+        claim: Claim,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Certificate, CertificateError> {
+        let rows = tail.table().rows() as u128;
+        let mut gate = Gate::over(Arc::new(Tail::new(Arc::clone(tail))), self.seed)
+            .with_budget(rows)
+            .with_stop(Arc::clone(stop));
+        let certificate = Certifier::start(&mut gate, &self.x, claim, 0)?.finish(&mut gate)?;
+        Ok(certificate)
+    }
+}
+
+/// The rows of a block, and what the blocks before it taught: weight/2 (x - c)' H (x - c), over the rows of this block.
+#[derive(Debug)]
+struct Remembering {
+    block: Arc<Linear>,
+    centre: Vec<f64>,
+    past: Hessian,
+    rows: f64,
+    about: About,
+}
+
+impl Remembering {
+    fn new(block: Arc<Linear>, centre: Vec<f64>, past: Hessian, before: f64, rows: f64) -> Self {
+        let mut about = block.about().clone();
+        about.identity = format!("{}, after {before} rows of a stream", about.identity);
+        Self { block, centre, past, rows, about }
+    }
+
+    /// The gradient of the term at x, and its value.
+    fn term(&self, x: &[f64]) -> (Vec<f64>, f64) {
+        let away = minus(x, &self.centre);
+        let mut pull = self.past.times(&away);
+        pull.iter_mut().for_each(|pull| *pull /= self.rows);
+        let value = 0.5 * dot(&pull, &away);
+        (pull, value)
+    }
+}
+
+impl Oracle for Remembering {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn price(&self, request: &Request<'_>) -> Charge {
+        self.block.price(request)
+    }
+
+    fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
+        let charge = self.block.answer(request, answer)?;
+        let samples = match &request.draw {
+            Draw::Batch(batch) => batch.count() as f64,
+            Draw::Everything(_) => 1.0,
+        };
+        let terms: Vec<_> = request.points.iter().map(|x| self.term(x)).collect();
+        let rows = answer.gradients.chunks_mut(self.about.dim);
+        for (out, (pull, _)) in rows.zip(&terms) {
+            out.iter_mut().zip(pull).for_each(|(out, pull)| *out += samples * pull);
+            if request.form == Form::Differences
+                && let Some((base, _)) = terms.last()
+            {
+                out.iter_mut().zip(base).for_each(|(out, base)| *out -= samples * base);
+            }
+        }
+        if request.losses {
+            answer.losses.iter_mut().zip(&terms).for_each(|(loss, (_, value))| *loss += samples * value);
+        }
+        Ok(charge)
+    }
+}
+
+/// Rows that were kept back, as a stream: the address of a batch says which of them it has, no row is in two.
+#[derive(Debug)]
+struct Tail {
+    rows: Arc<Linear>,
+    about: About,
+}
+
+impl Tail {
+    fn new(rows: Arc<Linear>) -> Self {
+        let mut about = rows.about().clone();
+        about.identity = format!("{}, each row once", about.identity);
+        about.source = Source::Stream;
+        (about.losses, about.shared) = (false, false);
+        Self { rows, about }
+    }
+}
+
+impl Oracle for Tail {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
+        let Draw::Batch(batch) = &request.draw else {
+            return Err(OracleError::new("a tail has samples, not a whole"));
+        };
+        request.interrupted()?;
+        // The pilot's rows come first; then each sub-batch of the certificate, of which all have one size.
+        let first = match batch.role {
+            Role::Pilot => batch.step,
+            _ => PILOT + batch.step * batch.count(),
+        };
+        let rows = self.rows.table().rows() as u64;
+        if first + batch.count() > rows {
+            return Err(OracleError::new(format!("the tail has {rows} rows, and all were read")));
+        }
+        let place = first as usize..(first + batch.count()) as usize;
+        self.rows.sum_stored(place, request.points[0], answer.gradients);
+        Ok(request.usual_price(&self.about))
+    }
+}

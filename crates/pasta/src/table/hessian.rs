@@ -1,0 +1,377 @@
+//! Second derivatives of f over all rows, and linear systems with them.
+
+use std::ops::Range;
+
+use super::linear::{Reader, Way};
+use super::loss::{Scalar, with_scalar};
+use super::{Class, Linear, Loss, Scaling};
+use crate::draws::Role;
+use crate::kernels::rows::{self, TOGETHER};
+use crate::kernels::{dot, squared_norm};
+use crate::oracle::{Batch, OracleError};
+
+/// Up to so many coordinates a [`Hessian`] is a whole matrix; beyond, its diagonal alone.
+pub const MOST_FULL: usize = 512;
+
+/// Second derivatives, or what stands for them: a symmetric matrix without negative eigenvalues.
+///
+/// Where a loss has kinks they are those of the loss smoothed over a width that shrinks with the number of rows; where it bends downwards, 0.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Hessian {
+    /// All entries, row by row.
+    Full {
+        /// Rows and columns.
+        dim: usize,
+        /// `dim` squared numbers.
+        entries: Vec<f64>,
+    },
+    /// The diagonal; the rest counts as zero.
+    Diagonal(Vec<f64>),
+}
+
+impl Hessian {
+    /// Zero: whole up to [`MOST_FULL`] coordinates.
+    pub fn zero(dim: usize) -> Self {
+        if dim <= MOST_FULL {
+            Self::Full { dim, entries: vec![0.0; dim * dim] }
+        } else {
+            Self::Diagonal(vec![0.0; dim])
+        }
+    }
+
+    /// Adds a multiple of another one of the same size.
+    pub fn add(&mut self, times: f64, other: &Self) {
+        match (self, other) {
+            (Self::Full { entries: mine, .. }, Self::Full { entries: others, .. })
+            | (Self::Diagonal(mine), Self::Diagonal(others)) => {
+                mine.iter_mut().zip(others).for_each(|(mine, other)| *mine += times * other);
+            }
+            _ => debug_assert!(false, "whole or not is decided by the size alone"),
+        }
+    }
+
+    /// The product with a vector.
+    pub fn times(&self, v: &[f64]) -> Vec<f64> {
+        match self {
+            Self::Full { dim, entries } => entries.chunks(*dim).map(|row| dot(row, v)).collect(),
+            Self::Diagonal(diagonal) => diagonal.iter().zip(v).map(|(h, v)| h * v).collect(),
+        }
+    }
+
+    /// The mean of the diagonal.
+    fn mean(&self) -> f64 {
+        match self {
+            Self::Full { dim, entries } => (0..*dim).map(|i| entries[i * dim + i]).sum::<f64>() / *dim as f64,
+            Self::Diagonal(diagonal) => diagonal.iter().sum::<f64>() / diagonal.len() as f64,
+        }
+    }
+
+    /// Its factor, with as little added to the diagonal as makes it positive within rounding; `None` if it is zero or not finite.
+    pub fn factor(&self) -> Option<Factor> {
+        let mean = self.mean();
+        if !(mean > 0.0 && mean.is_finite()) {
+            return None;
+        }
+        let ridges = [0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2];
+        ridges.iter().find_map(|ridge| Factor::of(self, ridge * mean))
+    }
+}
+
+/// A matrix L with L L' = H + r I.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Factor {
+    dim: usize,
+    /// Row by row; nothing above the diagonal is used. Of a diagonal matrix the roots alone.
+    entries: Vec<f64>,
+    ridge: f64,
+}
+
+impl Factor {
+    fn of(hessian: &Hessian, ridge: f64) -> Option<Self> {
+        let (d, mut a) = match hessian {
+            Hessian::Diagonal(diagonal) => {
+                let entries: Vec<f64> = diagonal.iter().map(|h| (h + ridge).sqrt()).collect();
+                let positive = entries.iter().all(|root| *root > 0.0 && root.is_finite());
+                return positive.then_some(Self { dim: diagonal.len(), entries, ridge });
+            }
+            Hessian::Full { dim, entries } => (*dim, entries.clone()),
+        };
+        for i in 0..d {
+            let (above, below) = a.split_at_mut(i * d);
+            let row = &mut below[..d];
+            for j in 0..i {
+                let product = rows::dot(&row[..j], &above[j * d..j * d + j]);
+                row[j] = (row[j] - product) / above[j * d + j];
+            }
+            let (before, whole) = (squared_norm(&row[..i]), row[i] + ridge);
+            let rest = whole - before;
+            // What is left of a column that depends on those before it is rounding.
+            if !(rest > 4.0 * f64::EPSILON * (i as f64 + 1.0) * whole && rest.is_finite()) {
+                return None;
+            }
+            row[i] = rest.sqrt();
+        }
+        Some(Self { dim: d, entries: a, ridge })
+    }
+
+    /// What had to be added to the diagonal: 0 where no column depends on others within rounding.
+    pub fn ridge(&self) -> f64 {
+        self.ridge
+    }
+
+    /// v with (H + r I) v = b.
+    pub fn solve(&self, b: &[f64]) -> Vec<f64> {
+        let d = self.dim;
+        if self.entries.len() == d {
+            return b.iter().zip(&self.entries).map(|(b, root)| b / root / root).collect();
+        }
+        let mut v = b.to_vec();
+        for i in 0..d {
+            let row = &self.entries[i * d..=i * d + i];
+            v[i] = (v[i] - rows::dot(&row[..i], &v[..i])) / row[i];
+        }
+        for i in (0..d).rev() {
+            v[i] /= self.entries[i * d + i];
+            let (last, row) = (v[i], &self.entries[i * d..i * d + i]);
+            rows::add(-last, row, &mut v[..i]);
+        }
+        v
+    }
+}
+
+impl Linear {
+    /// The second derivatives of f at x, by a pass over all rows, in an order of additions that no number of threads changes.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use pasta_opt::table::{Dense, Design, Features, Hessian, Linear, Loss, Table};
+    ///
+    /// let features = Features::Dense(Dense { rows: 2, columns: 1, values: vec![1.0, 3.0].into() });
+    /// let table = Table::new(features, Arc::new(vec![1.0, 1.0]), None, Vec::new())?;
+    /// let plain = Design { intercept: true, standardise: false, degree: 1, penalty: 0.5 };
+    /// let problem = Linear::new(Arc::new(table), Loss::LeastSquares, plain)?;
+    /// let Hessian::Full { entries, .. } = problem.hessian(&[0.0, 0.0]) else { return Err("small".into()) };
+    /// // The mean of a^2 and the penalty, the mean of a, 1.
+    /// let expected = [5.5, 2.0, 2.0, 1.0];
+    /// assert!(entries.iter().zip(expected).all(|(h, e)| (h - e).abs() < 1e-9));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn hessian(&self, x: &[f64]) -> Hessian {
+        let mut hessian = Hessian::zero(self.dim());
+        let width = self.smoothing(x);
+        let sums = match &hessian {
+            Hessian::Full { dim, .. } => {
+                self.add_up(dim * dim, &|rows, out| self.add_full(x, width, rows, out))
+            }
+            Hessian::Diagonal(_) => self.diagonal(x, width),
+        };
+        let (total, penalty) = (self.total_weight(), self.design().penalty);
+        let penalised = |i: usize| if i % self.stride() < self.features() { penalty } else { 0.0 };
+        match &mut hessian {
+            Hessian::Full { dim, entries } => {
+                let d = *dim;
+                for i in 0..d {
+                    for j in i..d {
+                        let mean = sums[i * d + j] / total;
+                        (entries[i * d + j], entries[j * d + i]) = (mean, mean);
+                    }
+                    entries[i * d + i] += penalised(i);
+                }
+            }
+            Hessian::Diagonal(diagonal) => {
+                let each = diagonal.iter_mut().zip(&sums).enumerate();
+                each.for_each(|(i, (h, sum))| *h = sum / total + penalised(i));
+            }
+        }
+        hessian
+    }
+
+    /// Half the width over which kinks are smoothed: the mean size of what is left to explain, over the fifth root of the rows (the rule
+    /// for estimating a density). 0 for a loss that needs none.
+    fn smoothing(&self, x: &[f64]) -> f64 {
+        if !matches!(self.loss().row().class, Class::LipschitzConvex | Class::WeaklyConvex) {
+            return 0.0;
+        }
+        let (point, loss) = (self.point(x), self.loss());
+        let sums = self.add_up(1, &|rows, out| {
+            let mut reader = Reader::new(self);
+            for row in rows {
+                reader.open(row);
+                let (u, offset) = &point.outputs[0];
+                let z = reader.product(row, u) + offset;
+                let weight = reader.weights.map_or(1.0, |weights| weights[row]);
+                out[0] += weight * loss.differentiate(&mut [z], reader.labels[row]);
+            }
+        });
+        let mean = sums[0] / self.total_weight();
+        let size = if loss == Loss::PhaseRetrieval { mean.max(0.0).sqrt() } else { mean };
+        size.max(1e-9) / libm::pow(self.table().rows() as f64, 0.2)
+    }
+
+    /// Sums over all rows, added up block by block.
+    fn add_up(&self, width: usize, add: &(dyn Fn(Range<usize>, &mut [f64]) + Sync)) -> Vec<f64> {
+        let mut sums = vec![0.0; width];
+        let rows = self.table().rows();
+        let block = self.block().max((2 * width).next_power_of_two().min(1 << 16));
+        let tree = Batch { seed: 0, role: Role::Setup, step: 0, samples: 0..rows.div_ceil(block) as u64 };
+        let add_blocks = |blocks: Range<u64>, out: &mut [f64]| -> Result<(), OracleError> {
+            blocks.into_iter().for_each(|b| {
+                let first = b as usize * block;
+                add(first..(first + block).min(rows), out);
+            });
+            Ok(())
+        };
+        tree.sum_over(1, &mut sums, &add_blocks).expect("adding cannot fail");
+        sums
+    }
+
+    fn add_full(&self, x: &[f64], width: f64, rows: Range<usize>, out: &mut [f64]) {
+        if let Loss::Multinomial { classes } = self.loss() {
+            self.add_multinomial(x, classes, rows, out);
+            return;
+        }
+        let (point, d) = (self.point(x), self.stride());
+        let mut reader = Reader::new(self);
+        let mut room = vec![0.0; TOGETHER * d];
+        let mut c = [0.0; TOGETHER];
+        let mut filled = 0;
+        for row in rows {
+            let a = &mut room[filled * d..(filled + 1) * d];
+            reader.write_row(row, a);
+            c[filled] = self.bend(&mut reader, row, &point.outputs[0], width);
+            filled += usize::from(c[filled] > 0.0);
+            if filled == TOGETHER {
+                rows::add_outer(c, each(&room, d), out);
+                filled = 0;
+            }
+        }
+        c[filled..].fill(0.0);
+        rows::add_outer(c, each(&room, d), out);
+    }
+
+    /// The weight of a row times the second derivative of its loss.
+    fn bend(
+        &self,
+        reader: &mut Reader<'_>,
+        row: usize,
+        (u, offset): &(std::borrow::Cow<'_, [f64]>, f64),
+        width: f64,
+    ) -> f64 {
+        reader.open(row);
+        let (z, y) = (reader.product(row, u) + offset, reader.labels[row]);
+        let weight = reader.weights.map_or(1.0, |weights| weights[row]);
+        weight * with_scalar!(self.loss(), loss => curvature(loss, z, y, width), 0.0)
+    }
+
+    /// For each pair of classes k, l: (p_k [k = l] - p_k p_l) aa'.
+    fn add_multinomial(&self, x: &[f64], classes: usize, rows: Range<usize>, out: &mut [f64]) {
+        let (point, s, d) = (self.point(x), self.stride(), self.dim());
+        let mut reader = Reader::new(self);
+        let (mut a, mut chances) = (vec![0.0; s], vec![0.0; classes]);
+        for row in rows {
+            reader.write_row(row, &mut a);
+            for (chance, (u, offset)) in chances.iter_mut().zip(&point.outputs) {
+                *chance = reader.product(row, u) + offset;
+            }
+            self.loss().mean(&mut chances);
+            let weight = reader.weights.map_or(1.0, |weights| weights[row]);
+            for k in 0..classes {
+                for l in k..classes {
+                    let c = weight * chances[k] * (f64::from(u8::from(k == l)) - chances[l]);
+                    if c == 0.0 {
+                        continue;
+                    }
+                    for i in 0..s {
+                        let from = if k == l { i } else { 0 };
+                        let place = (k * s + i) * d + l * s;
+                        rows::add(c * a[i], &a[from..], &mut out[place + from..place + s]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sums for the diagonal. Of a sparse row only what is stored is read: all of its features count as zeros first, which are not zero
+    /// once they are centred.
+    fn diagonal(&self, x: &[f64], width: f64) -> Vec<f64> {
+        let (s, outputs) = (self.stride(), self.loss().outputs());
+        let mut sums = self.add_up(self.dim() + outputs, &|rows, out| self.add_diagonal(x, width, rows, out));
+        let all = sums.split_off(self.dim());
+        if let Some(Scaling { shift, scale }) = self.scaling().filter(|_| self.way() == Way::Stored) {
+            for (sums, all) in sums.chunks_mut(s).zip(all) {
+                let zeros = shift.iter().zip(scale).map(|(shift, scale)| (shift / scale).powi(2));
+                sums.iter_mut().zip(zeros).for_each(|(sum, zero)| *sum += all * zero);
+            }
+        }
+        sums
+    }
+
+    fn add_diagonal(&self, x: &[f64], width: f64, rows: Range<usize>, out: &mut [f64]) {
+        let (point, s, dim) = (self.point(x), self.stride(), self.dim());
+        let features = &self.table().features;
+        let scaling = self.scaling().filter(|_| self.way() == Way::Stored);
+        let mut reader = Reader::new(self);
+        let mut bends = vec![0.0; self.loss().outputs()];
+        let (out, all) = out.split_at_mut(dim);
+        for row in rows {
+            reader.open(row);
+            let weight = reader.weights.map_or(1.0, |weights| weights[row]);
+            if let Loss::Multinomial { .. } = self.loss() {
+                for (chance, (u, offset)) in bends.iter_mut().zip(&point.outputs) {
+                    *chance = reader.product(row, u) + offset;
+                }
+                self.loss().mean(&mut bends);
+                bends.iter_mut().for_each(|p| *p = weight * *p * (1.0 - *p));
+            } else {
+                bends[0] = self.bend(&mut reader, row, &point.outputs[0], width);
+            }
+            for ((out, all), c) in out.chunks_mut(s).zip(&mut *all).zip(&bends) {
+                *all += c;
+                match scaling {
+                    _ if self.way() == Way::Computed => reader.visit_computed(|j, a| out[j] += c * a * a),
+                    None => features.visit_row(row, |j, a| out[j] += c * a * a),
+                    Some(Scaling { shift, scale }) => features.visit_row(row, |j, value| {
+                        let (a, zero) = ((value - shift[j]) / scale[j], shift[j] / scale[j]);
+                        out[j] += c * (a * a - zero * zero);
+                    }),
+                }
+                out[self.features()..].iter_mut().for_each(|out| *out += c);
+            }
+        }
+    }
+}
+
+fn each(room: &[f64], d: usize) -> [&[f64]; TOGETHER] {
+    std::array::from_fn(|k| &room[k * d..(k + 1) * d])
+}
+
+/// The second derivative by a difference of slopes, over `width` on both sides, or little where that is 0; not below 0.
+fn curvature(loss: impl Scalar, z: f64, y: f64, width: f64) -> f64 {
+    let h = if width > 0.0 { width } else { 1e-5 * (1.0 + z.abs()) };
+    let (above, below) = (z + h, z - h);
+    ((loss.slope(above, y) - loss.slope(below, y)) / (above - below)).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Hessian;
+
+    #[test]
+    fn a_factor_solves_and_one_that_depends_gets_a_ridge() {
+        let entries = vec![4.0, 2.0, 0.0, 2.0, 5.0, 1.0, 0.0, 1.0, 3.0];
+        let matrix = Hessian::Full { dim: 3, entries };
+        let factor = matrix.factor().expect("it is positive definite");
+        let v = factor.solve(&[1.0, 2.0, 3.0]);
+        let back = matrix.times(&v);
+        // A condition number below 10: a few roundings.
+        assert!(back.iter().zip([1.0, 2.0, 3.0]).all(|(got, b)| (got - b).abs() < 1e-14));
+        assert!(factor.ridge() == 0.0);
+        let depends = Hessian::Full { dim: 2, entries: vec![1.0, 1.0, 1.0, 1.0] };
+        assert!(depends.factor().is_some_and(|factor| factor.ridge() > 0.0));
+        let zero = Hessian::Diagonal(vec![0.0; 3]);
+        assert!(zero.factor().is_none());
+        let scaled = Hessian::Diagonal(vec![2.0, 4.0, 8.0]);
+        let solved = scaled.factor().expect("it is positive").solve(&[2.0, 4.0, 8.0]);
+        assert!(solved.iter().all(|v| (v - 1.0).abs() < 1e-15));
+    }
+}
