@@ -11,7 +11,7 @@ struct Evidence {
     variables: &'static [(&'static str, &'static str)],
 }
 
-const ALL: [Evidence; 6] = [
+const ALL: [Evidence; 7] = [
     Evidence {
         name: "auto",
         shows: "none of 7,560 runs of the method without constants ends above its start (docs/auto.md)",
@@ -31,6 +31,12 @@ const ALL: [Evidence; 6] = [
             "--output",
             "target/self-test",
         ],
+        variables: &[],
+    },
+    Evidence {
+        name: "forecasts",
+        shows: "how often the ranges of forecasts hold (docs/forecast.md)",
+        arguments: &["run", "--release", "--package", "pasta-lab", "--", "forecast"],
         variables: &[],
     },
     Evidence {

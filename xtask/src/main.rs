@@ -15,7 +15,8 @@ cargo xtask COMMAND
 
   test   all tests: unit, integration, documentation examples
   check  what has to hold besides: formatting, clippy, rustdoc, all without a warning; licences of all
-         dependencies and the compiler they need; licences, readme and metadata in each package
+         dependencies and the compiler they need; licences, readme and metadata in each package (the
+         last two alone: packages)
   browser
          looks at the pages of a reproduction with chromium or google-chrome, and fails without one
   msrv   compiles with the oldest compiler that is promised; needs rustup toolchain install 1.89
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         "test" => cargo(&["test", "--workspace"], &rest, &[]),
         "check" => check(),
         "browser" => browser(),
+        "packages" => packages::dependencies() && packages::contents(),
         "msrv" => cargo_of(MSRV, &["check", "--workspace", "--all-targets"]),
         "evidence" => long::run(&rest),
         "mpi" => mpi(&rest),
