@@ -1,7 +1,9 @@
-//! Developer commands: `cargo xtask test`, `cargo xtask check`, `cargo xtask mpi`, `cargo xtask py`, `cargo xtask bench` and what measures beside peers.
+//! Developer commands: `cargo xtask test`, `cargo xtask check`, `cargo xtask evidence` and the others that [`HELP`] lists.
 #![expect(clippy::print_stderr, reason = "stderr is where a program talks")]
 
 mod evidence;
+mod long;
+mod packages;
 mod peers;
 mod python;
 
@@ -12,7 +14,14 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test   all tests: unit, integration, documentation examples
-  check  what has to hold besides: formatting, clippy, rustdoc, all without a warning
+  check  what has to hold besides: formatting, clippy, rustdoc, all without a warning; licences of all
+         dependencies and the compiler they need; licences, readme and metadata in each package (the
+         last two alone: packages)
+  browser
+         looks at the pages of a reproduction with chromium or google-chrome, and fails without one
+  msrv   compiles with the oldest compiler that is promised; needs rustup toolchain install 1.89
+  evidence
+         what takes too long for every change; names select, --list lists
   mpi    clippy and tests of what needs MPI, on real ranks; needs mpirun, mpicc and libclang
   py     the Python package, installed into a fresh environment and tested there; needs python3 with
          venv; --jax and --torch add the tests of what needs JAX and PyTorch, which are installed
@@ -44,6 +53,10 @@ fn main() -> ExitCode {
     let succeeded = match command.as_str() {
         "test" => cargo(&["test", "--workspace"], &rest, &[]),
         "check" => check(),
+        "browser" => browser(),
+        "packages" => packages::dependencies() && packages::contents(),
+        "msrv" => cargo_of(MSRV, &["check", "--workspace", "--all-targets"]),
+        "evidence" => long::run(&rest),
         "mpi" => mpi(&rest),
         "py" => python::run(&rest),
         "bench-peers" => peers::run(),
@@ -71,6 +84,36 @@ fn check() -> bool {
             &[],
             &[("RUSTDOCFLAGS", "--deny warnings")],
         )
+        && packages::dependencies()
+        && packages::contents()
+}
+
+/// The oldest compiler that Cargo.toml promises.
+const MSRV: &str = env!("CARGO_PKG_RUST_VERSION");
+
+/// The test that needs a browser, which `cargo test` ignores.
+fn browser() -> bool {
+    let name = "a_browser_shows_every_figure_and_complains_about_nothing";
+    cargo(
+        &["test", "--package", "pasta-lab", "--test", "reproduce", "--", "--ignored", "--exact", name],
+        &[],
+        &[],
+    )
+}
+
+/// Runs the cargo of another toolchain, in a folder of its own: two compilers share nothing.
+fn cargo_of(toolchain: &str, arguments: &[&str]) -> bool {
+    let mut rustup = Command::new("rustup");
+    rustup.args(["run", toolchain, "cargo"]).args(arguments).args(["--target-dir", "target/msrv"]);
+    // This cargo's own choice of compiler must not reach the other.
+    rustup.env_remove("CARGO").env_remove("RUSTC").env_remove("RUSTUP_TOOLCHAIN");
+    match rustup.status() {
+        Ok(status) => status.success(),
+        Err(error) => {
+            eprintln!("rustup did not start: {error}");
+            false
+        }
+    }
 }
 
 /// What needs MPI. Debian has it in libopenmpi-dev, openmpi-bin and libclang-dev; MPICH does as well.

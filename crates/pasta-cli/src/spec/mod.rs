@@ -2,6 +2,8 @@
 
 mod certification;
 mod method;
+#[cfg(test)]
+mod mutations;
 mod pipe;
 mod problem;
 mod section;
