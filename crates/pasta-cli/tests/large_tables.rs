@@ -1,5 +1,6 @@
 //! Tables larger than memory, streams, second-order fits, and fits that are interrupted.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::format_collect, reason = "files of tests are made line by line")]
 #![cfg(target_os = "linux")]
 
 mod place;

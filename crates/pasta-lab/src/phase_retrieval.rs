@@ -124,14 +124,14 @@ impl Instance {
         Ok(Self { problem: Arc::new(problem), start, rho, seed: run + 1 })
     }
 
-    fn value(&self, x: &[f64]) -> Result<f64, Failure> {
+    fn value(&self, x: &[f64]) -> f64 {
         let (mut gradient, mut losses) = (vec![0.0; x.len()], [0.0]);
         let mut answer = Answer { losses: &mut losses, ..Answer::new(&mut gradient) };
         let points = [x];
         let request = Request { losses: true, ..Request::everything(Role::Look, &points) };
         let asked = Gate::over(self.problem.clone(), 1).ask(request, &mut answer);
         // Far away it is not a number; that is a run which diverged.
-        Ok(if asked.is_ok() { losses[0] } else { f64::INFINITY })
+        if asked.is_ok() { losses[0] } else { f64::INFINITY }
     }
 
     /// f over f at the start after each pass; shorter where the run ended by itself.
@@ -162,7 +162,7 @@ impl Instance {
             }
             Contender::Auto => Box::new(Auto::start(&gate, &self.start, None).map_err(Failure::input)?),
         };
-        let start = self.value(&self.start)?;
+        let start = self.value(&self.start);
         let mut course = vec![1.0];
         loop {
             let ended = match walk.advance(&mut gate) {
@@ -176,7 +176,7 @@ impl Instance {
             };
             let passed = (gate.ledger().samples() / u128::from(rows)) as usize;
             if passed >= course.len() || ended {
-                let now = self.value(walk.view().point)? / start;
+                let now = self.value(walk.view().point) / start;
                 // A round of auto is several passes, during which its point stays.
                 let before = course[course.len() - 1];
                 while course.len() < passed {
@@ -233,7 +233,7 @@ impl Cell {
             alpha,
             passes: (median != usize::MAX).then_some(median as f64),
             arrived: arrivals.iter().filter(|arrival| **arrival != usize::MAX).count() as u32,
-            diverged: ends.iter().filter(|f| !(**f <= 1.0)).count() as u32,
+            diverged: ends.iter().filter(|f| f.is_nan() || **f > 1.0).count() as u32,
             last: logs.exp(),
             courses,
         })

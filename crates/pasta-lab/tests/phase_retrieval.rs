@@ -1,5 +1,4 @@
 //! `pasta-lab phase-retrieval`, small.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::Value;
 

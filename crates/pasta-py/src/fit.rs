@@ -152,17 +152,14 @@ pub(crate) fn stream<'py>(
     let dog = dog.expect("dog needs nothing to be set");
     let passed = alone(py, 1, move |stop| -> Result<_, String> {
         let said = |error: &dyn std::fmt::Display| error.to_string();
-        let (mut gate, mut walk) = match stored {
-            Some(mut stored) => {
-                let gate = Gate::resume(oracle.clone(), &mut stored).map_err(|error| said(&error))?;
-                let walk = method::resume(&gate, &mut stored).map_err(|error| said(&error))?;
-                (gate, walk)
-            }
-            None => {
-                let gate = Gate::over(oracle.clone(), 0);
-                let walk = dog.start(&gate, &start).map_err(|error| said(&error))?;
-                (gate, walk)
-            }
+        let (mut gate, mut walk) = if let Some(mut stored) = stored {
+            let gate = Gate::resume(oracle.clone(), &mut stored).map_err(|error| said(&error))?;
+            let walk = method::resume(&gate, &mut stored).map_err(|error| said(&error))?;
+            (gate, walk)
+        } else {
+            let gate = Gate::over(oracle.clone(), 0);
+            let walk = dog.start(&gate, &start).map_err(|error| said(&error))?;
+            (gate, walk)
         };
         gate = gate.with_stop(Arc::clone(stop));
         oracle.first.store(walk.view().step, Ordering::Relaxed);

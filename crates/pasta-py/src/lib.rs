@@ -106,7 +106,7 @@ fn begin(
         trace: Vec::new(),
         outlook: None,
     };
-    Ok(Begin::Fresh { start, seed, method, pilot, told })
+    Ok(Begin::Fresh { start, seed, method: Box::new(method), pilot, told: Box::new(told) })
 }
 
 /// Goes on with the run of a checkpoint.

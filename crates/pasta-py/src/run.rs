@@ -46,10 +46,10 @@ pub(crate) enum Begin {
     Fresh {
         start: Vec<f64>,
         seed: u64,
-        method: Aimed,
+        method: Box<Aimed>,
         /// Samples that a forecast before the run may take.
         pilot: u128,
-        told: Told,
+        told: Box<Told>,
     },
     Stored(Box<Checkpoint>),
 }
@@ -114,8 +114,7 @@ pub(crate) struct Range {
 
 impl Outlook {
     fn of(pilot: &Pilot, target: f64, method: &Aimed) -> Self {
-        let measured =
-            Family::of(&method.name).map(|family| family.measured()).filter(|measured| measured.of > 0);
+        let measured = Family::of(&method.name).map(Family::measured).filter(|measured| measured.of > 0);
         let share = measured.map(|measured| f64::from(measured.held) / f64::from(measured.of));
         match pilot.forecast(target) {
             Ok(Forecast { low, middle, high, .. }) => {
@@ -225,7 +224,7 @@ pub(crate) fn run(
                 }
                 _ => None,
             };
-            Run { gate, walk, told: Told { losses, outlook, ..told }, line: line.clone() }
+            Run { gate, walk, told: Told { losses, outlook, ..*told }, line: line.clone() }
         }
         Begin::Stored(mut stored) => {
             let (told, _): (Told, _) = stored.take(SECTION).map_err(input)?;
@@ -285,6 +284,7 @@ fn fly(
 }
 
 /// What a certified run of a method will probably cost.
+#[expect(clippy::too_many_arguments, reason = "the ends of the line to Python, and what is to be flown")]
 pub(crate) fn forecast(
     asked: &Asked,
     start: &[f64],

@@ -20,7 +20,7 @@ use crate::oracle::Charge;
 /// assert_eq!((ledger.samples(), ledger.evaluations(), ledger.of(Role::Small).samples), (12, 14, 2));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(into = "Sheet", from = "Sheet")]
+#[serde(into = "Sheet", try_from = "Sheet")]
 pub struct Ledger {
     entries: [Entry; Role::ALL.len()],
 }
@@ -98,13 +98,22 @@ impl From<Ledger> for Sheet {
     }
 }
 
-impl From<Sheet> for Ledger {
+/// No run comes near this many; a ledger that says more is damaged, and its sums might not fit.
+const MOST: u128 = 1 << 120;
+
+impl TryFrom<Sheet> for Ledger {
+    type Error = String;
+
     /// The totals follow from the entries.
-    fn from(sheet: Sheet) -> Self {
+    fn try_from(sheet: Sheet) -> Result<Self, String> {
         let mut ledger = Self::default();
         for (role, entry) in sheet.by_role {
+            let most = entry.samples.max(entry.evaluations);
+            if most > MOST {
+                return Err(format!("the ledger counts {most}, more than 2^120"));
+            }
             ledger.entries[role as usize - 1] = entry;
         }
-        ledger
+        Ok(ledger)
     }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::CheckpointError;
 use crate::draws::{Address, Role};
+use crate::exact::MAX_COUNT;
 use crate::kernels::update_mean;
 use crate::oracle::About;
 use crate::schedule::{Output, ScheduleError};
@@ -134,6 +135,9 @@ impl State {
         if lengths[..FULL].iter().any(|&n| n != dim) || ![0, dim].contains(&lengths[FULL]) {
             let what = format!("its vectors have {lengths:?} coordinates, the problem has {dim}");
             return Err(CheckpointError::damaged(what));
+        }
+        if [self.epoch, self.t, self.step, self.seen, self.next_pick].iter().any(|&n| n > MAX_COUNT) {
+            return Err(CheckpointError::damaged("a counter of its run is beyond 2^63"));
         }
         [self.x, self.x_prev, self.anchor, self.start, self.g, self.carried, self.memory] = vectors;
         let Self { x, x_prev, anchor, g, .. } = &*self;

@@ -766,7 +766,6 @@ fn coverage(law: Law) -> [usize; 4] {
 
 #[test]
 fn intervals_are_honest_under_the_tail_that_is_diagnosed() {
-    // Chosen on the first two.
     for law in [
         Law::Gaussian,
         Law::Student(2.5),

@@ -153,6 +153,9 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     let begun = Instant::now();
     arguments.shaping.loss(&arguments.loss, 2)?;
     let engine = engine(arguments)?;
+    if arguments.one_pass && world::rank().is_some() {
+        return Err(Failure::input("--one-pass: a stream is learnt by one process"));
+    }
     if arguments.one_pass {
         return one_pass::run(arguments, begun);
     }

@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
     let mut school: Option<School> = None;
     // Two blocks wait, so that the last rows can be kept back wherever the stream ends.
     let mut waiting: VecDeque<Rows> = VecDeque::new();
-    while let Some(data) = blocks.next_block(&|_, _| {}).map_err(|error| in_a_stream(error))? {
+    while let Some(data) = blocks.next_block(&|_, _| {}).map_err(in_a_stream)? {
         if signals.received().is_some() {
             return Ok(interrupted(&signals));
         }
@@ -399,7 +399,7 @@ impl Outcome {
         if let Some(why) = self.no_minimiser {
             return fail(why.into(), "--penalty 1e-3, say, makes them finite");
         }
-        if !(mean <= 2.0 * error) {
+        if mean.is_nan() || mean > 2.0 * error {
             let message = format!(
                 "on the rows that were kept back the loss is higher than at the start, by {} (standard error {}): is the stream sorted?",
                 real(mean),

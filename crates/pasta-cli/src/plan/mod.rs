@@ -202,9 +202,9 @@ impl Arguments {
     fn answered(&self, regime: &Regime) -> Result<Answered, Failure> {
         let constants = &self.constants.0;
         Ok(match regime.kind {
-            Kind::Recipe(row) => {
-                Answered::Planned(single::plan(row, constants, self.budget).map_err(Failure::input)?)
-            }
+            Kind::Recipe(row) => Answered::Planned(Box::new(
+                single::plan(row, constants, self.budget).map_err(Failure::input)?,
+            )),
             Kind::Lower(theorem) => Answered::Limit(limit::Alone::new(theorem, constants)?),
             Kind::Uncertainty => {
                 let question = Question { eta: self.eta, beta: self.beta, batch: self.batch };
@@ -218,7 +218,7 @@ impl Arguments {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Answered {
-    Planned(single::Planned),
+    Planned(Box<single::Planned>),
     Limit(limit::Alone),
     Principle(principle::Answer),
 }

@@ -15,8 +15,13 @@ use crate::world;
 /// Reads a table with a bar on a terminal, through a cache if that is asked for or the text is too large to be held.
 pub(crate) fn load_table(source: &Source, reading: &Reading) -> Result<Data, Failure> {
     let options = reading.options();
+    if reading.cache.is_some() && world::rank().is_some() {
+        return Err(Failure::input(
+            "--cache: several processes would write it at once; an NPY file can be mapped by all",
+        ));
+    }
     match (source, &reading.cache) {
-        (Source::File(path), cache) if cache.is_some() || is_too_large(path) => {
+        (Source::File(path), cache) if cache.is_some() || (world::rank().is_none() && is_too_large(path)) => {
             let folder = cache.as_ref().and_then(Option::as_deref);
             let read = || {
                 with_bar(|watch| {

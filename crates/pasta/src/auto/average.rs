@@ -53,7 +53,7 @@ pub(super) struct Average {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Numbers {
     sizes: Sizes,
-    step: u64,
+    pub(super) step: u64,
     /// The radius that it began with, and what it has become.
     first: f64,
     pub(super) radius: f64,

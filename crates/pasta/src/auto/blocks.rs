@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::draws::Role;
+use crate::exact::MAX_COUNT;
 use crate::gate::{Gate, Halt, Samples};
 use crate::kernels::{squared_distance, squared_norm};
 use crate::oracle::{Answer, Batch, Request};
@@ -76,6 +77,13 @@ impl Eval {
     /// The same question at another point.
     pub(super) fn again(&self, gate: &mut Gate, x: &[f64]) -> Result<Self, Halt> {
         if self.is_exact() { Self::exact(gate, x) } else { Self::at(gate, x, &self.blocks) }
+    }
+
+    /// Whether its parts belong together: what a checkpoint says need not.
+    pub(super) fn fits(&self) -> bool {
+        let sound = |block: &Block| block.size > 0 && block.from < MAX_COUNT && block.size < MAX_COUNT;
+        let answers = if self.is_exact() { 1 } else { self.blocks.len() };
+        self.gradients.len() == answers && self.losses.len() == answers && self.blocks.iter().all(sound)
     }
 
     pub(super) fn is_exact(&self) -> bool {

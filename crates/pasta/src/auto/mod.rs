@@ -33,6 +33,7 @@ use self::sizes::Sizes;
 use self::stage::{Reached, Stage};
 use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
 use crate::estimator::Kind;
+use crate::exact::MAX_COUNT;
 use crate::gate::{Gate, Halt};
 use crate::kernels::{along, minus, squared_distance, squared_norm};
 use crate::oracle::Source;
@@ -257,6 +258,10 @@ impl Auto {
         let walk = Average { numbers, z: take(), slow: take(), fast: take(), squares: take() };
         let pairs = sure.into_iter().map(|sure| Pair { step: take(), change: take(), sure }).collect();
         let known = Eval { blocks, rows, gradients: (0..evals).map(|_| take()).collect(), losses };
+        let counters = [state.round, state.next, walk.numbers.step, u64::from(state.refused) << 32];
+        if !known.fits() || counters.iter().any(|&n| n > MAX_COUNT) {
+            return Err(CheckpointError::damaged("the numbers of its run do not fit together"));
+        }
         Ok(Self { state, start, x, known, prior, memory: Memory { pairs }, walk })
     }
 

@@ -59,7 +59,7 @@ fn student_tail(freedom: u32, angle: f64) -> f64 {
     let (sin, cos) = angle.sin_cos();
     let odd = freedom % 2 == 1;
     let (mut term, mut sum) = (if odd { cos } else { 1.0 }, 0.0);
-    let first = if odd { 1 } else { 0 };
+    let first = u32::from(odd);
     for power in (first..freedom.saturating_sub(1)).step_by(2) {
         sum += term;
         term *= cos * cos * f64::from(power + 1) / f64::from(power + 2);
