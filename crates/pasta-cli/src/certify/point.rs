@@ -290,7 +290,7 @@ struct Certified {
     #[serde(flatten)]
     found: Found,
     statement: String,
-    /// Why the certificate is void: what the table `noise` says against its assumption.
+    /// Why the certificate is void: what `[noise]` says against its assumption.
     doubt: Option<String>,
     /// Which attempt at the claim it is, if that was told, and the share of delta that it was made with.
     attempt: Option<u64>,

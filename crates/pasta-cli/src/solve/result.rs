@@ -82,7 +82,7 @@ struct Certified {
     #[serde(flatten)]
     certificate: Certificate,
     statement: String,
-    /// Why the certificate is void: what the table `noise` says against its assumption.
+    /// Why the certificate is void: what `[noise]` says against its assumption.
     doubt: Option<String>,
     /// Which point it is about.
     about: Option<Candidate>,

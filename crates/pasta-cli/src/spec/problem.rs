@@ -78,7 +78,7 @@ impl Problem {
         self.truth.as_ref().map(|truth| truth.objective())
     }
 
-    /// Why a certificate of x would be void: what the table `noise` says against its assumption.
+    /// Why a certificate of x would be void: what `[noise]` says against its assumption.
     pub(crate) fn false_assumption(&self, grade: &Grade, x: &[f64]) -> Option<String> {
         self.truth.as_ref()?.false_assumption(grade, x)
     }
