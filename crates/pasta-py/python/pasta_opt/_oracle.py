@@ -47,7 +47,7 @@ class Oracle:
     >>> import numpy as np, pasta_opt
     >>> oracle = pasta_opt.Oracle(lambda *args: args[0], batched=False, losses=False, name="half of the square of x")
     >>> pasta_opt.minimize(oracle, [1.0], budget=2000).stop.kind
-    'planned-end'
+    'settled'
     """
 
     def __init__(
