@@ -118,7 +118,7 @@ fn samples_that_cannot_be_repeated_are_drawn_once_and_all_get_them() {
             let ends = members(size, sharing, |world| {
                 let about = About { shared: false, ..About::stream(1, "nowhere") };
                 let oracle = Nowhere { about, drawn: Arc::clone(&drawn) };
-                let mut gate = Gate::new(Spread::new(oracle, world), 5);
+                let mut gate = Gate::new(Spread::new(oracle, world), 5).believing();
                 let rule = Rule::Sgd { eta: Sequence::Constant(0.05) };
                 // Batches of one leaf and of several.
                 [4, 100].map(|batch| {
