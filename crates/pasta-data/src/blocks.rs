@@ -14,14 +14,14 @@ use pasta_opt::table::Features;
 /// use std::sync::Arc;
 /// use pasta_data::{Blocks, Options, Source};
 ///
-/// let text = "y,a\n1,2\n3,4\n".to_owned() + &"5,6\n".repeat(100_000);
+/// let text = "y,a\n1,2\n3,4\n".to_owned() + &"5,6\n".repeat(400_000);
 /// let source = Source::Bytes("rows".into(), Arc::from(text.as_bytes()));
 /// let mut blocks = Blocks::open(&source, &Options::default(), 1 << 18)?;
 /// let (mut rows, mut count) = (0, 0);
 /// while let Some(data) = blocks.next_block(&|_, _| {})? {
 ///     (rows, count) = (rows + data.features.rows(), count + 1);
 /// }
-/// assert_eq!((rows, count), (100_002, 2));
+/// assert!(rows == 400_002 && count > 1);
 /// # Ok::<(), pasta_data::ReadError>(())
 /// ```
 pub struct Blocks {
