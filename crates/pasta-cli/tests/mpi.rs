@@ -484,6 +484,14 @@ fn a_table_is_solved_and_fitted_alike_on_any_number_of_ranks() {
     }
 }
 
+fn three_ranks_answer_as_one_process(place: &Place, words: &str) {
+    let alone = place.pasta(words).output().unwrap();
+    let together = place.output(3, words);
+    assert_eq!(text(&together.stdout), text(&alone.stdout), "{words}: {}", text(&together.stderr));
+    assert_eq!(together.status.code(), alone.status.code(), "{words}");
+    assert!(!alone.stdout.is_empty(), "{words}: {}", text(&alone.stderr));
+}
+
 #[test]
 fn certify_calibrate_and_compare_answer_on_tables_as_one_process_does() {
     let place = table();
@@ -492,11 +500,7 @@ fn certify_calibrate_and_compare_answer_on_tables_as_one_process_does() {
         "calibrate p.toml --budget 6400 --json",
         "compare p.toml --budget 30000 --seeds 2 --methods auto,adam,sgd --grid --json",
     ] {
-        let alone = place.pasta(words).output().unwrap();
-        let together = place.output(3, words);
-        assert_eq!(text(&together.stdout), text(&alone.stdout), "{words}: {}", text(&together.stderr));
-        assert_eq!(together.status.code(), alone.status.code(), "{words}");
-        assert!(!alone.stdout.is_empty(), "{words}: {}", text(&alone.stderr));
+        three_ranks_answer_as_one_process(&place, words);
     }
 }
 
@@ -615,11 +619,7 @@ fn every_rank_asks_its_own_workers_and_the_bits_are_those_of_one_process() {
         "certify p.toml --at 1,-2 --target 0.5 --kurtosis 100 --json",
         "compare p.toml --budget 400 --seeds 2 --methods auto,adam --json",
     ] {
-        let alone = place.pasta(words).output().unwrap();
-        let together = place.output(3, words);
-        assert_eq!(text(&together.stdout), text(&alone.stdout), "{words}: {}", text(&together.stderr));
-        assert_eq!(together.status.code(), alone.status.code(), "{words}");
-        assert!(!alone.stdout.is_empty(), "{words}: {}", text(&alone.stderr));
+        three_ranks_answer_as_one_process(&place, words);
     }
 }
 

@@ -37,10 +37,6 @@ const RELATIVE: f64 = 0.1;
 const DELTA: f64 = 0.05;
 
 pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure> {
-    if crate::world::rank().is_some() {
-        let hint = "without mpirun it learns at the speed of the stream; without --one-pass the ranks share the rows";
-        return Err(Failure::input("--one-pass runs in one process").hint(hint));
-    }
     let signals = Signals::register()?;
     let source = Source::named(&arguments.data);
     let file = source.name();

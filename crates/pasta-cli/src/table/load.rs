@@ -23,25 +23,9 @@ pub(crate) fn load_table(source: &Source, reading: &Reading) -> Result<Data, Fai
     match (source, &reading.cache) {
         (Source::File(path), cache) if cache.is_some() || (world::rank().is_none() && is_too_large(path)) => {
             let folder = cache.as_ref().and_then(Option::as_deref);
-            let read = || {
-                with_bar(|watch| {
-                    pasta_data::cached(path, &options, folder, watch, &|line| say_over_bar(line))
-                })
-            };
-            // The first of several processes writes the cache; the others wait, and read it.
-            let told = || world::gather(Vec::new()).map_err(Failure::system);
-            let data = match world::rank() {
-                None => read()?,
-                Some(0) => {
-                    let data = read();
-                    told()?;
-                    data?
-                }
-                Some(_) => {
-                    told()?;
-                    read()?
-                }
-            };
+            let data = with_bar(|watch| {
+                pasta_data::cached(path, &options, folder, watch, &|line| say_over_bar(line))
+            })?;
             Ok(data.data)
         }
         (_, Some(_)) => Err(Failure::input("--cache: standard input has no file to put it beside")),

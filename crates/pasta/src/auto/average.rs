@@ -52,7 +52,7 @@ pub(super) struct Average {
 /// Where it stands, besides vectors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Numbers {
-    sizes: Sizes,
+    pub(super) sizes: Sizes,
     pub(super) step: u64,
     /// The radius that it began with, and what it has become.
     first: f64,

@@ -74,7 +74,6 @@ pub struct Auto {
 struct Progress {
     /// No finer gradient than this is asked for; 0 if there is no target.
     target: f64,
-    sizes: Sizes,
     round: u64,
     /// The next address of a draw.
     next: u64,
@@ -214,7 +213,6 @@ impl Auto {
         Ok(Self {
             state: Progress {
                 target: target.unwrap_or(0.0),
-                sizes,
                 round: 0,
                 next: 0,
                 radius: None,
@@ -317,19 +315,20 @@ impl Auto {
         let all = self.drawn();
         let left = gate.left() as f64;
         let leads = self.state.lead != Some(Way::Stages);
-        let wanted = (if leads { LEG } else { MINOR } * all).max(self.state.sizes.leg).min(Self::rows(gate));
+        let wanted =
+            (if leads { LEG } else { MINOR } * all).max(self.walk.numbers.sizes.leg).min(Self::rows(gate));
         // A last leg that is a little longer is better than one that is very short. A check takes four times its samples at most.
         let most = (1.0 - 5.0 * LEG_CHECK) * left;
         let samples = if 1.5 * wanted > most { most } else { wanted };
         self.state.last |= samples == most;
         if self.state.round == 0 {
-            let blocks = fresh(&mut self.state.next, self.state.sizes.check);
+            let blocks = fresh(&mut self.state.next, self.walk.numbers.sizes.check);
             self.walk.probe(gate, &self.start, &blocks)?;
         }
         self.walk.go(gate, &self.start, &mut self.state.next, samples)?;
         let blocks = fresh(
             &mut self.state.next,
-            (LEG_CHECK * samples).max(self.state.sizes.check).min(0.2 * gate.left() as f64),
+            (LEG_CHECK * samples).max(self.walk.numbers.sizes.check).min(0.2 * gate.left() as f64),
         );
         let here = self.here(gate, &blocks)?;
         let (slow, fast) = (self.walk.slow.clone(), self.walk.fast.clone());
@@ -375,7 +374,7 @@ impl Auto {
     /// What a check of a stage takes at each point.
     fn check_samples(&self, gate: &Gate) -> f64 {
         let most = 0.2 * gate.left() as f64;
-        (CHECK * self.known.samples()).max(self.state.sizes.check).min(most)
+        (CHECK * self.known.samples()).max(self.walk.numbers.sizes.check).min(most)
     }
 
     /// The way down from the anchor; enough is left for the check.
@@ -433,9 +432,9 @@ impl Auto {
         if all >= EPOCHS * rows && !self.known.is_exact() {
             self.turn_exact(gate)?;
         } else if self.known.gradients.is_empty() {
-            self.draw(gate, self.state.sizes.check, rows)?;
+            self.draw(gate, self.walk.numbers.sizes.check, rows)?;
         }
-        let allowed = (RULES * all).max(self.state.sizes.check);
+        let allowed = (RULES * all).max(self.walk.numbers.sizes.check);
         loop {
             let (own, error) = self.gradient();
             if self.known.is_exact() {
@@ -538,7 +537,7 @@ impl Auto {
         }
         // Four evaluations of each sample: two points, and what lies between.
         let samples = (self.vouch_samples(gate) / 4.0).min(gate.left() as f64 / 4.4);
-        if samples < self.state.sizes.check {
+        if samples < self.walk.numbers.sizes.check {
             return Ok(());
         }
         let blocks = fresh(&mut self.state.next, samples);
