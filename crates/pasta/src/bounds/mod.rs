@@ -41,7 +41,7 @@ pub struct LowerBound {
     pub terms: [f64; 2],
     /// D: how far the chain is from the start.
     #[serde(rename = "D")]
-    pub reach: f64,
+    pub distance: f64,
     /// lambda: scale of a chain coordinate.
     pub lambda: f64,
     /// L lambda^2/(2 l1): scale of the chain's value.

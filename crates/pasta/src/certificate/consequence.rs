@@ -9,14 +9,14 @@ use super::{Certificate, ClaimError, demand, rounded_up};
 /// Neither constant can be measured from samples: both are declared.
 ///
 /// ```
-/// use pasta_opt::certificate::{Certificate, Consequence, Grade, Verdict};
+/// use pasta_opt::certificate::{Certificate, Consequence, Basis, Verdict};
 ///
 /// let certificate = Certificate {
 ///     verdict: Verdict::Certified,
 ///     bound: Some(0.1),
 ///     target: 0.1,
 ///     delta: 0.05,
-///     grade: Grade::Variance(1.0),
+///     basis: Basis::Variance(1.0),
 ///     samples: 3_000,
 ///     rows: None,
 /// };

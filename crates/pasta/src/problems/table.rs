@@ -10,7 +10,7 @@ use crate::objective::Objective;
 
 /// One problem of the [`TABLE`].
 #[derive(Debug)]
-pub struct Row {
+pub struct ProblemRow {
     /// What the problem is called in a file.
     pub name: &'static str,
     /// f in one line.
@@ -21,7 +21,7 @@ pub struct Row {
     pub(super) make: fn(&Checked) -> Box<dyn Objective>,
 }
 
-impl Row {
+impl ProblemRow {
     /// The problem with these parameters, or what is wrong with them.
     pub fn build(&self, given: &Parameters) -> Result<Box<dyn Objective>, ProblemError> {
         let stranger = given.iter().find(|(name, _)| self.parameters.iter().all(|p| p.name != *name));

@@ -25,7 +25,7 @@ pub use smooth::Smooth;
 pub use smooth_anchored::SmoothAnchored;
 pub use smooth_convex::SmoothConvex;
 pub use star_convex::StarConvex;
-pub use table::{Row, TABLE, best_target, find};
+pub use table::{RecipeRow, TABLE, best_target, find};
 pub use uncertainty::{AnchorRange, Uncertainty, UncertaintyCheck};
 pub use weakly_convex::{Formulas, WeaklyConvex};
 
