@@ -378,7 +378,7 @@ fn aimed(
             constants.set(*constant.ok_or_else(|| refuse(setting))?, *value);
         }
         let plan = row.plan(&constants).map_err(value_error)?;
-        let Guarantee { measure, point, bound } = plan.guarantee;
+        let Guarantee { measure, point, bound, .. } = plan.guarantee;
         let (formula, point) = (measure.formula(), point.description());
         let promise = format!("E {formula} <= {bound} for {point}, provided the constants are true");
         let recipe = (measure == Measure::GradientSquared).then_some((row, constants));

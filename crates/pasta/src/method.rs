@@ -26,6 +26,7 @@ use crate::walk::Walk;
 
 /// A method of the table: its name, what it is for, and how it is made.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Method {
     /// Its name, in commands and files.
     pub name: &'static str,
@@ -43,6 +44,7 @@ enum Kind {
 
 /// A number that a method takes, with its meaning and its default.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Setting {
     /// Its name, in commands and files.
     pub name: &'static str,

@@ -113,18 +113,19 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
                 return Ok(signals.received().unwrap_or(Exit::Interrupted));
             }
             other => {
-                let certificate = MoreauCertificate { delta, ..other.map_err(refused)? };
+                let mut certificate = other.map_err(refused)?;
+                certificate.delta = delta;
                 Found::Moreau(if doubt.is_some() { certificate.void() } else { certificate })
             }
         }
     } else {
         let claim = Claim { target, delta: shared, basis, budget: None, guess: None };
-        let Some(certificate) = certify(&mut gate, x, claim, number)? else {
+        let Some(mut certificate) = certify(&mut gate, x, claim, number)? else {
             say("interrupted during its pilot; nothing is known yet");
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         };
         // What is stated is the confidence of all attempts together.
-        let certificate = Certificate { delta, ..certificate };
+        certificate.delta = delta;
         let certificate = if doubt.is_some() { certificate.void() } else { certificate };
         Found::Gradient { certificate, gaps: arguments.gaps(&certificate)? }
     };

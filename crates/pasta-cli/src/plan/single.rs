@@ -189,7 +189,7 @@ impl Amount {
 
 impl Promise {
     fn of(plan: &Plan, as_printed: bool) -> Self {
-        let Guarantee { measure, point, bound } = plan.guarantee;
+        let Guarantee { measure, point, bound, .. } = plan.guarantee;
         let envelope = match measure {
             Measure::MoreauSquared { lambda } => Some(lambda),
             Measure::GradientSquared | Measure::Gap => None,

@@ -214,7 +214,7 @@ fn read_oracle(problem: &Section<'_>, noise: &Section<'_>) -> Result<Noisy, Fail
         NoiseError::Constant { name, needs, got } => {
             noise.complain(name, &format!("expected {needs}, got {got}"))
         }
-        NoiseError::Dimension { .. } => problem.complain("start", &error.to_string()),
+        _ => problem.complain("start", &error.to_string()),
     })
 }
 

@@ -30,6 +30,7 @@ use crate::walk::{Advance, Record, View, Walk};
 /// How a baseline turns the mean of its batch into a step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Rule {
     /// x - eta_t g.
     Sgd {

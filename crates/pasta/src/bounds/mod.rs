@@ -23,6 +23,7 @@ pub const CHAIN_NOISE: u64 = 23;
 
 /// A lower bound with the hard instance that proves it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct LowerBound {
     /// Whether the theorem's conditions hold. If not, the bounds are absent.
     pub admissible: bool,

@@ -88,6 +88,7 @@ pub const SAFETY: f64 = 2.0;
 
 /// Estimates of an oracle's constants around a start. For plans and warnings; no theorem holds because of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Calibration {
     /// |grad f(x0)|, zero where the noise hides it.
     pub gradient: f64,
@@ -130,6 +131,7 @@ pub struct Calibration {
 
 /// Why a calibration failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CalibrationError {
     /// Too few samples.
     #[error("calibration: a budget of {given} samples is too small; {needed} are needed")]

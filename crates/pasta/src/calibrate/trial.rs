@@ -28,6 +28,7 @@ const SLOWER: f64 = 4.0;
 
 /// What became of a short run with the printed constants.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Trial {
     /// Steps with the constants as they are printed.
     pub steps: u64,

@@ -37,6 +37,7 @@ use crate::oracle::{About, Source};
 /// What a certificate rests on: a look at every row, a declaration, or an assumption. Files call it `grade`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Basis {
     /// The oracle knows its gradient ([`About::full_pass`]). Exact, but for rounding.
     Exact,
@@ -120,6 +121,7 @@ pub struct Guess {
 /// How an attempt at a certificate ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Verdict {
     /// The bound is at most the target.
     Certified,
@@ -156,6 +158,7 @@ impl Verdict {
 
 /// The result of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Certificate {
     /// Whether the point is certified, and if not, why.
     pub verdict: Verdict,
@@ -258,6 +261,7 @@ pub fn delta_of_attempt(delta: f64, attempt: u64) -> f64 {
 
 /// Why a claim cannot be certified.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ClaimError {
     /// A number out of its range.
     #[error("certificate: {name} must be {needs}, but is {}", short(*.got))]

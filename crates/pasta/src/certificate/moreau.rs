@@ -71,6 +71,7 @@ pub struct MoreauClaim {
 
 /// The result of a Moreau certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct MoreauCertificate {
     /// How it ended.
     pub verdict: Verdict,

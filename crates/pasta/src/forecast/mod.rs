@@ -51,6 +51,7 @@ use crate::walk::{LIKELY, StopRule, Walk};
 
 /// What a certified run will probably cost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Forecast {
     /// The low end of the range.
     pub low: f64,
@@ -136,6 +137,7 @@ pub enum Silence {
 
 /// A run of the pilot.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PilotRun {
     /// Its target.
     pub target: f64,
@@ -153,6 +155,7 @@ pub struct PilotRun {
 
 /// A pilot: a few cheap runs of the method that shall be run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Pilot {
     /// About |grad f(x0)|, from a few samples.
     pub gradient_at_start: f64,

@@ -44,6 +44,7 @@ pub struct HardInstance {
 
 /// Why there is no instance.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InstanceError {
     /// A constant is out of range.
     #[error(transparent)]

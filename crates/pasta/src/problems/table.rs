@@ -10,6 +10,7 @@ use crate::objective::Objective;
 
 /// One problem of the [`TABLE`].
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ProblemRow {
     /// What the problem is called in a file.
     pub name: &'static str,
@@ -244,6 +245,7 @@ pub fn build(name: &str, parameters: &Parameters) -> Result<Box<dyn Objective>, 
 
 /// Why a problem could not be built.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProblemError {
     /// No row has this name.
     #[error("no problem is called {name:?}{}; the problems are {}", guess(*.nearest), names())]

@@ -8,6 +8,7 @@ use crate::objective::Facts;
 
 /// A recipe by name: what it asks for and how it is made.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct RecipeRow {
     /// Its name, in commands and files.
     pub name: &'static str,
