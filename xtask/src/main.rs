@@ -20,6 +20,8 @@ cargo xtask COMMAND
   browser
          looks at the pages of a reproduction with chromium or google-chrome, and fails without one
   msrv   compiles with the oldest compiler that is promised; needs rustup toolchain install 1.89
+  miri   looks for undefined behaviour in the vector loops with Miri; needs rustup toolchain install nightly
+         --component miri --component rust-src
   evidence
          what takes too long for every change; names select, --list lists
   mpi    clippy and tests of what needs MPI, on real ranks; needs mpirun, mpicc and libclang
@@ -31,7 +33,8 @@ cargo xtask COMMAND
          speed on tables beside NumPy, scikit-learn, JAX and cyanure; makes a Python environment
          under the target folder on its first run
   fit-peers
-         passes and time of a fit to a small gradient beside scikit-learn and cyanure, likewise
+         passes and time of a fit to a small gradient beside scikit-learn and cyanure, likewise; arguments
+         are the beginnings of names of tables
   bench-parse
          speed and memory of reading LIBSVM text beside scikit-learn, likewise
   bench-py
@@ -55,12 +58,13 @@ fn main() -> ExitCode {
         "check" => check(),
         "browser" => browser(),
         "packages" => packages::dependencies() && packages::contents(),
-        "msrv" => cargo_of(MSRV, &["check", "--workspace", "--all-targets"]),
+        "msrv" => cargo_of(MSRV, &["check", "--workspace", "--all-targets"], "target/msrv", &[]),
+        "miri" => miri(),
         "evidence" => long::run(&rest),
         "mpi" => mpi(&rest),
         "py" => python::run(&rest),
         "bench-peers" => peers::run(),
-        "fit-peers" => evidence::fit_peers(),
+        "fit-peers" => evidence::fit_peers(&rest),
         "bench-parse" => evidence::bench_parse(),
         "bench-py" => python::bench(),
         "bench-mpi" => bench_mpi(),
@@ -101,10 +105,19 @@ fn browser() -> bool {
     )
 }
 
+/// The loops with unsafe blocks in Miri. Its processor has no AVX2, so it sees the other of the two versions of a loop.
+fn miri() -> bool {
+    let tests = ["miri", "test", "--package", "pasta-opt", "--lib", "--", "kernels::rows", "kernels::huge"];
+    // Proptest wants to know where it runs; each case takes seconds.
+    let variables = [("MIRIFLAGS", "-Zmiri-disable-isolation"), ("PROPTEST_CASES", "8")];
+    cargo_of("nightly", &tests, "target/miri", &variables)
+}
+
 /// Runs the cargo of another toolchain, in a folder of its own: two compilers share nothing.
-fn cargo_of(toolchain: &str, arguments: &[&str]) -> bool {
+fn cargo_of(toolchain: &str, arguments: &[&str], folder: &str, variables: &[(&str, &str)]) -> bool {
     let mut rustup = Command::new("rustup");
-    rustup.args(["run", toolchain, "cargo"]).args(arguments).args(["--target-dir", "target/msrv"]);
+    rustup.args(["run", toolchain, "cargo"]).args(arguments).envs(variables.iter().copied());
+    rustup.env("CARGO_TARGET_DIR", folder);
     // This cargo's own choice of compiler must not reach the other.
     rustup.env_remove("CARGO").env_remove("RUSTC").env_remove("RUSTUP_TOOLCHAIN");
     match rustup.status() {
