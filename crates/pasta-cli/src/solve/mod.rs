@@ -195,7 +195,9 @@ pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
 
 /// The walk with its certificates, if the file asks for any.
 fn certified(spec: &Spec, gate: &Gate, walk: Box<dyn Walk>) -> Result<Box<dyn Walk>, Failure> {
-    let Some(certification) = &spec.certification else { return Ok(walk) };
+    let Some(certification) = spec.certification.filter(|_| !spec.method.engine.is_certified()) else {
+        return Ok(walk);
+    };
     Ok(Box::new(walk.certified(gate, certification.rule).map_err(Failure::input)?))
 }
 
