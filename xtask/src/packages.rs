@@ -90,6 +90,10 @@ fn incomplete(package: &Value) -> Vec<String> {
     if !folder.join(text(&package["readme"])).is_file() {
         complaints.push(format!("the readme {} is not there", text(&package["readme"])));
     }
+    let readme = std::fs::read_to_string(folder.join(text(&package["readme"]))).unwrap_or_default();
+    if readme.contains("](") {
+        complaints.push("its readme links to files, which the package does not bring".into());
+    }
     match output(&["package", "--list", "--allow-dirty", "--package", name]) {
         None => complaints.push("cargo package --list failed".into()),
         Some(list) => {

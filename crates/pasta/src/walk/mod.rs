@@ -248,7 +248,6 @@ pub enum Advance {
 
 /// One step: its number, its kind, its samples and where it led.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
 pub struct Record {
     /// s.
     pub epoch: u64,
