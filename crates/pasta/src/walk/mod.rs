@@ -21,9 +21,11 @@
 //! ```
 
 mod certified;
+mod hedged;
 
 pub(crate) use certified::LIKELY;
 pub use certified::{Candidate, CertificateLog, Certified, StopRule};
+pub use hedged::Hedged;
 
 use crate::certificate::{Certificate, ClaimError};
 use crate::check;
