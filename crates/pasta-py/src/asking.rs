@@ -54,12 +54,13 @@ impl Asking {
         rule: Option<(f64, f64, f64, Basis)>,
         budget: Option<u128>,
         seed: u64,
+        check: bool,
         threads: usize,
     ) -> PyResult<Self> {
         let start = x0.as_slice()?.to_vec();
         let dim = start.len();
-        let begin = begin(start, method, &settings, steps, batch, rule, seed, 0)?;
-        let asked = Asked::Python { identity, dim, losses: Some(losses) };
+        let begin = begin(start, method, &settings, steps, batch, rule, seed, check, 0)?;
+        let asked = Asked::Python { identity, dim, batched, losses: Some(losses) };
         let job = Job { begin, asked, budget, shows: Shows::Never, checkpoint: None };
         let pool = pool(threads)?;
         let stop = Arc::<AtomicBool>::default();

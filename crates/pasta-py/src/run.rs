@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use pasta_opt::calibrate::Calibration;
 use pasta_opt::certificate::{Certificate, Certifier, Claim};
+use pasta_opt::check::{self, Effort};
 use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::draws::{Role, derived_seed};
 use pasta_opt::forecast::{Family, Forecast, Pilot, PilotError};
@@ -47,6 +48,8 @@ pub(crate) enum Begin {
         start: Vec<f64>,
         seed: u64,
         method: Box<Aimed>,
+        /// Whether the oracle is checked before the first step.
+        check: bool,
         /// Samples that a forecast before the run may take.
         pilot: u128,
         told: Box<Told>,
@@ -213,9 +216,12 @@ pub(crate) fn run(
 ) -> Result<Outcome, Trouble> {
     let Job { begin, asked, budget, shows, checkpoint } = job;
     let run = match begin {
-        Begin::Fresh { start, seed, method, pilot, told } => {
+        Begin::Fresh { start, seed, method, check, pilot, told } => {
             let (mut gate, losses) = gate(&asked, &start, seed, budget, &line, stop, gives_losses)?;
             let walk = method.engine.clone().start(&gate, &start).map_err(input)?;
+            if check {
+                believed(&mut gate, &start)?;
+            }
             let walk = certified(&gate, walk, told.rule)?;
             let outlook = match told.rule {
                 Some(rule) if pilot > 0 => {
@@ -247,6 +253,50 @@ pub(crate) fn run(
         }
     };
     run.finish(shows, checkpoint)
+}
+
+/// Refuses an oracle that a few samples show to be wrong.
+fn believed(gate: &mut Gate, start: &[f64]) -> Result<(), Trouble> {
+    match check::before_run(gate, start) {
+        Ok(_) => Ok(()),
+        Err(_) if gate.is_stopped() => Err(Trouble::Raised),
+        Err(Halt::Oracle(error)) => {
+            let words =
+                std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+            Err(Trouble::Input(format!(
+                "the oracle cannot be run, {words} (pasta_opt.check says more; check=False runs it all the same)"
+            )))
+        }
+        Err(halt) => Err(input(halt)),
+    }
+}
+
+/// What a check at length finds, as JSON.
+pub(crate) fn check(
+    asked: &Asked,
+    x0: &[f64],
+    seed: u64,
+    line: &Sender<Message>,
+    stop: &Arc<AtomicBool>,
+    gives_losses: &Arc<AtomicBool>,
+) -> Result<String, Trouble> {
+    #[derive(Serialize)]
+    struct Checked {
+        problem: String,
+        is_believable: bool,
+        sentences: Vec<String>,
+        #[serde(flatten)]
+        findings: check::Findings,
+    }
+    let (mut gate, _) = gate(asked, x0, seed, None, line, stop, gives_losses)?;
+    let findings = check::oracle(&mut gate, x0, Effort::Thorough).map_err(|halt| match halt {
+        Halt::Interrupted => Trouble::Raised,
+        other => input(other),
+    })?;
+    let sentences: Vec<_> = findings.slips.iter().map(ToString::to_string).collect();
+    let problem = gate.about().identity.clone();
+    let checked = Checked { problem, is_believable: sentences.is_empty(), sentences, findings };
+    serde_json::to_string(&checked).map_err(input)
 }
 
 /// The gate, and whether there are losses, which one sample at the start shows where it is not known.

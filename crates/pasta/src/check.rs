@@ -53,7 +53,8 @@ impl Effort {
         }
     }
 
-    /// The most samples that the check of an oracle draws.
+    /// The most samples that the check draws of an oracle whose sums can be compared with their terms. Of another it draws 20 more, or 150 for
+    /// [`Thorough`](Self::Thorough), and some 550 if its sums look like means.
     pub fn samples(self) -> u128 {
         let (sum, losses, directions) = self.size();
         u128::from(6 * sum + losses * directions)
@@ -74,7 +75,7 @@ pub enum Slip {
     /// Two answers to one question.
     #[error(
         "asked twice for the same {samples} samples, it gave two answers, {relative:.1e} apart (relatively): it draws from a generator of \
-         its own instead of that of the sample"
+         its own instead of that of the sample, or keeps something from one call to the next"
     )]
     OwnGenerator {
         /// How many samples.
@@ -100,6 +101,22 @@ pub enum Slip {
         samples: u64,
         /// The error of the sum over the size of its terms.
         relative: f64,
+    },
+    /// The mean, or a single sample, in place of the sum.
+    #[error(
+        "the sum of the {} of {samples} samples is no larger than that of one sample ({sum:.3e} against {single:.3e} in the median): it is \
+         their mean, or leaves out all but one",
+        if *of_losses { "losses" } else { "gradients" }
+    )]
+    MeanForSum {
+        /// How many samples.
+        samples: u64,
+        /// Whether it is the losses that are not added up, rather than the gradients.
+        of_losses: bool,
+        /// The median size of a sum.
+        sum: f64,
+        /// The median size of one sample.
+        single: f64,
     },
     /// Other addresses, the same samples.
     #[error(
@@ -245,6 +262,9 @@ enum Early {
 /// Sums are compared up to this part of the size of their terms. Rounding is below it by far, slips are above it.
 const ROUNDING: f64 = 1e-9;
 
+/// Of gradients and of losses: the size of a sum, and of its change from one point to another.
+type Sizes = [[f64; 2]; 2];
+
 struct Checker<'a> {
     gate: &'a mut Gate,
     x: &'a [f64],
@@ -268,6 +288,8 @@ impl Checker<'_> {
         findings.has_noise = singles.iter().any(|single| *single != singles[0]);
         if self.gate.is_additive() {
             findings.slips.extend(not_the_sum(&sum, &singles));
+        } else {
+            findings.slips.extend(self.mean_for_sum(n)?);
         }
         // Where few values occur, two sums may agree by chance.
         let all_differ = (1..singles.len()).all(|i| !singles[..i].contains(&singles[i]));
@@ -290,6 +312,60 @@ impl Checker<'_> {
         let asked = self.gate.ask(Request::sums(batch, &[self.x]), &mut Answer::new(&mut sum));
         finite(asked, 0.0)?;
         Ok(sum)
+    }
+
+    /// Whether sums over samples are sums, where they cannot be compared with their terms.
+    ///
+    /// The mean square of a sum of n independent samples is at least n times that of one, whatever their law is; that of their mean is at most that of
+    /// one. A few samples raise a suspicion, which more samples confirm or not, by their medians: an honest oracle pays for them now and then, and is not
+    /// accused. Draws that cancel each other, as antithetic ones do, may make the sum small where the gradient is; the change from one point to
+    /// another is then still that of a sum.
+    fn mean_for_sum(&mut self, n: u64) -> Result<Option<Slip>, Early> {
+        const SAMPLES: u64 = 16;
+        const TIMES: u64 = 32;
+        let mean = |sizes: &[Sizes], of: usize| -> f64 {
+            sizes.iter().map(|sizes| sizes[of][0].powi(2)).sum::<f64>() / sizes.len() as f64
+        };
+        let (sums, singles) = (self.sizes(100, n, 3)?, self.sizes(200, 1, n)?);
+        let suspects = [0, 1].map(|of| mean(&sums, of) < 2.5 * mean(&singles, of));
+        if suspects == [false; 2] || self.gate.left() / 10 < u128::from(TIMES * (SAMPLES + 1)) {
+            return Ok(None);
+        }
+        let (sums, singles) = (self.sizes(300, SAMPLES, TIMES)?, self.sizes(400, 1, TIMES)?);
+        let medians = |of: usize, what: usize| {
+            [&sums, &singles].map(|sizes| median(sizes.iter().map(|sizes| sizes[of][what])))
+        };
+        let is_small = |[sum, single]: [f64; 2]| sum * sum < 2.0 * single * single;
+        // Where most samples do not change at all, as between the kinks of a loss, the change says nothing.
+        let is_wrong = |of: usize| {
+            let changes = medians(of, 1);
+            suspects[of] && is_small(medians(of, 0)) && (changes[1] == 0.0 || is_small(changes))
+        };
+        Ok((0..2).find(|of| is_wrong(*of)).map(|of| {
+            let [sum, single] = medians(of, 0);
+            Slip::MeanForSum { samples: SAMPLES, of_losses: of == 1, sum, single }
+        }))
+    }
+
+    /// The sizes of the sums of so many batches of n samples at the start, and of their changes to a point nearby.
+    fn sizes(&mut self, step: u64, n: u64, batches: u64) -> Result<Vec<Sizes>, Early> {
+        let has_losses = self.gate.about().losses;
+        let (y, away) = self.moved(0, 1e-2);
+        let points: [&[f64]; 2] = [self.x, &y];
+        let d = y.len();
+        let (mut sums, mut losses) = (vec![0.0; 2 * d], [0.0; 2]);
+        let mut all = Vec::new();
+        for i in 0..batches {
+            let batch = self.gate.batch(Role::Check, step + i, n);
+            let room: &mut [f64] = if has_losses { &mut losses } else { &mut [] };
+            let mut answer = Answer { gradients: &mut sums, losses: room, support: d };
+            let request = Request { losses: has_losses, ..Request::sums(batch, &points) };
+            finite(self.gate.ask(request, &mut answer), away)?;
+            let (here, there) = sums.split_at(d);
+            let [loss, other] = losses;
+            all.push([[norm(here), distance(here, there)], [loss.abs(), (loss - other).abs()]]);
+        }
+        Ok(all)
     }
 
     /// What is wrong with differences.
@@ -437,6 +513,12 @@ fn finite<T>(asked: Result<T, Halt>, away: f64) -> Result<(), Early> {
         Err(Halt::NotFinite { .. }) => Err(Early::Slip(Slip::NotFinite { away })),
         Err(halt) => Err(Early::Halt(halt)),
     }
+}
+
+fn median(sizes: impl Iterator<Item = f64>) -> f64 {
+    let mut sizes: Vec<f64> = sizes.collect();
+    sizes.sort_by(f64::total_cmp);
+    sizes[sizes.len() / 2]
 }
 
 fn norm(v: &[f64]) -> f64 {

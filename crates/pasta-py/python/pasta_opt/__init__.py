@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from . import methods
 from ._asktell import AskTell, Block
 from ._engine import __version__
-from ._measure import calibrate, certify, compare, forecast, lower_bound, plan
+from ._measure import calibrate, certify, check, compare, forecast, lower_bound, plan
 from ._minimize import Exact, Growth, Kurtosis, Variance, minimize, resume
 from ._native import HardInstance, Native, Table, read_problem
 from ._oracle import Oracle, Problem
@@ -50,6 +50,7 @@ __all__ = [
     "__version__",
     "calibrate",
     "certify",
+    "check",
     "compare",
     "forecast",
     "lower_bound",

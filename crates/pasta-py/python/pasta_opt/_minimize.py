@@ -69,6 +69,7 @@ def minimize(
     threads: int | None = None,
     callback: Callable[[Moment], object] | None = None,
     progress: bool | Callable[[Moment], object] | None = None,
+    check: bool = True,
     pilot: int = 0,
     output: str | os.PathLike[str] | None = None,
 ) -> Result:
@@ -100,6 +101,10 @@ def minimize(
     progress
         True shows a line on stderr that says where the run stands; a function is called with a :class:`Moment` instead. Both at most ten
         times a second.
+    check
+        Whether some fifty samples before the first step have to show that the oracle can be believed; they count, under the role "check". What is
+        wrong is a ``ValueError`` that names it (:func:`check` says more). Oracles of the library are never checked, nor is anything with a budget
+        below ten times that.
     pilot
         With a target, draw up to so many samples before the run to forecast what it will cost (``result.forecast``). They count.
     output
@@ -144,6 +149,7 @@ def minimize(
         rule,
         samples,
         _whole("seed", seed, 0, 2**64 - 1),
+        bool(check),
         _whole("pilot", pilot, 0, 2**63),
         _threads(threads),
         *shown(callback, progress, samples),

@@ -222,7 +222,8 @@ class Leaves:
         bits, rng, dim, base = self._bits, self._rng, self.dim, points[-1]
         if self._difference is None:
             bits.state = state
-            at_base = self._called(base, rng, n)[1]
+            # A copy: the function may write its next answer to the same memory.
+            at_base = self._called(base, rng, n)[1].copy()
         for i, x in enumerate(points[:-1]):
             bits.state = state
             if self._difference is not None:
