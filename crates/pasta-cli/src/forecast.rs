@@ -94,7 +94,7 @@ pub(crate) fn outlook(spec: &Spec, gate: &mut Gate) -> Result<Option<Outlook>, F
     if samples == 0 || certification.rule.share == 0.0 {
         return Ok(Some(Outlook::silent("no samples are set aside for a pilot")));
     }
-    let Some(pilot) = fly(spec, gate, samples)? else { return Ok(None) };
+    let Some(pilot) = run_pilot(spec, gate, samples)? else { return Ok(None) };
     let target = certification.rule.target;
     let outlook = judge(&pilot, target).within(spec);
     say(&format!("forecast to a certified {target}: {}", outlook.words(spec.method.name)));
@@ -110,10 +110,10 @@ pub(crate) fn judge(pilot: &Pilot, target: f64) -> Outlook {
 }
 
 /// The pilot of a problem file, with at most so many samples; `None` if it was interrupted.
-pub(crate) fn fly(spec: &Spec, gate: &mut Gate, samples: u128) -> Result<Option<Pilot>, Failure> {
+pub(crate) fn run_pilot(spec: &Spec, gate: &mut Gate, samples: u128) -> Result<Option<Pilot>, Failure> {
     let Some(certification) = spec.certification else { return Ok(None) };
     let run = |gate: &Gate, target| spec.walk_to(gate, target);
-    match Pilot::fly(gate, &spec.problem.start, certification.rule, samples, run) {
+    match Pilot::run(gate, &spec.problem.start, certification.rule, samples, run) {
         Ok(pilot) => Ok(Some(pilot)),
         Err(PilotError::Halt(Halt::Interrupted)) => {
             say("interrupted during the pilot; nothing was kept");

@@ -286,7 +286,7 @@ fn costs(proved: &Proved, gradient: f64, share: f64, rows: f64) -> Vec<Cost> {
         pl: constants.get(Constant::Mu),
         star: constants.get(Constant::Mu),
     };
-    let cost = |row: &'static recipe::Row| {
+    let cost = |row: &'static recipe::RecipeRow| {
         let mut own = row.relevant(&constants);
         if let Some(mu) = (row.mu)(&facts) {
             own.set(Constant::Mu, mu);

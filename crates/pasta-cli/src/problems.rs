@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let problems = TABLE.iter().map(|row| Row {
+    let problems = TABLE.iter().map(|row| Listed {
         name: row.name,
         formula: row.formula,
         parameters: row.parameters.iter().map(Described::of).collect(),
@@ -26,11 +26,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 
 #[derive(Serialize)]
 struct Problems {
-    problems: Vec<Row>,
+    problems: Vec<Listed>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct Listed {
     name: &'static str,
     formula: &'static str,
     parameters: Vec<Described>,

@@ -80,7 +80,7 @@ fn a_bad_point_is_not_certified_and_the_exit_code_says_so() {
 }
 
 #[test]
-fn every_grade_names_what_it_rests_on() {
+fn every_basis_names_what_it_rests_on() {
     let place = Place::holding(BOWL);
     let statement = |flags: &str, code| {
         let answer = place.json(&format!("certify p.toml --at 0.001 --target 0.1 {flags}"), code);

@@ -26,7 +26,7 @@ pub struct Cached {
 }
 
 /// What is called with a line that is to be said aloud.
-pub type Talk<'t> = &'t dyn Fn(&str);
+pub type Notify<'t> = &'t dyn Fn(&str);
 
 /// The format of a cache.
 const FORMAT: u32 = 1;
@@ -59,7 +59,7 @@ struct Origin {
 }
 
 /// Reads a text through a cache: a folder of arrays beside it, or in `folder`, which is written if it is not there or the text has changed since.
-/// The arrays are mapped, so that a table may be larger than memory. `talk` is told what is written where.
+/// The arrays are mapped, so that a table may be larger than memory. `notify` is told what is written where.
 ///
 /// For LIBSVM, and for CSV files of numbers without missing values: what a column holds must not depend on all rows.
 pub fn cached(
@@ -67,7 +67,7 @@ pub fn cached(
     options: &Options,
     folder: Option<&Path>,
     watch: Watch<'_>,
-    talk: Talk<'_>,
+    notify: Notify<'_>,
 ) -> Result<Cached, ReadError> {
     let name = path.display().to_string();
     let fail = |fault: Fault| ReadError { file: name.clone(), line: None, column: None, fault };
@@ -92,10 +92,10 @@ pub fn cached(
     let found = read_contents(&place).filter(|contents| contents.format == FORMAT && contents.text == text);
     let written = found.is_none();
     let contents = if let Some(contents) = found {
-        talk(&format!("{name}: mapped from the cache {}", place.display()));
+        notify(&format!("{name}: mapped from the cache {}", place.display()));
         contents
     } else {
-        talk(&format!(
+        notify(&format!(
             "{name}: writing the cache {} (delete it when you no longer need it)",
             place.display()
         ));

@@ -32,7 +32,7 @@ mod store;
 use pasta_opt::table::Features;
 
 pub use blocks::Blocks;
-pub use cache::{Cached, Talk, cached};
+pub use cache::{Cached, Notify, cached};
 pub use encoding::{Code, Encoding};
 use fault::Located;
 pub use fault::{Fault, ReadError};

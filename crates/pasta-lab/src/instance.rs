@@ -144,7 +144,7 @@ struct Described {
 
 impl Report for Described {
     fn text(&self) -> String {
-        let LowerBound { chain, p, reach, lambda, scale, effective_smoothness, eps_max, .. } = self.bound;
+        let LowerBound { chain, p, distance, lambda, scale, effective_smoothness, eps_max, .. } = self.bound;
         let (scale, shift) = (format!("scale = {}", real(scale)), format!("shift = {}", real(self.shift)));
         let [scale, shift] = [scale, shift].map(|text| unbroken(&text));
         let mut rows = vec![
@@ -153,7 +153,7 @@ impl Report for Described {
             ("given", equations(self.constants.0.known())),
             ("chain", format!("T = {} coordinates of scale lambda = {}", whole(chain), real(lambda))),
             ("reveals", format!("the next coordinate with probability p = {}", real(p))),
-            ("distance", format!("phi switches the chain on from D/2 to D = {}", real(reach))),
+            ("distance", format!("phi switches the chain on from D/2 to D = {}", real(distance))),
             ("value", format!("Fs(y) = scale (Fbar(y/lambda) - shift), {scale}, {shift}")),
             ("infimum", format!("{}, not attained", real(self.infimum))),
             ("smoothness", format!("grad F has the Lipschitz constant {}", real(effective_smoothness))),

@@ -30,7 +30,7 @@ const CALLS: [Call; 7] =
 
 /// Where a member is in its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     /// Questions so far.
     pub(crate) questions: u64,
     /// The role of the last one, as a number, and its step.
@@ -61,7 +61,7 @@ pub(crate) enum Body {
 pub(crate) struct Report {
     pub(crate) rank: u64,
     pub(crate) call: Call,
-    pub(crate) place: Place,
+    pub(crate) place: Position,
     /// Whether one of them was told to stop.
     pub(crate) stop: bool,
     /// The exit code of the first, and what it said, where it has ended.
@@ -170,7 +170,7 @@ impl Report {
     }
 
     pub(crate) fn encode(&self) -> Vec<u64> {
-        let Place { questions, role, step, checksum } = self.place;
+        let Position { questions, role, step, checksum } = self.place;
         let call = CALLS.iter().position(|call| *call == self.call).unwrap_or(0) as u64;
         let mut to = vec![self.rank, call, questions, role, step, checksum, u64::from(self.stop), self.code];
         put_text(&mut to, &self.words);
@@ -200,7 +200,7 @@ impl Report {
         let report = Self {
             rank,
             call: *CALLS.get(call as usize)?,
-            place: Place { questions, role, step, checksum },
+            place: Position { questions, role, step, checksum },
             stop: stop != 0,
             code,
             words: from.text()?,
@@ -212,7 +212,7 @@ impl Report {
     }
 }
 
-impl Place {
+impl Position {
     pub(crate) fn words(&self) -> String {
         let Self { questions, role, step, .. } = self;
         match usize::try_from(*role)
@@ -357,13 +357,13 @@ impl Reader<'_> {
 mod tests {
     use pasta_opt::oracle::ErrorKind;
 
-    use super::{Body, Call, Manners, Piece, Place, Report, Trouble, Verdict, put_bytes, take_bytes};
+    use super::{Body, Call, Manners, Piece, Position, Report, Trouble, Verdict, put_bytes, take_bytes};
 
     fn report(rank: u64) -> Report {
         Report {
             rank,
             call: Call::Sum,
-            place: Place { questions: 7, role: 1, step: 6, checksum: 5 },
+            place: Position { questions: 7, role: 1, step: 6, checksum: 5 },
             stop: false,
             code: 0,
             words: String::new(),
@@ -414,7 +414,8 @@ mod tests {
     #[test]
     fn all_hear_of_failures_then_of_stops_then_of_discord() {
         assert_eq!(merged(report(0), report(1)), Verdict::Go(vec![1.0f64.to_bits(), 1.0f64.to_bits()]));
-        let elsewhere = Report { place: Place { questions: 8, role: 2, step: 7, checksum: 1 }, ..report(1) };
+        let elsewhere =
+            Report { place: Position { questions: 8, role: 2, step: 7, checksum: 1 }, ..report(1) };
         let Verdict::Failed(trouble) = merged(report(0), elsewhere.clone()) else { panic!("they agree") };
         let text = "the ranks disagree: rank 0 is at question 7 (role Large, step 6), rank 1 at question 8 (role Small, step 7)";
         assert!(trouble.text.starts_with(text), "{}", trouble.text);

@@ -14,7 +14,7 @@ use std::{fmt, slice};
 use pasta_opt::oracle::{Batch, Draw, ErrorKind, OracleError, PartOfRows, PartsOfSum, Request, Team};
 
 use crate::message::{
-    Body, Call, Manners, Place, Report, Trouble, Verdict, put_bytes, take_all_bytes, take_bytes,
+    Body, Call, Manners, Position, Report, Trouble, Verdict, put_bytes, take_all_bytes, take_bytes,
 };
 use crate::tree::{Piece, leaves, nodes, part, share};
 use crate::wire::{Gone, Wire};
@@ -76,7 +76,7 @@ const QUIET: u64 = 4096;
 struct Line {
     wire: Box<dyn Wire>,
     sharing: Sharing,
-    place: Place,
+    place: Position,
     /// Questions since the last exchange.
     silent: u64,
     quiet: u64,
@@ -109,7 +109,7 @@ impl World {
         let line = Line {
             wire: Box::new(wire),
             sharing,
-            place: Place { questions: 0, role: 0, step: 0, checksum: 0 },
+            place: Position { questions: 0, role: 0, step: 0, checksum: 0 },
             silent: 0,
             quiet: 1,
             over: None,
@@ -301,7 +301,7 @@ impl Team for World {
             Draw::Batch(batch) => (batch.role, batch.step),
             Draw::Everything(role) => (*role, 0),
         };
-        line.place = Place {
+        line.place = Position {
             questions: line.place.questions + 1,
             role: role as u64,
             step,
@@ -381,11 +381,11 @@ impl Line {
     fn exchange(&mut self, mut report: Report, here: &Here) -> Result<Verdict, Gone> {
         let started = Instant::now();
         let (rank, size) = (here.rank, here.size);
-        let reach = if rank == 0 { size.next_power_of_two() } else { 1 << rank.trailing_zeros() };
+        let span = if rank == 0 { size.next_power_of_two() } else { 1 << rank.trailing_zeros() };
         let below = || {
             (0..)
                 .map(|k| 1 << k)
-                .take_while(|step| *step < reach)
+                .take_while(|step| *step < span)
                 .map(|step| rank + step)
                 .filter(|r| *r < size)
         };
@@ -406,8 +406,8 @@ impl Line {
             };
             report.verdict().encode(manners)
         } else {
-            self.send(rank - reach, &report.encode())?;
-            self.wire.receive(rank - reach)?
+            self.send(rank - span, &report.encode())?;
+            self.wire.receive(rank - span)?
         };
         for child in below().collect::<Vec<_>>().into_iter().rev() {
             self.send(child, &words)?;

@@ -9,14 +9,14 @@ use pasta_opt::oracle::{Batch, OracleError};
 use crate::fault::Fault;
 use crate::pipe::Pipe;
 use crate::protocol::{Hello, Points, Wrong};
-use crate::{Simulator, Talk};
+use crate::{OnStderr, Simulator};
 
 /// There are none.
 #[derive(Debug)]
 pub(crate) enum Worker {}
 
 impl Worker {
-    pub(crate) fn end(self, _: &Talk) -> VecDeque<String> {
+    pub(crate) fn end(self, _: &OnStderr) -> VecDeque<String> {
         match self {}
     }
 }
@@ -54,7 +54,7 @@ impl Exchange {
 const SENTENCE: &str = "simulators over a pipe need a Unix system, which this is not";
 
 /// Refuses.
-pub(crate) fn meet(simulator: &Simulator, _: &[u8], _: &Talk) -> Result<(Worker, Hello), Box<Fault>> {
+pub(crate) fn meet(simulator: &Simulator, _: &[u8], _: &OnStderr) -> Result<(Worker, Hello), Box<Fault>> {
     Err(Box::new(Fault {
         worker: 1,
         command: simulator.words(),

@@ -15,7 +15,7 @@ use crate::pipe::Pipe;
 use crate::protocol::{Framing, Hello, Points, Wrong, read_hello};
 use crate::tree::Tree;
 use crate::worker::{Stream, Worker, timespec};
-use crate::{Simulator, Talk};
+use crate::{OnStderr, Simulator};
 
 /// How often the caller's flag is looked at.
 const LOOK: Duration = Duration::from_millis(20);
@@ -260,7 +260,7 @@ impl<'a> Exchange<'a> {
     fn attend(&mut self, k: usize, stream: Stream) -> Result<Option<(usize, Vec<f64>)>, OracleError> {
         let Desk { worker: Some(worker), job, .. } = &mut self.desks[k] else { return Ok(None) };
         if stream == Stream::Stderr {
-            worker.listen(&self.pipe.talk);
+            worker.listen(&self.pipe.on_stderr);
             return Ok(None);
         }
         let Some(job) = job else { return Ok(None) };
@@ -371,7 +371,7 @@ impl<'a> Exchange<'a> {
         let mut stderr: Vec<String> =
             seen.map(|worker| worker.last_lines.iter().cloned().collect()).unwrap_or_default();
         if let Some(worker) = worker {
-            stderr = worker.end(&self.pipe.talk).into();
+            stderr = worker.end(&self.pipe.on_stderr).into();
         }
         let request = match &self.desks[k].job {
             Some(job) if greeted => self.request_in_words(job),
@@ -432,11 +432,11 @@ impl Desk {
         let idle = self.job.is_none() && worker.as_ref().is_some_and(|worker| worker.hello.is_some());
         match worker {
             Some(mut worker) if idle => {
-                worker.listen(&pipe.talk);
+                worker.listen(&pipe.on_stderr);
                 pipe.give_back(self.index, Some(worker));
             }
             Some(worker) => {
-                worker.end(&pipe.talk);
+                worker.end(&pipe.on_stderr);
                 pipe.give_back(self.index, None);
             }
             None => pipe.give_back(self.index, None),
@@ -472,7 +472,7 @@ fn greeted(worker: &mut Worker, stream: Stream, pipe: &Pipe) -> Result<bool, Wro
 pub(crate) fn meet(
     simulator: &Simulator,
     greeting: &[u8],
-    talk: &Talk,
+    on_stderr: &OnStderr,
 ) -> Result<(Worker, Hello), Box<Fault>> {
     let fault = |wrong: Wrong, reply: String, stderr: Vec<String>| {
         let (worker, command) = (1, simulator.words());
@@ -480,25 +480,25 @@ pub(crate) fn meet(
     };
     let mut worker =
         Worker::start(1, simulator, greeting).map_err(|wrong| fault(wrong, String::new(), Vec::new()))?;
-    match hear(&mut worker, simulator, talk) {
+    match hear(&mut worker, simulator, on_stderr) {
         Ok(hello) => {
             worker.hello = Some(hello.clone());
             Ok((worker, hello))
         }
         Err(wrong) => {
             let reply = short_bytes(worker.said(), true);
-            Err(fault(wrong, reply, worker.end(talk).into()))
+            Err(fault(wrong, reply, worker.end(on_stderr).into()))
         }
     }
 }
 
-fn hear(worker: &mut Worker, simulator: &Simulator, talk: &Talk) -> Result<Hello, Wrong> {
+fn hear(worker: &mut Worker, simulator: &Simulator, on_stderr: &OnStderr) -> Result<Hello, Wrong> {
     loop {
         worker.write(&[])?;
         if worker.read(line_length)? {
             return read_hello(worker.said(), simulator.dimension);
         }
-        worker.listen(talk);
+        worker.listen(on_stderr);
         let left = worker.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {
             return Err(Wrong::TimedOut(simulator.start_timeout.as_secs_f64().to_string()));

@@ -94,7 +94,7 @@ impl Simulator {
 }
 
 /// Where lines of a worker's stderr go: called with the worker's number and the line.
-pub(crate) type Talk = Arc<dyn Fn(usize, &str) + Send + Sync>;
+pub(crate) type OnStderr = Arc<dyn Fn(usize, &str) + Send + Sync>;
 
 /// A simulator that cannot be used at all.
 #[derive(Debug)]

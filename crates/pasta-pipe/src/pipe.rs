@@ -18,7 +18,7 @@ use crate::fault::Fault;
 use crate::protocol::{Hello, Points, Wanted, greeting};
 #[cfg(unix)]
 use crate::worker::Worker;
-use crate::{Simulator, StartError, Talk};
+use crate::{OnStderr, Simulator, StartError};
 
 /// Workers that answer: a simulator as an oracle. Dropping it ends them.
 pub struct Pipe {
@@ -26,7 +26,7 @@ pub struct Pipe {
     pub(crate) hello: Hello,
     about: About,
     pub(crate) greeting: Vec<u8>,
-    pub(crate) talk: Talk,
+    pub(crate) on_stderr: OnStderr,
     slots: Mutex<Vec<Slot>>,
     freed: Condvar,
     pub(crate) next_id: AtomicU64,
@@ -120,14 +120,14 @@ pub struct Sums {
 
 impl Pipe {
     /// Starts the first worker and hears what it says of itself; the others are started when there is work for them. Lines of
-    /// stderr are handed to `talk` with the worker's number.
+    /// stderr are handed to `on_stderr` with the worker's number.
     pub fn start(
         simulator: Simulator,
-        talk: impl Fn(usize, &str) + Send + Sync + 'static,
+        on_stderr: impl Fn(usize, &str) + Send + Sync + 'static,
     ) -> Result<Self, StartError> {
         check(&simulator)?;
-        let (greeting, talk): (_, Talk) = (greeting(simulator.dimension), Arc::new(talk));
-        let (worker, hello) = meet(&simulator, &greeting, &talk).map_err(StartError::Worker)?;
+        let (greeting, on_stderr): (_, OnStderr) = (greeting(simulator.dimension), Arc::new(on_stderr));
+        let (worker, hello) = meet(&simulator, &greeting, &on_stderr).map_err(StartError::Worker)?;
         let about = About {
             dim: simulator.dimension,
             identity: simulator.identity(&hello),
@@ -144,7 +144,7 @@ impl Pipe {
             hello,
             about,
             greeting,
-            talk,
+            on_stderr,
             slots,
             freed: Condvar::new(),
             next_id,
@@ -356,7 +356,7 @@ impl Drop for Pipe {
         let slots = self.slots.get_mut().unwrap_or_else(PoisonError::into_inner);
         for slot in slots.drain(..) {
             if let Slot::Idle(worker) = slot {
-                worker.end(&self.talk);
+                worker.end(&self.on_stderr);
             }
         }
     }

@@ -15,7 +15,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::protocol::{Hello, Wrong};
-use crate::{Simulator, Talk};
+use crate::{OnStderr, Simulator};
 
 /// How many of its last lines on stderr a message can show.
 const LAST_LINES: usize = 4;
@@ -169,7 +169,7 @@ impl Worker {
     }
 
     /// Hands on whole lines of its stderr.
-    pub(crate) fn listen(&mut self, talk: &Talk) {
+    pub(crate) fn listen(&mut self, on_stderr: &OnStderr) {
         let Some(stderr) = &mut self.stderr else { return };
         let mut bytes = [0; 4096];
         loop {
@@ -177,20 +177,20 @@ impl Worker {
                 Ok(0) => {
                     self.stderr = None;
                     if !self.line.is_empty() {
-                        self.end_line(talk);
+                        self.end_line(on_stderr);
                     }
                     return;
                 }
                 Ok(n) => {
                     for &byte in &bytes[..n] {
                         if byte == b'\n' || self.line.len() >= LONGEST_LINE {
-                            self.end_line(talk);
+                            self.end_line(on_stderr);
                         }
                         if byte != b'\n' {
                             self.line.push(byte);
                         }
                     }
-                    return self.listen(talk);
+                    return self.listen(on_stderr);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return,
@@ -198,10 +198,10 @@ impl Worker {
         }
     }
 
-    fn end_line(&mut self, talk: &Talk) {
+    fn end_line(&mut self, on_stderr: &OnStderr) {
         let line = String::from_utf8_lossy(&self.line).trim_end_matches('\r').to_owned();
         self.line.clear();
-        talk(self.number, &line);
+        on_stderr(self.number, &line);
         if self.last_lines.len() == LAST_LINES {
             self.last_lines.pop_front();
         }
@@ -241,11 +241,11 @@ impl Worker {
     }
 
     /// Ends the process, and hands on what is left on its stderr.
-    pub(crate) fn end(mut self, talk: &Talk) -> VecDeque<String> {
+    pub(crate) fn end(mut self, on_stderr: &OnStderr) -> VecDeque<String> {
         self.kill();
         let until = Instant::now() + LAST_WORDS;
         loop {
-            self.listen(talk);
+            self.listen(on_stderr);
             let Some(stderr) = &self.stderr else { break };
             let left = until.saturating_duration_since(Instant::now());
             let mut fds = [PollFd::new(stderr, PollFlags::IN)];

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use crate::oracle::{Message, Question};
 use crate::run::{self, Job, Outcome, Shows, Trouble};
 use crate::serve::{PATIENCE, before, read_only};
-use crate::{Basis, Ended, asked::Asked, begin, ended, pool, trouble};
+use crate::{Ended, NamedBasis, asked::Asked, begin, ended, pool, trouble};
 
 /// A run that asks and is told.
 #[pyclass(frozen, module = "pasta_opt._engine")]
@@ -51,7 +51,7 @@ impl Asking {
         settings: BTreeMap<String, f64>,
         steps: u64,
         batch: u64,
-        rule: Option<(f64, f64, f64, Basis)>,
+        rule: Option<(f64, f64, f64, NamedBasis)>,
         budget: Option<u128>,
         seed: u64,
         check: bool,

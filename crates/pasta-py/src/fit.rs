@@ -68,7 +68,7 @@ pub(crate) fn fit<'py>(
     let fit = Fit { way: Way::Method(engine), start, target, budget, seed };
     let fitted =
         alone(py, threads, move |stop| fit.run(&linear, linear.clone(), Arc::clone(stop), &mut |_, _| ()))?;
-    let Fitted { gate, point, stop, steps, target, start, end, verdict } = fitted.map_err(|error| match error {
+    let Fitted { gate, point, stop, steps, target, start, end, verdict, .. } = fitted.map_err(|error| match error {
         error if error.is_interrupted() => PyKeyboardInterrupt::new_err("interrupted"),
         error if error.is_not_finite() => value_error(format!(
             "the gradient of the loss is not finite: {error}; the labels or columns are too large for this loss, scale them down"

@@ -26,7 +26,7 @@ use std::time::Duration;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pasta_cli::answers::Race;
 use pasta_opt::bounds::{LowerMeanSquareSmooth, LowerSmooth};
-use pasta_opt::certificate::Grade;
+use pasta_opt::certificate::Basis;
 use pasta_opt::checkpoint::Checkpoint;
 use pasta_opt::method::{Engine, METHODS, Values, find};
 use pasta_opt::objective::Measure;
@@ -45,7 +45,7 @@ use crate::run::{Aimed, Begin, Job, Outcome, Shows, Told, Trouble};
 use crate::serve::{PATIENCE, Server};
 
 /// What a certificate rests on: a name and its numbers, in order.
-type Basis = (String, Vec<f64>);
+type NamedBasis = (String, Vec<f64>);
 /// An outcome as JSON, the point, the columns of the trace, and a checkpoint.
 type Ended<'py> = (String, Bound<'py, PyArray1<f64>>, Columns<'py>, Bound<'py, PyBytes>);
 type Columns<'py> = (
@@ -67,7 +67,7 @@ fn minimize<'py>(
     settings: BTreeMap<String, f64>,
     steps: u64,
     batch: u64,
-    rule: Option<(f64, f64, f64, Basis)>,
+    rule: Option<(f64, f64, f64, NamedBasis)>,
     budget: Option<u128>,
     seed: u64,
     check: bool,
@@ -90,7 +90,7 @@ fn begin(
     settings: &BTreeMap<String, f64>,
     steps: u64,
     batch: u64,
-    rule: Option<(f64, f64, f64, Basis)>,
+    rule: Option<(f64, f64, f64, NamedBasis)>,
     seed: u64,
     check: bool,
     pilot: u128,
@@ -234,7 +234,7 @@ fn trouble(trouble: Trouble) -> PyErr {
 fn certify(
     leaves: Bound<'_, PyAny>,
     x: PyReadonlyArray1<'_, f64>,
-    rule: (f64, f64, f64, Basis),
+    rule: (f64, f64, f64, NamedBasis),
     budget: Option<u128>,
     seed: u64,
     threads: usize,
@@ -287,7 +287,7 @@ fn forecast(
     settings: BTreeMap<String, f64>,
     steps: u64,
     batch: u64,
-    rule: (f64, f64, f64, Basis),
+    rule: (f64, f64, f64, NamedBasis),
     samples: u128,
     seed: u64,
     threads: usize,
@@ -307,7 +307,7 @@ fn compare(
     x0: PyReadonlyArray1<'_, f64>,
     methods: Vec<String>,
     grid: bool,
-    rule: Option<(f64, f64, f64, Basis)>,
+    rule: Option<(f64, f64, f64, NamedBasis)>,
     target: Option<f64>,
     budget: u64,
     seeds: u64,
@@ -352,15 +352,15 @@ fn value_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-fn read_rule((target, delta, share, (name, numbers)): (f64, f64, f64, Basis)) -> PyResult<StopRule> {
-    let grade = match (name.as_str(), numbers.as_slice()) {
-        ("variance", [variance]) => Grade::Variance(*variance),
-        ("kurtosis", [kurtosis]) => Grade::Kurtosis(*kurtosis),
-        ("exact", []) => Grade::Exact,
-        ("growth", [growth, floor]) => Grade::Growth { growth: *growth, floor: *floor, distance: 0.0 },
+fn read_rule((target, delta, share, (name, numbers)): (f64, f64, f64, NamedBasis)) -> PyResult<StopRule> {
+    let basis = match (name.as_str(), numbers.as_slice()) {
+        ("variance", [variance]) => Basis::Variance(*variance),
+        ("kurtosis", [kurtosis]) => Basis::Kurtosis(*kurtosis),
+        ("exact", []) => Basis::Exact,
+        ("growth", [growth, floor]) => Basis::Growth { growth: *growth, floor: *floor, distance: 0.0 },
         _ => return Err(PyValueError::new_err(format!("no certificate rests on {name} {numbers:?}"))),
     };
-    Ok(StopRule { target, delta, grade, share })
+    Ok(StopRule { target, delta, basis, share })
 }
 
 /// The method of that name with these settings, and what is promised of it.
@@ -395,7 +395,7 @@ fn aimed(
             constants.set(*constant.ok_or_else(|| refuse(setting))?, *value);
         }
         let plan = row.plan(&constants).map_err(value_error)?;
-        let Guarantee { measure, point, bound } = plan.guarantee;
+        let Guarantee { measure, point, bound, .. } = plan.guarantee;
         let (formula, point) = (measure.formula(), point.description());
         let promise = format!("E {formula} <= {bound} for {point}, provided the constants are true");
         let recipe = (measure == Measure::GradientSquared).then_some((row, constants));

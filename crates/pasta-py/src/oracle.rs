@@ -14,7 +14,7 @@ pub(crate) enum Message {
     /// Sums over samples.
     Ask(Question),
     /// To be shown to the callback, which says whether to stop.
-    Show(Moment, SyncSender<Option<bool>>),
+    Show(Snapshot, SyncSender<Option<bool>>),
 }
 
 /// A request, with its own copy of the points.
@@ -28,7 +28,7 @@ pub(crate) struct Question {
 }
 
 /// Where a run stands, for the callback.
-pub(crate) struct Moment {
+pub(crate) struct Snapshot {
     pub(crate) step: u64,
     pub(crate) samples: u128,
     pub(crate) evaluations: u128,

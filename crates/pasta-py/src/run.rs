@@ -16,14 +16,14 @@ use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::ledger::Ledger;
 use pasta_opt::method::{self, Engine};
 use pasta_opt::oracle::{Answer, Request};
-use pasta_opt::recipe::{Constant, Constants, Row};
+use pasta_opt::recipe::{Constant, Constants, RecipeRow};
 use pasta_opt::stop::Stop;
 use pasta_opt::trace::is_milestone;
 use pasta_opt::walk::{Advance, StopRule, Walk};
 use serde::{Deserialize, Serialize};
 
 use crate::asked::Asked;
-use crate::oracle::{Message, Moment, is_set, sent};
+use crate::oracle::{Message, Snapshot, is_set, sent};
 
 /// What is to be run.
 pub(crate) struct Job {
@@ -63,7 +63,7 @@ pub(crate) struct Aimed {
     pub(crate) name: String,
     pub(crate) engine: Engine,
     /// For a recipe that promises a gradient: its row and constants.
-    pub(crate) recipe: Option<(&'static Row, Constants)>,
+    pub(crate) recipe: Option<(&'static RecipeRow, Constants)>,
 }
 
 impl Aimed {
@@ -225,7 +225,7 @@ pub(crate) fn run(
             let walk = certified(&gate, walk, told.rule)?;
             let outlook = match told.rule {
                 Some(rule) if pilot > 0 => {
-                    let pilot = fly(&mut gate, &start, rule, pilot, &method)?;
+                    let pilot = run_pilot(&mut gate, &start, rule, pilot, &method)?;
                     Some(Outlook::of(&pilot, rule.target, &method))
                 }
                 _ => None,
@@ -319,7 +319,7 @@ pub(crate) fn gate(
 }
 
 /// The pilot of a certified run.
-fn fly(
+fn run_pilot(
     gate: &mut Gate,
     start: &[f64],
     rule: StopRule,
@@ -327,14 +327,14 @@ fn fly(
     method: &Aimed,
 ) -> Result<Pilot, Trouble> {
     let run = |gate: &Gate, target| method.at(target, rule.target).start(gate, start);
-    Pilot::fly(gate, start, rule, samples, run).map_err(|error| match error {
+    Pilot::run(gate, start, rule, samples, run).map_err(|error| match error {
         PilotError::Halt(Halt::Interrupted) => Trouble::Raised,
         other => input(other),
     })
 }
 
 /// What a certified run of a method will probably cost.
-#[expect(clippy::too_many_arguments, reason = "the ends of the line to Python, and what is to be flown")]
+#[expect(clippy::too_many_arguments, reason = "the ends of the line to Python, and what is to be run")]
 pub(crate) fn forecast(
     asked: &Asked,
     start: &[f64],
@@ -356,7 +356,7 @@ pub(crate) fn forecast(
         pilot: Pilot,
     }
     let (mut gate, _) = gate(asked, start, seed, None, line, stop, gives_losses)?;
-    let pilot = fly(&mut gate, start, rule, samples, method)?;
+    let pilot = run_pilot(&mut gate, start, rule, samples, method)?;
     let prospect = Prospect {
         problem: gate.about().identity.clone(),
         target: rule.target,
@@ -392,7 +392,7 @@ fn probed(mut gate: Gate, start: &[f64]) -> Result<Gate, Trouble> {
 pub(crate) fn certify(
     asked: &Asked,
     x: &[f64],
-    StopRule { target, delta, grade, .. }: StopRule,
+    StopRule { target, delta, basis, .. }: StopRule,
     budget: Option<u128>,
     seed: u64,
     line: Sender<Message>,
@@ -401,7 +401,7 @@ pub(crate) fn certify(
     let seed = derived_seed(seed, Role::Certificate, u64::MAX);
     let mut gate =
         Gate::over(asked.oracle(false, &line), seed).with_budget(budget).with_stop(Arc::clone(stop));
-    let claim = Claim { target, delta, grade, budget, guess: None };
+    let claim = Claim { target, delta, basis, budget, guess: None };
     let certified =
         Certifier::start(&mut gate, x, claim, 0).and_then(|certifier| Ok(certifier.finish(&mut gate)?));
     certified.map(|certificate| Certified::new(certificate, 1)).map_err(input)
@@ -490,8 +490,8 @@ impl Run {
         let TraceRow { step, samples, evaluations, distance } = self.row();
         let x = self.walk.view().x.to_vec();
         let (reply, replied) = sync_channel(1);
-        let moment = Moment { step, samples, evaluations, distance, x };
-        sent(&self.line, Message::Show(moment, reply), &replied)
+        let snapshot = Snapshot { step, samples, evaluations, distance, x };
+        sent(&self.line, Message::Show(snapshot, reply), &replied)
     }
 
     /// All that is needed to go on later.

@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::oracle::{Message, Moment, Question, is_set};
+use crate::oracle::{Message, Question, Snapshot, is_set};
 
 /// How long Ctrl-C may have to wait while the engine computes.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(20);
@@ -50,8 +50,8 @@ impl<'py> Server<'py> {
                     // The engine may be gone.
                     let _ = question.reply.send(sums);
                 }
-                Ok(Message::Show(moment, reply)) => {
-                    let _ = reply.send(self.unless_raised(|server| server.show(&moment)));
+                Ok(Message::Show(snapshot, reply)) => {
+                    let _ = reply.send(self.unless_raised(|server| server.show(&snapshot)));
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     self.unless_raised(|server| server.py.check_signals());
@@ -74,9 +74,9 @@ impl<'py> Server<'py> {
             .ok()
     }
 
-    fn show(&self, moment: &Moment) -> PyResult<bool> {
+    fn show(&self, snapshot: &Snapshot) -> PyResult<bool> {
         let Some(callback) = &self.callback else { return Ok(false) };
-        let Moment { step, samples, evaluations, distance, x } = moment;
+        let Snapshot { step, samples, evaluations, distance, x } = snapshot;
         callback.call1((*step, *samples, *evaluations, *distance, read_only(self.py, x)))?.is_truthy()
     }
 

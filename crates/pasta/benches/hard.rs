@@ -46,7 +46,7 @@ fn point(instance: &HardInstance, m: u32) -> Vec<f64> {
     let bound = instance.bound();
     let sign = |i: u32| if i.is_multiple_of(3) { -1.0 } else { 1.0 };
     let y = (0..m).map(|i| bound.lambda * sign(i) * (0.8 + 0.5 * f64::from(i % 17) / 17.0));
-    [1.5 * bound.reach].into_iter().chain(y).chain([0.0]).collect()
+    [1.5 * bound.distance].into_iter().chain(y).chain([0.0]).collect()
 }
 
 /// A gradient and an oracle's answer over the exponentials and error functions that they cannot do without.

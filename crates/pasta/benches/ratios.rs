@@ -16,6 +16,7 @@ use harness::{advance, fastest, print_row, sink};
 use pasta_opt::draws::{Address, Role};
 use pasta_opt::oracle::{About, Answer, Charge, Request};
 use pasta_opt::prelude::*;
+use pasta_opt::problems::{Quadratic, SineBowl};
 use rand_distr::{Distribution, StandardNormal};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 

@@ -42,8 +42,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("worst case: {:.1e} samples for {}", plan.cost.samples, plan.guarantee.point.description());
 
     let mut gate = Gate::new(Batched::new(Regression { truth: [1.0, -2.0] }), 1).with_budget(10_000_000);
-    let grade = Grade::Growth { growth, floor, distance: 0.0 };
-    let rule = StopRule { target: 0.1, delta: 0.05, grade, share: 0.5 };
+    let basis = Basis::Growth { growth, floor, distance: 0.0 };
+    let rule = StopRule { target: 0.1, delta: 0.05, basis, share: 0.5 };
     let run = Pasta::start(&gate, plan.schedule, &[0.0, 0.0])?.certified(&gate, rule)?;
     let end = run.finish(&mut gate)?;
     println!("x = {:?} after {} samples: {}", end.point, end.ledger.samples(), end.stop.meaning());

@@ -70,9 +70,9 @@ pub(crate) fn tutorial(out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     let (smoothness, floor) = (found.smoothness.high, found.floor.high);
     let recipe = Smooth { smoothness, gap: 15.0, growth: growth.high, floor, variance: None, target };
     writeln!(out, "worst case {:.0e} samples", recipe.plan()?.cost.samples)?;
-    let rule = StopRule { target, delta: 0.05, grade: Grade::Kurtosis(100.0), share: 0.5 };
+    let rule = StopRule { target, delta: 0.05, basis: Basis::Kurtosis(100.0), share: 0.5 };
     let pilot =
-        Pilot::fly(&mut gate, &start, rule, 20_000, |gate, target| Auto::start(gate, &start, Some(target)))?;
+        Pilot::run(&mut gate, &start, rule, 20_000, |gate, target| Auto::start(gate, &start, Some(target)))?;
     let words = pilot
         .forecast(target)
         .map_or("none".to_owned(), |f| format!("{:.0e} to {:.0e} samples", f.low, f.high));
@@ -90,7 +90,7 @@ pub(crate) fn tutorial(out: &mut impl Write) -> Result<(), Box<dyn Error>> {
 
     // 4. Certify any point, for instance a rounded one. Its samples are fresh: another seed.
     let mut gate = Gate::new(Batched::new(Rentals), 2);
-    let claim = Claim { target, delta: 0.05, grade: Grade::Kurtosis(100.0), budget: None, guess: None };
+    let claim = Claim { target, delta: 0.05, basis: Basis::Kurtosis(100.0), budget: None, guess: None };
     let rounded = [5.0, 2.0, -3.0];
     let certificate = Certifier::start(&mut gate, &rounded, claim, 0)?.finish(&mut gate)?;
     writeln!(out, "rounded    {} with {} samples", certificate.verdict.words(), certificate.samples)?;

@@ -3,7 +3,7 @@
 //! `docs/algorithm.md` lays the paper's lines beside these.
 
 use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
-use crate::estimator::{Ask, Place};
+use crate::estimator::{Ask, StepView};
 use crate::gate::{Gate, Halt};
 use crate::kernels::anchored_step;
 use crate::schedule::{Output, Schedule};
@@ -15,6 +15,7 @@ use crate::walk::{Advance, Record, View, Walk};
 ///
 /// ```
 /// use pasta_opt::prelude::*;
+/// use pasta_opt::problems::SineBowl;
 ///
 /// let noise = Noise { growth: 9.0, floor: 1.0, tail: Tail::Gaussian };
 /// let oracle = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2])?;
@@ -51,7 +52,7 @@ impl Walk for Pasta {
         }
 
         // Line 4: g_t.
-        let at = Place { step: state.step, t, x: &state.x, x_prev: &state.x_prev, active: state.active };
+        let at = StepView { step: state.step, t, x: &state.x, x_prev: &state.x_prev, active: state.active };
         let (blend, support) = schedule.estimator.estimate(ask, gate, at, &mut state.g, scratch)?;
         state.update_output(schedule.output, gate.seed());
 

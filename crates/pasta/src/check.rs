@@ -37,6 +37,7 @@ use crate::oracle::{Answer, Batch, OracleError, Request};
 
 /// How many samples a check may draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Effort {
     /// A few dozen samples, at the start of a run.
     Quick,
@@ -192,6 +193,7 @@ pub struct Slopes {
 
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Findings {
     /// What is wrong; nothing, of an oracle that can be believed as far as a few samples tell.
     pub slips: Vec<Slip>,
@@ -243,6 +245,7 @@ pub fn before_run(gate: &mut Gate, x: &[f64]) -> Result<Option<Findings>, Halt> 
 /// Why a run did not begin: its oracle is wrong. The source of the [`OracleError`] of [`before_run`].
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("it is not to be believed: {}", sentences(slips))]
+#[non_exhaustive]
 pub struct Unbelievable {
     /// What is wrong.
     pub slips: Vec<Slip>,

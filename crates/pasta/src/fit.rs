@@ -80,6 +80,7 @@ pub fn usual_budget(linear: &Linear) -> u128 {
 
 /// The result of a fit.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Fitted {
     /// The gate, with its ledger.
     pub gate: Gate,
@@ -101,6 +102,7 @@ pub struct Fitted {
 
 /// f and its gradient, by a pass over the rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Exactly {
     /// f, the penalty included.
     pub objective: f64,
@@ -124,6 +126,7 @@ pub enum Verdict {
 
 /// Why a fit failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FitError {
     /// The budget is too small.
     #[error("a budget of {budget} rows is less than three passes over {rows} rows")]

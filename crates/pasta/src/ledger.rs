@@ -27,6 +27,7 @@ pub struct Ledger {
 
 /// What was asked for one purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Entry {
     /// Samples drawn.
     pub samples: u128,

@@ -33,7 +33,7 @@
 //!
 //! let mut gate = Gate::new(Batched::new(Mean), 1).with_budget(1_000_000);
 //! // Stop when |grad f| <= 0.1 is certified, if the noise has a kurtosis of at most 100 (an exponential law has 9).
-//! let rule = StopRule { target: 0.1, delta: 0.05, grade: Grade::Kurtosis(100.0), share: 0.5 };
+//! let rule = StopRule { target: 0.1, delta: 0.05, basis: Basis::Kurtosis(100.0), share: 0.5 };
 //! let end = Auto::start(&gate, &[0.0], Some(0.1))?.certified(&gate, rule)?.finish(&mut gate)?;
 //! assert_eq!(end.stop, Stop::Certified);
 //! assert!((end.point[0] - 1.0).abs() <= 0.1); // grad f = x - 1

@@ -19,13 +19,14 @@ use crate::auto::Auto;
 use crate::baseline::{Baseline, Dog, Momentum, Polyak, Prodigy, Rule, ScheduleFree, Settings};
 use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::gate::Gate;
-use crate::recipe::{Row, TABLE};
+use crate::recipe::{RecipeRow, TABLE};
 use crate::schedule::{Schedule, ScheduleError, Sequence};
 use crate::state::StartError;
 use crate::walk::Walk;
 
 /// A method of the table: its name, what it is for, and how it is made.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Method {
     /// Its name, in commands and files.
     pub name: &'static str,
@@ -36,13 +37,14 @@ pub struct Method {
 
 #[derive(Debug, Clone, Copy)]
 enum Kind {
-    Recipe(&'static Row),
+    Recipe(&'static RecipeRow),
     Auto,
     Other { settings: &'static [Setting], build: fn(&Values, u64, u64) -> Engine },
 }
 
 /// A number that a method takes, with its meaning and its default.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Setting {
     /// Its name, in commands and files.
     pub name: &'static str,
@@ -366,12 +368,12 @@ pub enum MethodError {
 }
 
 impl Method {
-    const fn recipe(row: &'static Row) -> Self {
+    const fn recipe(row: &'static RecipeRow) -> Self {
         Self { name: row.name, about: row.for_problems, kind: Kind::Recipe(row) }
     }
 
     /// The recipe's row, if it is a recipe: then it is set by constants, and has a promise.
-    pub fn row(&self) -> Option<&'static Row> {
+    pub fn row(&self) -> Option<&'static RecipeRow> {
         match self.kind {
             Kind::Recipe(row) => Some(row),
             Kind::Auto | Kind::Other { .. } => None,

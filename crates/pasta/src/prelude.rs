@@ -4,7 +4,7 @@ pub use crate::algorithm::Pasta;
 pub use crate::auto::Auto;
 pub use crate::baseline::{Baseline, Rule, Settings};
 pub use crate::calibrate::Calibration;
-pub use crate::certificate::{Certificate, Certifier, Claim, Grade, Guess, Verdict};
+pub use crate::certificate::{Basis, Certificate, Certifier, Claim, Guess, Verdict};
 pub use crate::checkpoint::{Checkpoint, Saver};
 pub use crate::draws::Stream;
 pub use crate::forecast::{Forecast, Pilot};
@@ -12,9 +12,6 @@ pub use crate::gate::{Gate, Halt};
 pub use crate::ledger::Ledger;
 pub use crate::objective::{Measure, Objective};
 pub use crate::oracle::{Batch, Batched, Noise, Noisy, Oracle, OracleError, Sampled, Tail};
-pub use crate::problems::{
-    Absolute, Clover, Flat, Huber, KinkedWell, Quadratic, Ramp, SineBowl, SoftAbsolute, Wells,
-};
 pub use crate::recipe::{
     Formulas, HorizonSgd, LipschitzConvex, MeanSquareSmooth, Pl, Plan, Recipe, Smooth, SmoothAnchored,
     SmoothConvex, StarConvex, WeaklyConvex,

@@ -161,6 +161,7 @@ impl Output {
 /// Why a schedule cannot be run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("schedule: {name} must be {needs}, but is {got}")]
+#[non_exhaustive]
 pub struct ScheduleError {
     /// The setting.
     pub name: &'static str,

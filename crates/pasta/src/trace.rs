@@ -85,6 +85,7 @@ pub enum Event {
 
 /// Step, samples and distance of a run at one line of its trace.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Standing {
     /// Steps taken.
     pub step: u64,

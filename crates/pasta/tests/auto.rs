@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pasta_opt::fit::exactly;
 use pasta_opt::oracle::{About, Answer, Charge, Draw, Form, Request, Source};
 use pasta_opt::prelude::*;
+use pasta_opt::problems::{Absolute, Quadratic, SineBowl, SoftAbsolute};
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Table};
 use rayon::prelude::*;
 

@@ -13,6 +13,7 @@ use pasta_opt::calibrate::{
 use pasta_opt::draws::Role;
 use pasta_opt::oracle::{About, Answer, Draw, Form, Request};
 use pasta_opt::prelude::*;
+use pasta_opt::problems::{Flat, Huber, Quadratic, SineBowl, SoftAbsolute};
 use pasta_opt::recipe::{self, Constant, Constants};
 
 use common::{Made, batch_of, counted, sum_at};
@@ -622,7 +623,7 @@ fn curvature_is_looked_for_where_a_run_goes() {
     let found = over_seeds(bowl, &[1.2]);
     mostly(&found, 0.95, |found| SAFETY * found.smoothness.value >= 3.0);
     mostly(&found, 0.95, |found| found.smoothness.value <= 6.0);
-    mostly(&found, 0.95, |found| found.flight.unwrap().steady);
+    mostly(&found, 0.95, |found| found.trial.unwrap().steady);
     // A curvature without sampling error is still only that of a few places.
     let silent = measure(noisy_quadratic(0.0, 0.0, Tail::Gaussian, 2.0), &START, 1);
     assert!(silent.smoothness.high >= SAFETY * silent.smoothness.value);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pasta_opt::certificate::{CertificateError, ClaimError, Consequence, delta_of_attempt};
 use pasta_opt::oracle::{About, Answer, Draw, Form, Request, Source};
 use pasta_opt::prelude::*;
+use pasta_opt::problems::Quadratic;
 use rayon::prelude::*;
 
 use common::Made;
@@ -17,11 +18,11 @@ const DELTA: f64 = 0.05;
 /// V/eps^2: the noise below has variance 1.
 const UNIT: f64 = 1.0 / (TARGET * TARGET);
 
-const DECLARED: Grade = Grade::Variance(1.0);
-const KURTOSIS: Grade = Grade::Kurtosis(100.0);
+const DECLARED: Basis = Basis::Variance(1.0);
+const KURTOSIS: Basis = Basis::Kurtosis(100.0);
 
-fn claim(grade: Grade) -> Claim {
-    Claim { target: TARGET, delta: DELTA, grade, budget: None, guess: None }
+fn claim(basis: Basis) -> Claim {
+    Claim { target: TARGET, delta: DELTA, basis, budget: None, guess: None }
 }
 
 /// Noise of variance 1 around a gradient that is the point itself.
@@ -49,9 +50,9 @@ fn refused<O: Oracle + Clone + 'static>(oracle: &O, x: &[f64], claim: Claim) -> 
 }
 
 /// The share of false certificates at |grad| = 1.02 eps, when four times the usual samples are allowed.
-fn false_rate(tail: Tail, dimension: usize, grade: Grade, seeds: u64) -> f64 {
+fn false_rate(tail: Tail, dimension: usize, basis: Basis, seeds: u64) -> f64 {
     let (oracle, claim) =
-        (oracle(tail, dimension), Claim { budget: Some((130.0 * UNIT) as u128), ..claim(grade) });
+        (oracle(tail, dimension), Claim { budget: Some((130.0 * UNIT) as u128), ..claim(basis) });
     let wrong = |sign: f64| {
         let at = sign * 1.02 * TARGET;
         (0..seeds)
@@ -64,9 +65,9 @@ fn false_rate(tail: Tail, dimension: usize, grade: Grade, seeds: u64) -> f64 {
 }
 
 /// Mean samples at |grad| = eps/2 in units of V/eps^2, and the share that is certified.
-fn cost(tail: Tail, dimension: usize, grade: Grade, target: f64, seeds: u64) -> (f64, f64) {
+fn cost(tail: Tail, dimension: usize, basis: Basis, target: f64, seeds: u64) -> (f64, f64) {
     let oracle = oracle(tail, dimension);
-    let claim = Claim { target, ..claim(grade) };
+    let claim = Claim { target, ..claim(basis) };
     let all: Vec<_> =
         (0..seeds).into_par_iter().map(|seed| certify(&oracle, 0.5 * target, claim, seed)).collect();
     let samples = all.iter().map(|c| c.samples as f64).sum::<f64>() / seeds as f64;
@@ -95,7 +96,7 @@ fn declared_certificates_are_false_at_most_as_often_as_stated_whatever_the_tails
 #[test]
 fn a_declared_variance_that_is_false_shows_in_the_rate() {
     // The test above can fail: four times the declared variance.
-    let rate = false_rate(Tail::Gaussian, 1, Grade::Variance(0.25), 300);
+    let rate = false_rate(Tail::Gaussian, 1, Basis::Variance(0.25), 300);
     assert!(rate > 2.0 * DELTA, "{rate}");
 }
 
@@ -147,8 +148,8 @@ fn any_number_of_threads_gives_the_same_certificate() {
 fn a_budget_is_never_overdrawn_and_its_end_is_told() {
     let oracle = oracle(Tail::Gaussian, 1);
     for budget in [0, 1, 100, 255, 256, 257, 500] {
-        for grade in [DECLARED, KURTOSIS, Grade::Approximate] {
-            let certificate = certify(&oracle, 0.05, Claim { budget: Some(budget), ..claim(grade) }, 1);
+        for basis in [DECLARED, KURTOSIS, Basis::Approximate] {
+            let certificate = certify(&oracle, 0.05, Claim { budget: Some(budget), ..claim(basis) }, 1);
             assert!(certificate.samples <= budget);
             assert_eq!(certificate.verdict, Verdict::OutOfBudget, "{budget} {certificate:?}");
         }
@@ -160,15 +161,15 @@ fn a_budget_is_never_overdrawn_and_its_end_is_told() {
 #[test]
 fn a_budget_too_small_for_the_target_buys_the_best_bound_it_can() {
     let oracle = oracle(Tail::Gaussian, 1);
-    for grade in [DECLARED, KURTOSIS] {
+    for basis in [DECLARED, KURTOSIS] {
         let bounds = [10_000, 100_000, 1_000_000].map(|budget| {
-            let claim = Claim { target: 1e-6, budget: Some(budget), ..claim(grade) };
+            let claim = Claim { target: 1e-6, budget: Some(budget), ..claim(basis) };
             let certificate = certify(&oracle, 1e-7, claim, 1);
             assert_eq!(certificate.verdict, Verdict::OutOfBudget);
             // sqrt(2 V log(1/delta)/n) would be the best for a normal mean.
             certificate.bound.unwrap() / (2.0 * DELTA.recip().ln() / budget as f64).sqrt()
         });
-        assert!(bounds.iter().all(|ratio| (0.5..3.0).contains(ratio)), "{grade:?}: {bounds:?}");
+        assert!(bounds.iter().all(|ratio| (0.5..3.0).contains(ratio)), "{basis:?}: {bounds:?}");
     }
 }
 
@@ -177,7 +178,7 @@ fn a_large_kurtosis_costs_more_and_still_comes_to_an_end() {
     let oracle = oracle(Tail::Gaussian, 2);
     for kappa in [1.0, 1e3, 3e3, 1e4] {
         for target in [1.0, 0.1] {
-            let claim = Claim { target, ..claim(Grade::Kurtosis(kappa)) };
+            let claim = Claim { target, ..claim(Basis::Kurtosis(kappa)) };
             let certificate = certify(&oracle, 0.01 * target, claim, 1);
             assert_eq!(certificate.verdict, Verdict::Certified, "{kappa} {target}: {certificate:?}");
             assert!((certificate.samples as f64) < 100.0 * (kappa + 20.0 + UNIT), "{kappa} {target}");
@@ -198,7 +199,7 @@ fn without_noise_a_certificate_is_nearly_exact() {
     let silent = Noise { growth: 0.0, floor: 0.0, tail: Tail::Gaussian };
     let oracle = Noisy::new(Box::new(Quadratic { spectrum: vec![1.0] }), silent, vec![0.0]);
     let oracle = Arc::new(oracle.unwrap());
-    let certificate = certify(&oracle, 0.08, claim(Grade::Variance(0.0)), 1);
+    let certificate = certify(&oracle, 0.08, claim(Basis::Variance(0.0)), 1);
     assert_eq!(certificate.verdict, Verdict::Certified);
     let bound = certificate.bound.unwrap();
     assert!((0.08..=0.1).contains(&bound), "{bound}");
@@ -207,14 +208,14 @@ fn without_noise_a_certificate_is_nearly_exact() {
 #[test]
 fn the_statement_names_confidence_and_assumption_and_never_calls_an_approximation_certain() {
     let oracle = oracle(Tail::Gaussian, 1);
-    let of = |grade| certify(&oracle, 0.03, claim(grade), 1).statement();
+    let of = |basis| certify(&oracle, 0.03, claim(basis), 1).statement();
     let declared = of(DECLARED);
     assert!(
         declared.starts_with("With probability at least 95 %") && declared.contains("<= 1 at x (declared)")
     );
     assert!(of(KURTOSIS).contains("kurtosis at most 100 (assumed; samples cannot verify it)"));
-    assert!(of(Grade::Approximate).starts_with("About 95 % by normal approximation, not a guarantee: |grad"));
-    assert_eq!(certify(&oracle, 0.03, claim(Grade::Approximate), 1).verdict, Verdict::Likely);
+    assert!(of(Basis::Approximate).starts_with("About 95 % by normal approximation, not a guarantee: |grad"));
+    assert_eq!(certify(&oracle, 0.03, claim(Basis::Approximate), 1).verdict, Verdict::Likely);
 }
 
 #[test]
@@ -242,8 +243,8 @@ fn claims_that_mean_nothing_are_refused_with_the_number() {
     assert!(
         refuse(Claim { delta: 1.0, ..base }, &[0.0]).contains("delta must be at least 1e-100 and below 1")
     );
-    assert!(refuse(Claim { grade: Grade::Variance(-1.0), ..base }, &[0.0]).contains("variance"));
-    assert!(refuse(Claim { grade: Grade::Kurtosis(0.5), ..base }, &[0.0]).contains("kurtosis"));
+    assert!(refuse(Claim { basis: Basis::Variance(-1.0), ..base }, &[0.0]).contains("variance"));
+    assert!(refuse(Claim { basis: Basis::Kurtosis(0.5), ..base }, &[0.0]).contains("kurtosis"));
     assert!(
         refuse(Claim { guess: Some(Guess { norm: f64::NAN, variance: None }), ..base }, &[0.0])
             .contains("guess")
@@ -274,40 +275,40 @@ fn a_small_table_is_passed_over_once_and_the_answer_is_exact() {
     let mean = rows.iter().sum::<f64>() / 400.0;
     let table = table(rows);
     let at = |x, claim| certify_at(&table, &[x], claim, 1);
-    for grade in [Grade::Exact, Grade::Variance(6.0), KURTOSIS, Grade::Approximate] {
-        let certificate = at(mean + 0.05, claim(grade));
-        assert_eq!((certificate.grade, certificate.verdict), (Grade::Exact, Verdict::Certified));
+    for basis in [Basis::Exact, Basis::Variance(6.0), KURTOSIS, Basis::Approximate] {
+        let certificate = at(mean + 0.05, claim(basis));
+        assert_eq!((certificate.basis, certificate.verdict), (Basis::Exact, Verdict::Certified));
         assert!((certificate.bound.unwrap() - 0.05).abs() < 1e-12);
         assert!(certificate.statement().ends_with("over all 400 rows."), "{}", certificate.statement());
         // Where no variance is declared a pilot of 256 samples came first.
-        let pilot = if matches!(grade, Grade::Kurtosis(_) | Grade::Approximate) { 256 } else { 0 };
+        let pilot = if matches!(basis, Basis::Kurtosis(_) | Basis::Approximate) { 256 } else { 0 };
         assert_eq!((certificate.rows, certificate.samples), (Some(400), 400 + pilot));
     }
-    assert_eq!(at(mean + 0.05, claim(Grade::Exact)).samples, 400);
-    assert_eq!(at(mean + 0.2, claim(Grade::Exact)).verdict, Verdict::Above);
+    assert_eq!(at(mean + 0.05, claim(Basis::Exact)).samples, 400);
+    assert_eq!(at(mean + 0.2, claim(Basis::Exact)).verdict, Verdict::Above);
     // Too dear for the budget: nothing is read.
-    let poor = at(mean, Claim { budget: Some(399), ..claim(Grade::Exact) });
+    let poor = at(mean, Claim { budget: Some(399), ..claim(Basis::Exact) });
     assert_eq!((poor.verdict, poor.samples, poor.bound), (Verdict::OutOfBudget, 0, None));
     // A target that few samples can certify is not worth a pass.
-    let coarse = at(mean + 0.05, Claim { target: 100.0, ..claim(Grade::Variance(1e-9)) });
+    let coarse = at(mean + 0.05, Claim { target: 100.0, ..claim(Basis::Variance(1e-9)) });
     assert!(coarse.samples <= 2000, "{coarse:?}");
 }
 
 #[test]
 fn a_run_on_a_table_is_certified_by_a_pass_over_it_once_that_is_no_dearer() {
     let table = table((0..3000).map(|i| f64::from(i % 7)).collect());
-    for grade in [Grade::Exact, Grade::Variance(4.0), KURTOSIS] {
-        let rule = StopRule { target: 0.03, delta: DELTA, grade, share: 0.5 };
+    for basis in [Basis::Exact, Basis::Variance(4.0), KURTOSIS] {
+        let rule = StopRule { target: 0.03, delta: DELTA, basis, share: 0.5 };
         let sgd = Rule::Sgd { eta: Sequence::Constant(0.01) };
         let mut gate = Gate::over(table.clone(), 1);
         let settings = Settings { rule: sgd, steps: 1_000_000, batch: 1 };
         let walk = Baseline::start(&gate, settings, &[0.0]).unwrap();
         let end = walk.certified(&gate, rule).unwrap().finish(&mut gate).unwrap();
         let progress = end.certification.as_ref().unwrap();
-        assert_eq!((end.stop, progress.last.unwrap().grade), (Stop::Certified, Grade::Exact), "{grade:?}");
+        assert_eq!((end.stop, progress.last.unwrap().basis), (Stop::Certified, Basis::Exact), "{basis:?}");
         assert!(
             (end.point[0] - 3.0).abs() < 0.04 && end.ledger.steps().samples < 50_000,
-            "{grade:?} {end:?}"
+            "{basis:?} {end:?}"
         );
     }
 }
@@ -334,8 +335,8 @@ fn an_oracle_with_only_samples_has_no_exact_grade() {
         }
     }
     let oracle = Arc::new(Batched::new(OnlySamples));
-    assert_eq!(refused(&oracle, &[0.0], claim(Grade::Exact)), ClaimError::NotExact.to_string());
-    // But every other grade, in parallel.
+    assert_eq!(refused(&oracle, &[0.0], claim(Basis::Exact)), ClaimError::NotExact.to_string());
+    // But every other basis, in parallel.
     let certificate = certify_at(&oracle, &[0.03], claim(DECLARED), 1);
     assert_eq!(certificate.verdict, Verdict::Certified);
 }
@@ -361,9 +362,9 @@ fn an_answer_that_is_no_number_is_an_error_and_not_a_certificate() {
             Ok(())
         }
     }
-    for grade in [DECLARED, KURTOSIS, Grade::Approximate] {
+    for basis in [DECLARED, KURTOSIS, Basis::Approximate] {
         let mut gate = Gate::new(Batched::new(Faulty), 1);
-        let halt = match Certifier::start(&mut gate, &[0.0], claim(grade), 0) {
+        let halt = match Certifier::start(&mut gate, &[0.0], claim(basis), 0) {
             Err(CertificateError::Halt(halt)) => halt,
             Err(refusal) => panic!("{refusal}"),
             Ok(certifier) => certifier.finish(&mut gate).unwrap_err(),
@@ -379,10 +380,10 @@ fn growth_and_floor_declare_the_variance_at_the_point() {
     let oracle = Noisy::new(Box::new(Quadratic { spectrum: vec![1.0] }), noise, vec![3.0]);
     let oracle = Arc::new(oracle.unwrap());
     let x = [0.03];
-    let grade = Grade::Growth { growth: 2.0, floor: 1.0, distance: 2.97 };
-    assert!((grade.declared_variance().unwrap() - oracle.variance(&x)).abs() < 1e-12);
-    let of = |grade| certify_at(&oracle, &x, claim(grade), 1);
-    let (by_growth, by_variance) = (of(grade), of(Grade::Variance(grade.declared_variance().unwrap())));
+    let basis = Basis::Growth { growth: 2.0, floor: 1.0, distance: 2.97 };
+    assert!((basis.declared_variance().unwrap() - oracle.variance(&x)).abs() < 1e-12);
+    let of = |basis| certify_at(&oracle, &x, claim(basis), 1);
+    let (by_growth, by_variance) = (of(basis), of(Basis::Variance(basis.declared_variance().unwrap())));
     assert_eq!(by_growth.bound, by_variance.bound);
     assert!(by_growth.statement().contains("B^2 |x - x0|^2 + b^2 = 36.284 at x (B = 2, b = 1, declared)"));
 }
@@ -414,21 +415,14 @@ fn what_follows_for_the_gap_is_true_and_says_on_what_it_rests() {
 
 #[test]
 fn a_printed_bound_is_never_below_the_bound() {
-    let certificate = |bound| Certificate {
-        verdict: Verdict::OutOfBudget,
-        bound: Some(bound),
-        target: 1.0,
-        delta: 0.05,
-        grade: DECLARED,
-        samples: 1,
-        rows: None,
-    };
+    let mut certificate = certify(&oracle(Tail::Gaussian, 1), 0.0, claim(DECLARED), 1);
     let mut draw =
         pasta_opt::draws::Address { seed: 1, role: pasta_opt::draws::Role::Setup, step: 0, sample: 0 }
             .stream();
     for _ in 0..10_000 {
         let bound = 10f64.powf(24.0 * draw.uniform() - 12.0);
-        let text = certificate(bound).statement();
+        (certificate.verdict, certificate.bound) = (Verdict::OutOfBudget, Some(bound));
+        let text = certificate.statement();
         let shown = text.split("<= ").nth(1).and_then(|rest| rest.split(',').next()).unwrap();
         let shown: f64 = shown.parse().unwrap();
         assert!(shown >= bound * (1.0 - 1e-12) && shown <= bound * (1.0 + 1.01e-4), "{bound} {shown}");
@@ -450,7 +444,7 @@ fn an_event_that_has_not_happened_yet_does_not_make_a_gradient_look_large() {
 fn a_normal_approximation_is_about_right_on_normal_noise() {
     let wrong = |seed: &u64| {
         let oracle = oracle(Tail::Gaussian, 1);
-        certify(&oracle, 1.02 * TARGET, claim(Grade::Approximate), *seed).verdict == Verdict::Likely
+        certify(&oracle, 1.02 * TARGET, claim(Basis::Approximate), *seed).verdict == Verdict::Likely
     };
     let wrong = (0..1000u64).into_par_iter().filter(wrong).count();
     // About 5 %: more than 7 % of 1000 would refute that at the level 1 %.
@@ -461,13 +455,13 @@ fn a_normal_approximation_is_about_right_on_normal_noise() {
 fn a_target_out_of_reach_is_refused_with_what_it_would_take() {
     let oracle = oracle(Tail::Gaussian, 1);
     let refuse =
-        |target, variance| refused(&oracle, &[0.0], Claim { target, ..claim(Grade::Variance(variance)) });
+        |target, variance| refused(&oracle, &[0.0], Claim { target, ..claim(Basis::Variance(variance)) });
     assert!(refuse(1e-12, 1.0).contains("it would take some 3."), "{}", refuse(1e-12, 1.0));
     assert!(refuse(1e-100, 1.0).contains("samples; a larger target takes fewer"));
     assert!(refuse(1e-101, 1.0).contains("from 1e-100 to 1e100"));
     assert!(refuse(0.1, 1e300).contains("samples"));
-    for grade in [KURTOSIS, Grade::Approximate] {
-        let refused = refused(&oracle, &[0.0], Claim { target: 1e-20, ..claim(grade) });
+    for basis in [KURTOSIS, Basis::Approximate] {
+        let refused = refused(&oracle, &[0.0], Claim { target: 1e-20, ..claim(basis) });
         assert!(refused.contains("it would take some"), "{refused}");
     }
 }

@@ -6,19 +6,20 @@ use std::sync::Arc;
 use pasta_opt::checkpoint::CheckpointError;
 use pasta_opt::forecast::{Pilot, Rules, Silence, WIDEST};
 use pasta_opt::prelude::*;
+use pasta_opt::problems::{Clover, Huber, Quadratic, Ramp, SineBowl, SoftAbsolute};
 use pasta_opt::recipe::{self, Constant, Constants};
 use pasta_opt::walk::Candidate;
 use rayon::prelude::*;
 
 const NOISE: Noise = Noise { growth: 1.0, floor: 1.0, tail: Tail::Gaussian };
-const GROWTH: Grade = Grade::Growth { growth: 1.0, floor: 1.0, distance: 0.0 };
+const GROWTH: Basis = Basis::Growth { growth: 1.0, floor: 1.0, distance: 0.0 };
 
 fn oracle(noise: Noise) -> Arc<Noisy> {
     Arc::new(Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2]).unwrap())
 }
 
-fn rule(target: f64, grade: Grade) -> StopRule {
-    StopRule { target, delta: 0.05, grade, share: 0.5 }
+fn rule(target: f64, basis: Basis) -> StopRule {
+    StopRule { target, delta: 0.05, basis, share: 0.5 }
 }
 
 /// Theorem 3 with the constants of the problem.
@@ -66,15 +67,15 @@ fn saved(gate: &Gate, walk: &impl Walk) -> Checkpoint {
 
 #[test]
 fn certified_runs_arrive_and_are_wrong_at_most_as_often_as_stated() {
-    for (tail, grade) in [
+    for (tail, basis) in [
         (Tail::Gaussian, GROWTH),
         (Tail::TwoPoint { probability: 0.02 }, GROWTH),
         (Tail::StudentT { dof: 3.0 }, GROWTH),
-        (Tail::Gaussian, Grade::Kurtosis(100.0)),
+        (Tail::Gaussian, Basis::Kurtosis(100.0)),
     ] {
         let oracle = oracle(Noise { tail, ..NOISE });
         let ends: Vec<Finished> =
-            (0..100u64).into_par_iter().map(|seed| certified(&oracle, rule(0.1, grade), seed)).collect();
+            (0..100u64).into_par_iter().map(|seed| certified(&oracle, rule(0.1, basis), seed)).collect();
         let certified = ends.iter().filter(|end| end.stop == Stop::Certified).count();
         let wrong = ends.iter().filter(|end| gradient(&oracle, &end.point) > 0.1).count();
         assert_eq!(certified, 100, "{tail:?}");
@@ -143,11 +144,11 @@ fn a_small_share_delays_the_certificate_and_does_not_prevent_it() {
 #[test]
 fn an_oracle_that_knows_its_gradient_needs_no_samples_for_a_certificate() {
     let oracle = oracle(NOISE);
-    let end = certified(&oracle, rule(0.01, Grade::Exact), 1);
+    let end = certified(&oracle, rule(0.01, Basis::Exact), 1);
     assert_eq!(end.stop, Stop::Certified);
     let progress = end.certification.as_ref().unwrap();
     let last = progress.last.unwrap();
-    assert_eq!((last.grade, last.samples), (Grade::Exact, 0));
+    assert_eq!((last.basis, last.samples), (Basis::Exact, 0));
     assert!(gradient(&oracle, &end.point) <= 0.01);
     assert_eq!(end.ledger.certificate_samples(), 0);
 }
@@ -193,12 +194,12 @@ fn the_mean_of_the_last_iterates_is_certified_where_it_is_better_than_each() {
     let noise = Noise { growth: 0.5, ..NOISE };
     let oracle = Noisy::new(Box::new(Quadratic { spectrum: vec![2.0, 0.5] }), noise, vec![1.0, 1.0]);
     let oracle = Arc::new(oracle.unwrap());
-    let grade = Grade::Growth { growth: 0.5, floor: 1.0, distance: 0.0 };
+    let basis = Basis::Growth { growth: 0.5, floor: 1.0, distance: 0.0 };
     let ends: Vec<Finished> = (0..10)
         .map(|seed| {
             let mut gate = Gate::over(oracle.clone(), seed);
             let walk = run(&oracle, &gate, "smooth-convex", 4e-4);
-            walk.certified(&gate, rule(0.02, grade)).unwrap().finish(&mut gate).unwrap()
+            walk.certified(&gate, rule(0.02, basis)).unwrap().finish(&mut gate).unwrap()
         })
         .collect();
     assert!(ends.iter().all(|end| end.stop == Stop::Certified));
@@ -214,7 +215,7 @@ fn the_mean_of_the_last_iterates_is_certified_where_it_is_better_than_each() {
 #[test]
 fn a_run_resumed_anywhere_ends_as_if_it_had_not_stopped_and_spends_no_error_twice() {
     let oracle = oracle(Noise { tail: Tail::StudentT { dof: 3.0 }, ..NOISE });
-    let rule = rule(0.2, Grade::Kurtosis(20.0));
+    let rule = rule(0.2, Basis::Kurtosis(20.0));
     for seed in 0..3 {
         let start = || {
             let gate = Gate::over(oracle.clone(), seed);
@@ -309,9 +310,9 @@ fn an_attempt_resumed_under_another_budget_is_a_new_attempt() {
 
 #[test]
 fn no_budget_hands_out_one_point_with_the_bound_of_another() {
-    // In the exact grade a bound is the gradient itself: that of any other point than the one handed out would differ.
+    // On the exact basis a bound is the gradient itself: that of any other point than the one handed out would differ.
     let oracle = oracle(NOISE);
-    let rule = StopRule { share: 0.9, ..rule(0.02, Grade::Exact) };
+    let rule = StopRule { share: 0.9, ..rule(0.02, Basis::Exact) };
     let mut bounds = 0;
     for seed in 0..10 {
         for budget in (1..60).map(|i| 37 * i) {
@@ -340,7 +341,7 @@ fn rules_that_mean_nothing_are_refused() {
         "certificate: share must be at least 0 and below 1, but is 1"
     );
     assert!(refuse(StopRule { target: f64::NAN, ..base }).contains("target must be positive"));
-    assert!(refuse(StopRule { grade: Grade::Approximate, ..base }).contains("no run may stop on it"));
+    assert!(refuse(StopRule { basis: Basis::Approximate, ..base }).contains("no run may stop on it"));
 }
 
 /// A problem with its noise and the recipe that is run on it, down to the target.
@@ -389,17 +390,17 @@ fn settings() -> Vec<Setting> {
 }
 
 /// Of the forecasts of ten seeds of a setting: how many there were, and how many ranges held.
-fn forecasts(setting: &Setting, grade: Grade) -> [usize; 2] {
+fn forecasts(setting: &Setting, basis: Basis) -> [usize; 2] {
     let Setting { objective, start, noise, recipe, target } = *setting;
     let oracle = Arc::new(Noisy::new(objective(), noise, start.to_vec()).unwrap());
-    let rule = rule(target, grade);
+    let rule = rule(target, basis);
     let held: Vec<bool> = (1..=10u64)
         .into_par_iter()
         .filter_map(|seed| {
             let start_run =
                 |gate: &Gate, target| Pasta::start(gate, schedule(&oracle, recipe, target).endless(), start);
             let mut gate = Gate::over(oracle.clone(), seed);
-            let pilot = Pilot::fly(&mut gate, start, rule, 100_000, start_run).unwrap();
+            let pilot = Pilot::run(&mut gate, start, rule, 100_000, start_run).unwrap();
             assert!(pilot.samples <= 100_000);
             assert_eq!(pilot.samples, gate.ledger().samples());
             let forecast = pilot.forecast(target).ok()?;
@@ -419,8 +420,8 @@ fn forecasts_hold_in_four_of_five_runs_and_most_pilots_make_one() {
         let [mut given, mut held] = [0; 2];
         for setting in settings() {
             let Noise { growth, floor, .. } = setting.noise;
-            let declared = Grade::Growth { growth, floor, distance: 0.0 };
-            let counts = forecasts(&setting, kurtosis.map_or(declared, Grade::Kurtosis));
+            let declared = Basis::Growth { growth, floor, distance: 0.0 };
+            let counts = forecasts(&setting, kurtosis.map_or(declared, Basis::Kurtosis));
             [given, held] = [given + counts[0], held + counts[1]];
         }
         // Shown with --nocapture.
@@ -435,7 +436,7 @@ fn forecasts_hold_in_four_of_five_runs_and_most_pilots_make_one() {
 fn sgd_example(eta: f64) -> (Arc<Noisy>, StopRule, impl Fn(&Gate, f64) -> Result<Baseline, String>) {
     let noise = Noise { growth: 0.5, floor: 1.0, tail: Tail::StudentT { dof: 3.0 } };
     let oracle = Noisy::new(Box::new(Quadratic { spectrum: vec![2.0, 0.5] }), noise, vec![1.0, 1.0]);
-    let rule = rule(0.1, Grade::Growth { growth: 0.5, floor: 1.0, distance: 0.0 });
+    let rule = rule(0.1, Basis::Growth { growth: 0.5, floor: 1.0, distance: 0.0 });
     let start = move |gate: &Gate, _| {
         let sgd = Rule::Sgd { eta: Sequence::Constant(eta) };
         let settings = Settings { rule: sgd, steps: 1_000_000_000_000, batch: 1 };
@@ -450,7 +451,7 @@ fn the_example_of_sgd_ends_within_its_forecast_in_most_seeds() {
     let mut held = 0;
     for seed in 1..=20 {
         let mut gate = Gate::over(oracle.clone(), seed);
-        let forecast = Pilot::fly(&mut gate, &[1.0, 1.0], rule, 20_000, &start).unwrap().forecast(0.1);
+        let forecast = Pilot::run(&mut gate, &[1.0, 1.0], rule, 20_000, &start).unwrap().forecast(0.1);
         let before = gate.ledger().samples();
         let end = start(&gate, 0.1).unwrap().certified(&gate, rule).unwrap().finish(&mut gate).unwrap();
         let samples = (end.ledger.samples() - before) as f64;
@@ -464,7 +465,7 @@ fn a_forecast_says_when_the_way_rules_and_when_the_noise() {
     let rules = |eta| {
         let (oracle, rule, start) = sgd_example(eta);
         let mut gate = Gate::over(oracle, 1);
-        let pilot = Pilot::fly(&mut gate, &[1.0, 1.0], StopRule { target: 0.05, ..rule }, 200_000, start);
+        let pilot = Pilot::run(&mut gate, &[1.0, 1.0], StopRule { target: 0.05, ..rule }, 200_000, start);
         pilot.unwrap().forecast(0.05).unwrap().rules
     };
     let slow = rules(1e-4);
@@ -477,7 +478,7 @@ fn a_forecast_says_when_the_way_rules_and_when_the_noise() {
 fn a_run_that_outlasts_its_forecast_is_expected_to_last_longer() {
     let (oracle, rule, start) = sgd_example(0.001);
     let mut gate = Gate::over(oracle, 3);
-    let forecast = Pilot::fly(&mut gate, &[1.0, 1.0], rule, 20_000, start).unwrap().forecast(0.1).unwrap();
+    let forecast = Pilot::run(&mut gate, &[1.0, 1.0], rule, 20_000, start).unwrap().forecast(0.1).unwrap();
     assert!(forecast.quantiles.is_sorted());
     let early = forecast.given(1.0);
     assert!((early.middle / forecast.middle - 1.0).abs() < 0.02, "{early:?}");
@@ -496,7 +497,7 @@ fn nothing_is_forecast_of_page() {
     let oracle = oracle(NOISE);
     let start_run = |gate: &Gate, target| Ok::<_, String>(run(&oracle, gate, "mean-square-smooth", target));
     let mut gate = Gate::over(oracle.clone(), 1);
-    let pilot = Pilot::fly(&mut gate, &[1.2], rule(0.05, GROWTH), 100_000, start_run).unwrap();
+    let pilot = Pilot::run(&mut gate, &[1.2], rule(0.05, GROWTH), 100_000, start_run).unwrap();
     assert_eq!(pilot.forecast(0.05), Err(Silence::Recursive));
 }
 
@@ -508,7 +509,7 @@ fn a_certified_run_costs_some_fifty_units_of_noise() {
         .map(|&Setting { objective, start, noise, recipe, target }| {
             let oracle = Arc::new(Noisy::new(objective(), noise, start.to_vec()).unwrap());
             let Noise { growth, floor, .. } = noise;
-            let rule = rule(target, Grade::Growth { growth, floor, distance: 0.0 });
+            let rule = rule(target, Basis::Growth { growth, floor, distance: 0.0 });
             let mut costs: Vec<f64> = (1..=21u64)
                 .into_par_iter()
                 .map(|seed| {
@@ -532,15 +533,15 @@ fn a_certified_run_costs_some_fifty_units_of_noise() {
 #[test]
 fn a_pilot_that_is_too_small_makes_no_forecast() {
     let oracle = oracle(Noise { growth: 9.0, ..NOISE });
-    let rule = rule(0.01, Grade::Growth { growth: 9.0, floor: 1.0, distance: 0.0 });
+    let rule = rule(0.01, Basis::Growth { growth: 9.0, floor: 1.0, distance: 0.0 });
     let start_run = |gate: &Gate, target| Ok::<_, String>(smooth(&oracle, gate, target));
     for budget in [0, 10, 2_000] {
         let mut gate = Gate::over(oracle.clone(), 1);
-        let pilot = Pilot::fly(&mut gate, &[1.2], rule, budget, start_run).unwrap();
+        let pilot = Pilot::run(&mut gate, &[1.2], rule, budget, start_run).unwrap();
         assert!(pilot.samples <= budget);
         assert!(matches!(pilot.forecast(0.01), Err(Silence::NothingCertified { .. })));
     }
     let mut gate = Gate::over(oracle.clone(), 1).with_stop(Arc::new(true.into()));
-    let stopped = Pilot::fly(&mut gate, &[1.2], rule, 10_000, start_run).unwrap_err();
+    let stopped = Pilot::run(&mut gate, &[1.2], rule, 10_000, start_run).unwrap_err();
     assert_eq!(stopped.to_string(), "interrupted");
 }

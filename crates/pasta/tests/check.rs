@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pasta_opt::check::{self, Effort, Findings, Slip};
 use pasta_opt::draws::Role;
 use pasta_opt::prelude::*;
+use pasta_opt::problems::{Huber, Quadratic, SineBowl, SoftAbsolute};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Way {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pasta_opt::checkpoint::CheckpointError;
 use pasta_opt::prelude::*;
+use pasta_opt::problems::SineBowl;
 
 fn bowl(floor: f64) -> Arc<Noisy> {
     let noise = Noise { growth: 1.0, floor, tail: Tail::Gaussian };
@@ -71,7 +72,7 @@ fn another_problem_and_another_method_are_refused() {
     let error = Baseline::resume(&gate, &mut checkpoint).unwrap_err();
     assert_eq!(error.to_string(), "the checkpoint has no section \"baseline\"; it has pasta");
     let walk = Pasta::resume(&gate, &mut checkpoint).unwrap();
-    let rule = StopRule { target: 0.1, delta: 0.05, grade: Grade::Variance(1.0), share: 0.5 };
+    let rule = StopRule { target: 0.1, delta: 0.05, basis: Basis::Variance(1.0), share: 0.5 };
     let error = walk.certified_again(&gate, rule, &mut checkpoint).unwrap_err();
     assert!(error.to_string().starts_with("the checkpoint has no section \"certificate\""), "{error}");
     let error = Gate::resume(bowl(1.0), &mut checkpoint).unwrap_err();

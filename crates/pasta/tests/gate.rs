@@ -12,6 +12,7 @@ use pasta_opt::draws::Role;
 use pasta_opt::forecast::{Pilot, PilotError, PilotRun};
 use pasta_opt::oracle::{About, Answer, Charge, Draw, ErrorKind, Request};
 use pasta_opt::prelude::*;
+use pasta_opt::problems::SineBowl;
 use pasta_opt::stop::Divergence;
 use pasta_opt::walk::Certified;
 
@@ -20,7 +21,7 @@ use common::{Around, Made};
 mod common;
 
 const START: [f64; 1] = [1.2];
-const GROWTH: Grade = Grade::Growth { growth: 1.0, floor: 1.0, distance: 0.0 };
+const GROWTH: Basis = Basis::Growth { growth: 1.0, floor: 1.0, distance: 0.0 };
 const STUDENT: Tail = Tail::StudentT { dof: 3.0 };
 
 fn bowl(tail: Tail) -> Noisy {
@@ -29,7 +30,7 @@ fn bowl(tail: Tail) -> Noisy {
 }
 
 fn rule(target: f64) -> StopRule {
-    StopRule { target, delta: 0.05, grade: GROWTH, share: 0.5 }
+    StopRule { target, delta: 0.05, basis: GROWTH, share: 0.5 }
 }
 
 /// Theorem 3 on the bowl.
@@ -103,14 +104,14 @@ fn a_hard_budget_is_never_overdrawn_by_all_that_draws_together_and_every_sample_
                 Err(other) => panic!("{other}"),
             }
             let run = |gate: &Gate, target| Pasta::start(gate, smooth(target), &START);
-            match Pilot::fly(&mut gate, &START, rule(0.05), 30_000, run) {
+            match Pilot::run(&mut gate, &START, rule(0.05), 30_000, run) {
                 Ok(_) | Err(PilotError::Halt(Halt::OverBudget { .. })) => {}
                 Err(other) => panic!("{other}"),
             }
             let end = end_of(&mut gate, smooth(0.02), 0.02);
             assert!(matches!(end.stop, Stop::OutOfBudget | Stop::Certified), "{end:?}");
             let claim =
-                Claim { target: 0.1, delta: 0.05, grade: Grade::Kurtosis(9.0), budget: None, guess: None };
+                Claim { target: 0.1, delta: 0.05, basis: Basis::Kurtosis(9.0), budget: None, guess: None };
             let certifier = Certifier::start(&mut gate, &[0.01], claim, 77).unwrap();
             certifier.finish(&mut gate).unwrap();
 
@@ -393,7 +394,7 @@ fn an_oracle_that_charges_more_than_its_price_is_refused() {
     assert_eq!(halt.to_string(), "the oracle failed: it charged more than its price");
     // Many threads that ask at once are watched too, with a budget or without.
     let mut gate = Gate::over(oracle, 1);
-    let claim = Claim { target: 0.1, delta: 0.05, grade: GROWTH, budget: None, guess: None };
+    let claim = Claim { target: 0.1, delta: 0.05, basis: GROWTH, budget: None, guess: None };
     let halt = Certifier::start(&mut gate, &[0.01], claim, 0).unwrap().finish(&mut gate).unwrap_err();
     assert_eq!(halt.to_string(), "the oracle failed: it charged more than its price");
 }
@@ -479,13 +480,13 @@ fn an_answer_that_is_no_number_ends_a_walk_diverged_and_a_certificate_with_a_hal
         let end = Baseline::start(&gate, settings, &START).unwrap().finish(&mut gate).unwrap();
         assert_eq!((end.stop, end.steps), (Stop::Diverged(Divergence::Gradient { step: 7 }), 7), "{rule:?}");
     }
-    let claim = |grade| Claim { target: 0.1, delta: 0.05, grade, budget: None, guess: None };
+    let claim = |basis| Claim { target: 0.1, delta: 0.05, basis, budget: None, guess: None };
     let mut gate = Gate::new(lying(40, Role::Certificate), 1);
     let certifier = Certifier::start(&mut gate, &[0.01], claim(GROWTH), 0).unwrap();
     let halt = certifier.finish(&mut gate).unwrap_err();
     assert!(matches!(halt, Halt::NotFinite { role: Role::Certificate, step: 40 }), "{halt:?}");
     let mut gate = Gate::new(lying(40, Role::Pilot), 1);
-    let error = Certifier::start(&mut gate, &[0.01], claim(Grade::Kurtosis(9.0)), 0).unwrap_err();
+    let error = Certifier::start(&mut gate, &[0.01], claim(Basis::Kurtosis(9.0)), 0).unwrap_err();
     assert!(matches!(error, CertificateError::Halt(Halt::NotFinite { role: Role::Pilot, .. })), "{error:?}");
 }
 
@@ -649,7 +650,7 @@ fn forks_of_neighbouring_seeds_share_no_seed_and_no_pilot_run() {
     let pilot = |seed| {
         let mut gate = Gate::over(oracle.clone(), seed);
         let run = |gate: &Gate, target| Pasta::start(gate, smooth(target), &START);
-        Pilot::fly(&mut gate, &START, rule(0.05), 100_000, run).unwrap().runs
+        Pilot::run(&mut gate, &START, rule(0.05), 100_000, run).unwrap().runs
     };
     let [one, two] = [1, 2].map(pilot);
     assert!(one.len() > 2 && two.len() > 2, "{one:?} {two:?}");

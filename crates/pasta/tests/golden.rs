@@ -284,7 +284,7 @@ fn check_lower(bound: &LowerBound, out: &Value) {
     assert_eq!(bound.chain, out["T"].as_u64().unwrap());
     for (ours, key) in [
         (bound.eps_max, "eps_max"),
-        (bound.reach, "D"),
+        (bound.distance, "D"),
         (bound.lambda, "lam"),
         (bound.p, "p"),
         (bound.terms[0], "term_B"),

@@ -94,13 +94,13 @@ impl Case {
 
     fn gradient(&self, x: &[f64]) -> Vec<f64> {
         let mut out = vec![f64::NAN; x.len() + 1];
-        self.instance.gradient(&self.at(2.0 * self.bound().reach, x), &mut out);
+        self.instance.gradient(&self.at(2.0 * self.bound().distance, x), &mut out);
         self.unscaled(&out)
     }
 
     fn estimate(&self, x: &[f64], z: f64) -> Vec<f64> {
         let mut out = vec![f64::NAN; x.len() + 1];
-        self.instance.stochastic_gradient(&self.at(2.0 * self.bound().reach, x), z, &mut out);
+        self.instance.stochastic_gradient(&self.at(2.0 * self.bound().distance, x), z, &mut out);
         self.unscaled(&out)
     }
 
@@ -447,7 +447,7 @@ fn the_basic_mask_jumps_where_a_coordinate_crosses_one_quarter() {
 
 /// u before, on, and behind the ramp of phi, at its ends, and across the rise of f0 behind D.
 fn draw_u(case: &Case, draws: &mut Stream) -> f64 {
-    let LowerBound { reach: far, effective_smoothness: l, .. } = *case.bound();
+    let LowerBound { distance: far, effective_smoothness: l, .. } = *case.bound();
     let rise = 4.0 * case.instance.target() / l;
     match draws.below(5) {
         0 => far * (draws.uniform() - 0.25),
@@ -492,7 +492,7 @@ fn the_gap_of_the_start_is_at_most_delta_and_no_point_is_below_the_infimum() {
             assert!(case.instance.gap(&x) > -1e-12 * case.gap);
         }
         // Far out the infimum is approached, so it is not just some lower bound.
-        let far = case.at(4.0 * case.bound().reach, &vec![1e5; case.length()]);
+        let far = case.at(4.0 * case.bound().distance, &vec![1e5; case.length()]);
         assert!(case.instance.gap(&far) < 1e-9 * case.gap);
     }
 }
@@ -537,7 +537,7 @@ fn the_composite_gradient_is_lipschitz_with_constant_l() {
 #[test]
 fn the_gradient_exceeds_eps_up_to_d_and_wherever_the_chain_is_unfinished() {
     for case in cases() {
-        let (eps, far) = (case.instance.target(), case.bound().reach);
+        let (eps, far) = (case.instance.target(), case.bound().distance);
         let mut draws = stream(1017);
         let mut hard = 0;
         for x in points(&case, 17) {
@@ -566,7 +566,7 @@ fn the_composite_oracle_meets_bg_0_and_is_exact_up_to_half_of_d() {
             let x = case.at(u, &x);
             let g = case.composite(&x, None);
             let variance = case.expect(|z| norm(&difference(&case.composite(&x, Some(z)), &g)).powi(2));
-            if u <= 0.5 * case.bound().reach {
+            if u <= 0.5 * case.bound().distance {
                 assert_eq!(variance, 0.0);
             } else {
                 noisy += 1;
@@ -595,7 +595,7 @@ fn the_composite_oracle_of_theorem_2_is_mean_square_smooth_with_constant_lbar() 
         // The worst pair of the base chain is the worst pair here: 158/(2 * 328) of what the theorem allows.
         if case.length() > 2 {
             let [x, y] = [0.3653, 0.3654]
-                .map(|t| case.at(2.0 * case.bound().reach, &padded(vec![1e4, 0.0, t, t], case.length())));
+                .map(|t| case.at(2.0 * case.bound().distance, &padded(vec![1e4, 0.0, t, t], case.length())));
             let share = slope(&x, &y) / case.smoothness;
             assert!(share > 0.99 * 158.0 / 656.0 * (1.0 - case.p()).sqrt(), "{share}");
         }
@@ -606,7 +606,7 @@ fn the_composite_oracle_of_theorem_2_is_mean_square_smooth_with_constant_lbar() 
 
 /// A point on the frontier, where a whole batch shows as one number: the next entry is Psi(2) Phi'(0) z/p.
 fn frontier(case: &Case) -> Vec<f64> {
-    case.at(2.0 * case.bound().reach, &padded(vec![2.0, 0.0], case.length()))
+    case.at(2.0 * case.bound().distance, &padded(vec![2.0, 0.0], case.length()))
 }
 
 /// How many z of a batch were 1, read off its sum at the frontier.
@@ -862,7 +862,7 @@ fn a_chain_of_a_million_is_walked_at_its_frontier() {
     let instance = HardInstance::smooth(limit).unwrap();
     assert_eq!(instance.bound().chain, 1_000_000);
     let mut start = vec![0.0; Objective::dim(&instance)];
-    start[0] = 1.5 * instance.bound().reach;
+    start[0] = 1.5 * instance.bound().distance;
     let rule = Rule::Sgd { eta: Sequence::Constant(1.0) };
     let mut gate = Gate::new(instance.clone(), 1);
     let walk = Baseline::start(&gate, Settings { rule, steps: 1000, batch: 1 }, &start).unwrap();
@@ -883,7 +883,7 @@ fn an_instance_holds_nothing_of_the_length_of_its_chain() {
     let limit = LowerSmooth { smoothness: 1.0, gap, growth: 1e-9, floor: 0.0, target: eps };
     let instance = HardInstance::smooth(limit).unwrap();
     assert_eq!(instance.bound().chain, 1_000_000_000_000_000);
-    let LowerBound { reach: far, lambda, .. } = *instance.bound();
+    let LowerBound { distance: far, lambda, .. } = *instance.bound();
     let x = [2.0 * far, lambda, -2.0 * lambda, 0.0];
     let mut out = [f64::NAN; 4];
     let mut answer = Answer::new(&mut out);

@@ -8,6 +8,7 @@ use pasta_opt::draws::{Address, Role};
 use pasta_opt::estimator::Kind;
 use pasta_opt::oracle::{About, Answer, BatchMode, Draw, Form, Request};
 use pasta_opt::prelude::*;
+use pasta_opt::problems::{Quadratic, SineBowl};
 use pasta_opt::state::StartError;
 use pasta_opt::stop::Divergence;
 use pasta_opt::walk::{Record, View};
@@ -666,7 +667,7 @@ fn a_run_that_touches_only_awake_coordinates_is_the_run_that_touches_all() {
     let instance = HardInstance::smooth(limit).unwrap();
     // Where the chain is switched on; the way there is long.
     let mut start = vec![0.0; instance.about().dim];
-    start[0] = 0.9 * instance.bound().reach;
+    start[0] = 0.9 * instance.bound().distance;
     // The same instance without its promise of zeros.
     let dense = Arc::new(Around {
         inner: instance.clone(),

@@ -9,19 +9,20 @@ use pasta_opt::certificate::moreau::{Certifier, MoreauCertificate, MoreauClaim};
 use pasta_opt::draws::Role;
 use pasta_opt::oracle::{Answer, Request};
 use pasta_opt::prelude::*;
+use pasta_opt::problems::{Absolute, Huber, KinkedWell, SineBowl, Wells};
 use rayon::prelude::*;
 
 mod common;
 
-fn claim(target: f64, grade: Grade) -> MoreauClaim {
-    MoreauClaim { lambda: 2.0, rho: 1.0, target, delta: 0.05, grade, points: 128, budget: None }
+fn claim(target: f64, basis: Basis) -> MoreauClaim {
+    MoreauClaim { lambda: 2.0, rho: 1.0, target, delta: 0.05, basis, points: 128, budget: None }
 }
 
 fn oracle(objective: Box<dyn Objective>, tail: Tail, start: Vec<f64>) -> Arc<Noisy> {
     Arc::new(Noisy::new(objective, Noise { growth: 0.5, floor: 1.0, tail }, start).unwrap())
 }
 
-const GROWTH: Grade = Grade::Growth { growth: 0.5, floor: 1.0, distance: 0.0 };
+const GROWTH: Basis = Basis::Growth { growth: 0.5, floor: 1.0, distance: 0.0 };
 
 fn certify(oracle: &Arc<Noisy>, x: &[f64], claim: MoreauClaim, seed: u64) -> MoreauCertificate {
     let mut gate = Gate::over(oracle.clone(), seed);
@@ -77,19 +78,19 @@ fn bounds_are_above_the_truth_on_every_weakly_convex_problem() {
     for (objective, x) in cases {
         let start = vec![1.0; x.len()];
         let oracle = oracle(objective, Tail::Gaussian, start);
-        let exact = certify(&oracle, &x, claim(1.0, Grade::Exact), 1);
+        let exact = certify(&oracle, &x, claim(1.0, Basis::Exact), 1);
         let truth = truth(&oracle, &x, 2.0);
         assert!(exact.bound.unwrap() >= truth, "{oracle:?}: {exact:?} {truth}");
-        for (points, grade) in [(1, GROWTH), (128, GROWTH), (32, Grade::Kurtosis(10.0))] {
+        for (points, basis) in [(1, GROWTH), (128, GROWTH), (32, Basis::Kurtosis(10.0))] {
             let bounds: Vec<f64> = (0..20u64)
                 .into_par_iter()
                 .filter_map(|seed| {
-                    certify(&oracle, &x, MoreauClaim { points, ..claim(1.0, grade) }, seed).bound
+                    certify(&oracle, &x, MoreauClaim { points, ..claim(1.0, basis) }, seed).bound
                 })
                 .collect();
             // Twenty certificates, each false with probability at most .05, far less in truth: two is the limit.
             let wrong = bounds.iter().filter(|bound| **bound < truth).count();
-            assert!(wrong <= 2, "{oracle:?} {points} {grade:?}: {wrong} of {} below {truth}", bounds.len());
+            assert!(wrong <= 2, "{oracle:?} {points} {basis:?}: {wrong} of {} below {truth}", bounds.len());
         }
     }
 }
@@ -110,7 +111,7 @@ fn false_certificates_are_as_rare_as_stated_where_the_target_is_just_below_the_t
 fn more_points_see_through_a_kink_and_one_point_does_not() {
     let oracle = oracle(Box::new(Absolute { dimension: 1 }), Tail::Gaussian, vec![0.5]);
     let at = |points| {
-        let claim = MoreauClaim { rho: 0.0, points, ..claim(0.02, Grade::Exact) };
+        let claim = MoreauClaim { rho: 0.0, points, ..claim(0.02, Basis::Exact) };
         certify(&oracle, &[0.001], claim, 1).bound
     };
     let (one, few, many) = (at(1).unwrap(), at(16).unwrap(), at(1024).unwrap());
@@ -164,5 +165,5 @@ fn claims_that_mean_nothing_are_refused_with_the_number() {
     );
     assert!(refuse(MoreauClaim { rho: -1.0, ..base }).contains("rho must be finite, at least 0"));
     assert!(refuse(MoreauClaim { points: 0, ..base }).contains("points must be from 1 to 4096"));
-    assert!(refuse(MoreauClaim { grade: Grade::Approximate, ..base }).contains("no certificate"));
+    assert!(refuse(MoreauClaim { basis: Basis::Approximate, ..base }).contains("no certificate"));
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pasta_opt::certificate::{Claim, Grade, Verdict};
+use pasta_opt::certificate::{Basis, Claim, Verdict};
 use pasta_opt::draws::{Address, Role, Stream};
 use pasta_opt::gate::Gate;
 use pasta_opt::newton::{Newton, falls_for_ever};
@@ -234,7 +234,7 @@ fn the_certificate_of_a_tail_is_honest() {
         learner.learn(&block, &Arc::default()).unwrap();
         let tail = learner.problem(rows(20_000, 5000 + run)).unwrap();
         let claim =
-            Claim { target: 0.05, delta: 0.05, grade: Grade::Kurtosis(10.0), budget: None, guess: None };
+            Claim { target: 0.05, delta: 0.05, basis: Basis::Kurtosis(10.0), budget: None, guess: None };
         let certificate = learner.certify(&tail, claim, &Arc::default()).unwrap();
         let truth = (learner.point()[0] - 1.0).abs();
         if let Some(bound) = certificate.bound {

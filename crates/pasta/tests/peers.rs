@@ -3,6 +3,7 @@
 
 use pasta_opt::method::{Values, find};
 use pasta_opt::prelude::*;
+use pasta_opt::problems::SineBowl;
 use serde_json::Value;
 
 /// (x_0^2 + 10 x_1^2)/2 + sin x_0, without noise; its loss is shifted to be positive.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use pasta_opt::estimator::Kind;
 use pasta_opt::method::{self, Engine};
 use pasta_opt::prelude::*;
+use pasta_opt::problems::SineBowl;
 use pasta_opt::trace::{Event, FORMAT, Mark};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -125,7 +126,7 @@ fn bowl() -> Arc<Noisy> {
     Arc::new(Noisy::new(Box::new(SineBowl { dimension: 2 }), noise, vec![1.0, -1.0]).unwrap())
 }
 
-const RULE: StopRule = StopRule { target: 0.1, delta: 0.05, grade: Grade::Variance(4.0), share: 0.5 };
+const RULE: StopRule = StopRule { target: 0.1, delta: 0.05, basis: Basis::Variance(4.0), share: 0.5 };
 
 /// Some steps of a run of each method, saved; the first is certified.
 fn saved() -> Vec<Vec<u8>> {

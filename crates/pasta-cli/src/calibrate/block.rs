@@ -13,7 +13,7 @@ pub(super) fn constants(figures: &[Figure], calibration: &Calibration) -> String
     if calibration.breaks_bg0() {
         lines.push("# BG-0 fails along some ray: no growth and floor bound this noise.".to_owned());
     }
-    lines.extend(flown(calibration).map(|line| format!("# {line}")));
+    lines.extend(tried(calibration).map(|line| format!("# {line}")));
     let (mut estimated, mut unknowable) = (Vec::new(), Vec::new());
     for (constant, figure) in figures.iter().filter_map(|figure| Some((figure.constant?, figure))) {
         let (name, symbol) = (constant.name(), constant.symbol());
@@ -50,21 +50,21 @@ fn safety(constant: Constant) -> f64 {
 }
 
 /// What became of the short run with these constants.
-pub(super) fn flown(calibration: &Calibration) -> Option<String> {
-    let flight = calibration.flight?;
-    let (steps, eta) = (flight.steps, rounded(flight.eta));
-    let raised = match flight.raised {
+pub(super) fn tried(calibration: &Calibration) -> Option<String> {
+    let trial = calibration.trial?;
+    let (steps, eta) = (trial.steps, rounded(trial.eta));
+    let raised = match trial.raised {
         0 => String::new(),
-        1 => " L was raised once because a flight with a smaller one contradicted it.".to_owned(),
-        times => format!(" L was raised {times} times because a flight with a smaller one contradicted it."),
+        1 => " L was raised once because a trial with a smaller one contradicted it.".to_owned(),
+        times => format!(" L was raised {times} times because a trial with a smaller one contradicted it."),
     };
-    Some(if flight.steady {
-        format!("Flown for {steps} steps of {eta} times the gradient, without a contradiction.{raised}")
+    Some(if trial.steady {
+        format!("Tried for {steps} steps of {eta} times the gradient, without a contradiction.{raised}")
     } else {
         format!(
             "WARNING: a short run with these constants did not hold together: it came to {} from the start in {steps} \
              steps of {eta} times the gradient.{raised} f may have no minimum, or L may be larger still.",
-            rounded(flight.distance)
+            rounded(trial.distance)
         )
     })
 }

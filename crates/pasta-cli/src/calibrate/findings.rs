@@ -1,7 +1,7 @@
 //! What was measured, in words and tables: the same for the terminal, the page and machines.
 
 use pasta_opt::calibrate::{
-    Calibration, Diagnosis, Estimate, Flight, Found, MeanSquare, Ray, RayEnd, TailShape,
+    Calibration, Diagnosis, Estimate, Found, MeanSquare, Ray, RayEnd, TailShape, Trial,
 };
 use pasta_opt::recipe::{Constant, Constants};
 use serde::Serialize;
@@ -29,7 +29,8 @@ pub(super) struct Findings<'f> {
     /// The tail of the noise at the start.
     tail: TailShape,
     /// A short run with the constants as they are printed.
-    flight: Option<Flight>,
+    #[serde(rename = "flight")]
+    trial: Option<Trial>,
     /// What the diagnoses mean for the recipes; each once.
     pub(super) meanings: Vec<&'static str>,
     /// A table [recipe.constants].
@@ -107,7 +108,7 @@ impl<'f> Findings<'f> {
             rays: calibration.rays.iter().map(|ray| Diagnosed { ray, verdict: verdict(ray) }).collect(),
             bg0_fails: calibration.breaks_bg0(),
             tail: calibration.tail,
-            flight: calibration.flight,
+            trial: calibration.trial,
             meanings: meanings(calibration),
             calibration,
         }
@@ -175,8 +176,8 @@ impl Report for Findings<'_> {
             fitted(&self.meanings.join("\n")),
             fitted(&self.tail()),
             fitted(
-                &block::flown(self.calibration)
-                    .unwrap_or_else(|| "No curvature was found, so nothing was flown.".into()),
+                &block::tried(self.calibration)
+                    .unwrap_or_else(|| "No curvature was found, so nothing was tried.".into()),
             ),
             fitted(&self.ledger()),
             format!("For `pasta solve`; with estimates nothing is promised:\n\n{constants}"),

@@ -2,7 +2,7 @@
 
 mod block;
 mod findings;
-mod page;
+mod html;
 
 use std::path::PathBuf;
 
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         if let Some(folder) = output {
             report::write(folder, "calibration.json", console::json(&findings)? + "\n")?;
             report::write(folder, "constants.toml", &findings.constants)?;
-            report::write(folder, "index.html", &page::page(&findings).html()?)?;
+            report::write(folder, "index.html", &html::page(&findings).html()?)?;
         }
         console::print(&findings, *json)
     })

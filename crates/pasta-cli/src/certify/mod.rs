@@ -111,7 +111,7 @@ Examples:
   # At a kink the gradient says nothing; that of the Moreau envelope does.
   pasta certify examples/kinked-well.toml --at 0.5 --target 0.5 --moreau 3 --rho 1
 
-The evidence, how often certificates are wrong for every grade and noise, is
+The evidence, how often certificates are wrong for every basis and noise, is
 measured by: pasta-lab self-test
 
 docs/certificate.md has the method and its proof.";

@@ -41,8 +41,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     // A Moreau certificate rests on other points than x too.
     let truth = problem.truth.as_ref().filter(|_| arguments.moreau.is_none());
-    let flags = arguments.grade();
-    overrides.undeclared = flags.or_else(|| truth.map(|truth| Grade::Variance(truth.variance(&x))));
+    let flags = arguments.basis();
+    overrides.undeclared = flags.or_else(|| truth.map(|truth| Basis::Variance(truth.variance(&x))));
     // What the file asks of a certificate holds where no flag says otherwise.
     let read = setup.asks_for_certificate || arguments.target.is_none();
     let asked = if read { Some(spec::read(&file, &overrides)?) } else { None };
@@ -57,8 +57,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             "the point is so far from the start that the square of the distance overflows",
         ));
     }
-    let declared = rule.map(|rule| rule.grade).or_else(|| problem.usual_grade());
-    let Some(grade) = flags.or(declared).or(overrides.undeclared) else {
+    let declared = rule.map(|rule| rule.basis).or_else(|| problem.usual_basis());
+    let Some(basis) = flags.or(declared).or(overrides.undeclared) else {
         let message = match problem.truth {
             Some(_) => "growth and floor do not bound this noise, whose exponent is not 2",
             None => "nothing is known about the noise on which a certificate could rest",
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let question = Question {
         target,
         delta: arguments.delta.or(rule.map(|rule| rule.delta)).unwrap_or(spec::DELTA),
-        grade: grade.at_distance(far),
+        basis: basis.at_distance(far),
         far,
     };
     with_threads(setup.threads, || answer(&setup, &x, &question, arguments))
@@ -78,14 +78,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 struct Question {
     target: f64,
     delta: f64,
-    grade: Grade,
+    basis: Basis,
     /// |x - x0|.
     far: f64,
 }
 
 fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) -> Result<Exit, Failure> {
-    let Question { target, delta, grade, far } = *question;
-    let doubt = setup.problem.false_assumption(&grade, x);
+    let Question { target, delta, basis, far } = *question;
+    let doubt = setup.problem.false_assumption(&basis, x);
     if let Some(doubt) = &doubt {
         say(&void(doubt));
     }
@@ -102,7 +102,7 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
             rho: arguments.rho.unwrap_or_default(),
             target,
             delta: shared,
-            grade,
+            basis,
             points: arguments.points.unwrap_or(POINTS),
             budget: None,
         };
@@ -113,22 +113,23 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
                 return Ok(signals.received().unwrap_or(Exit::Interrupted));
             }
             other => {
-                let certificate = MoreauCertificate { delta, ..other.map_err(refused)? };
+                let mut certificate = other.map_err(refused)?;
+                certificate.delta = delta;
                 Found::Moreau(if doubt.is_some() { certificate.void() } else { certificate })
             }
         }
     } else {
-        let claim = Claim { target, delta: shared, grade, budget: None, guess: None };
-        let Some(certificate) = certify(&mut gate, x, claim, number)? else {
+        let claim = Claim { target, delta: shared, basis, budget: None, guess: None };
+        let Some(mut certificate) = certify(&mut gate, x, claim, number)? else {
             say("interrupted during its pilot; nothing is known yet");
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         };
         // What is stated is the confidence of all attempts together.
-        let certificate = Certificate { delta, ..certificate };
+        certificate.delta = delta;
         let certificate = if doubt.is_some() { certificate.void() } else { certificate };
         Found::Gradient { certificate, gaps: arguments.gaps(&certificate)? }
     };
-    let objective = setup.problem.objective().filter(|_| grade != Grade::Exact);
+    let objective = setup.problem.objective().filter(|_| basis != Basis::Exact);
     let report = Answer {
         problem: &setup.problem.words,
         seed: setup.seed,
@@ -195,14 +196,14 @@ fn read_point(text: &str) -> Result<Vec<f64>, Failure> {
 
 impl Arguments {
     /// What the flags say; `None` if they say nothing.
-    fn grade(&self) -> Option<Grade> {
+    fn basis(&self) -> Option<Basis> {
         match *self {
-            Self { exact: true, .. } => Some(Grade::Exact),
-            Self { approximate: true, .. } => Some(Grade::Approximate),
-            Self { variance: Some(variance), .. } => Some(Grade::Variance(variance)),
-            Self { kurtosis: Some(kappa), .. } => Some(Grade::Kurtosis(kappa)),
+            Self { exact: true, .. } => Some(Basis::Exact),
+            Self { approximate: true, .. } => Some(Basis::Approximate),
+            Self { variance: Some(variance), .. } => Some(Basis::Variance(variance)),
+            Self { kurtosis: Some(kappa), .. } => Some(Basis::Kurtosis(kappa)),
             Self { growth: Some(growth), floor: Some(floor), .. } => {
-                Some(Grade::Growth { growth, floor, distance: 0.0 })
+                Some(Basis::Growth { growth, floor, distance: 0.0 })
             }
             _ => None,
         }

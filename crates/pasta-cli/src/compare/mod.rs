@@ -1,7 +1,7 @@
 //! `pasta compare`: the methods of the table on one problem, untuned and from the same start.
 
 mod entrant;
-mod page;
+mod html;
 mod race;
 mod results;
 
@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             report::write_file(path, results.csv())?;
         }
         if let Some(path) = &arguments.page {
-            report::write_file(path, page::page(&results).html()?)?;
+            report::write_file(path, html::page(&results).html()?)?;
         }
         console::print(&results, arguments.json)
     })

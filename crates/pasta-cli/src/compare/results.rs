@@ -21,12 +21,12 @@ pub(crate) struct Results {
     pub(super) judged_by: &'static str,
     pub(super) start_gradient: f64,
     /// Best first.
-    pub(super) methods: Vec<Row>,
+    pub(super) methods: Vec<MethodRow>,
 }
 
 /// One method with one choice of settings.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct MethodRow {
     pub(super) method: &'static str,
     /// `untuned`, `file`, `proved`, `grid-best` or `grid-median`.
     entry: &'static str,
@@ -96,9 +96,9 @@ impl Results {
     pub(super) fn new(contest: &Contest, limits: Limits, judge: &Judge<'_>, outcomes: Vec<Outcome>) -> Self {
         let (grid, others): (Vec<_>, Vec<_>) =
             outcomes.into_iter().partition(|outcome| outcome.entrant.entry == Entry::Grid);
-        let mut rows: Vec<((usize, f64), Row)> = others
+        let mut rows: Vec<((usize, f64), MethodRow)> = others
             .into_iter()
-            .map(|outcome| (score(&outcome, &limits), Row::new(outcome, &limits, None)))
+            .map(|outcome| (score(&outcome, &limits), MethodRow::new(outcome, &limits, None)))
             .collect();
         let mut names: Vec<&'static str> = grid.iter().map(|outcome| outcome.entrant.method).collect();
         names.dedup();
@@ -117,7 +117,7 @@ impl Results {
                     place if place == middle => GridPart::Median,
                     _ => continue,
                 };
-                rows.push((score, Row::new(outcome, &limits, Some(part))));
+                rows.push((score, MethodRow::new(outcome, &limits, Some(part))));
             }
         }
         rows.sort_by(|a, b| compare(a.0, b.0));
@@ -168,7 +168,7 @@ impl Results {
         } else {
             Column::all(b"lrrr", ["method", "final |grad f|", "diverged", "worse"])
         };
-        let row = |row: &Row| {
+        let row = |row: &MethodRow| {
             let middle = |middle: &Option<Middle>, words: fn(&Middle) -> String| {
                 middle.as_ref().map_or_else(|| "-".to_owned(), words)
             };
@@ -232,7 +232,7 @@ enum GridPart {
     Median,
 }
 
-impl Row {
+impl MethodRow {
     fn new(outcome: Outcome, limits: &Limits, part: Option<GridPart>) -> Self {
         let Outcome { entrant: Entrant { method, entry, batch, eta, .. }, runs } = outcome;
         let reached = runs.iter().filter(|run| run.reached.is_some()).count();

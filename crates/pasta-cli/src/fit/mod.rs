@@ -1,8 +1,8 @@
 //! `pasta fit`: a linear model from a table, certified by exact passes.
 
+mod html;
 mod one_pass;
 mod outcome;
-mod page;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -212,7 +212,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
         let _ = std::fs::remove_file(checkpoint);
     }
     if let Some(page) = &arguments.page {
-        write_file(page, page::page(&outcome, &run).html()?)?;
+        write_file(page, html::page(&outcome, &run).html()?)?;
     }
     let timed = format!("{:.2} s, of which {:.2} s to read", time.as_secs_f64(), read.as_secs_f64());
     if let Some(failure) = outcome.failure() {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use pasta_data::{Blocks, Data, Encoding, Fault, Source};
-use pasta_opt::certificate::{self, Claim, Grade};
+use pasta_opt::certificate::{self, Basis, Claim};
 use pasta_opt::draws::Role;
 use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::ledger::Ledger;
@@ -274,7 +274,7 @@ impl School {
         let claim = Claim {
             target: target.max(f64::MIN_POSITIVE),
             delta: DELTA,
-            grade: Grade::Kurtosis(arguments.kurtosis),
+            basis: Basis::Kurtosis(arguments.kurtosis),
             budget: None,
             guess: None,
         };

@@ -3,7 +3,7 @@
 use pasta_opt::bounds::{LowerBound, LowerMeanSquareSmooth, LowerSmooth};
 use pasta_opt::objective::Measure;
 use pasta_opt::recipe::Constant::{self, Floor, Gap, Growth, MsSmoothness, Smoothness, Target};
-use pasta_opt::recipe::{Constants, Plan, RecipeError, Row};
+use pasta_opt::recipe::{Constants, Plan, RecipeError, RecipeRow};
 use serde::Serialize;
 
 use pasta_report::Table;
@@ -91,7 +91,11 @@ struct Apart {
 
 /// The lower bound that belongs beside a plan, or why there is none; `None` if no theorem speaks about it. Both bounds are
 /// about small gradients, so it takes a plan that promises one, for the same class of functions.
-pub(super) fn beside(row: &Row, plan: &Plan, constants: &Constants) -> Option<Result<Limit, RecipeError>> {
+pub(super) fn beside(
+    row: &RecipeRow,
+    plan: &Plan,
+    constants: &Constants,
+) -> Option<Result<Limit, RecipeError>> {
     let gradient = plan.guarantee.measure == Measure::GradientSquared;
     let theorem = THEOREMS.iter().find(|theorem| gradient && theorem.needs.iter().all(|&c| row.uses(c)))?;
     Some(theorem.evaluate(constants))
@@ -140,7 +144,7 @@ impl Alone {
 impl Report for Alone {
     fn text(&self) -> String {
         let Limit { regime, reference, bound, apart, target, .. } = &self.limit;
-        let LowerBound { chain, p, terms: [from_growth, from_floor], reach, lambda, .. } = *bound;
+        let LowerBound { chain, p, terms: [from_growth, from_floor], distance, lambda, .. } = *bound;
         let mut rows = vec![
             ("lower bound", format!("{regime}: what {BINDS} cannot beat")),
             ("reference", (*reference).to_owned()),
@@ -165,9 +169,9 @@ impl Report for Alone {
             rows.push(("statistical floor", format!("{floor} samples times a constant that is unknown")));
         }
         if bound.admissible {
-            let [lambda, reach, p] = [lambda, reach, p].map(real);
+            let [lambda, distance, p] = [lambda, distance, p].map(real);
             let instance = format!(
-                "a chain of T = {} coordinates of scale lambda = {lambda}, at distance D = {reach} from the start; a \
+                "a chain of T = {} coordinates of scale lambda = {lambda}, at distance D = {distance} from the start; a \
                  sample reveals the next one with probability p = {p}",
                 whole(chain)
             );

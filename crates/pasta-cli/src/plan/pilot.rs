@@ -7,7 +7,7 @@ use pasta_opt::recipe::{self, Constant, Constants, Guarantee, Plan};
 use serde::Serialize;
 
 use super::limit::{self, Limit};
-use crate::forecast::{Outlook, TABLE, fly, held, judge, share};
+use crate::forecast::{Outlook, TABLE, held, judge, run_pilot, share};
 use crate::spec::{self, Overrides, Promise, Spec};
 use pasta_report::Table;
 use pasta_report::console::{self, Exit, Failure, Report, Signals, with_threads};
@@ -33,7 +33,7 @@ pub(super) fn run(
     with_threads(spec.threads, || {
         let signals = Signals::register()?;
         let mut gate = spec.problem.gate(spec.seed, spec.budget, signals.flag());
-        match fly(&spec, &mut gate, samples)? {
+        match run_pilot(&spec, &mut gate, samples)? {
             None => Ok(signals.received().unwrap_or(Exit::Interrupted)),
             Some(pilot) => {
                 console::print(&Prospect::new(&spec, certification.rule.target, samples, pilot)?, as_json)
@@ -111,7 +111,7 @@ impl Prospect {
         )
     }
 
-    fn flown(&self) -> String {
+    fn pilot_text(&self) -> String {
         let Pilot { runs, samples, .. } = &self.pilot;
         let certified: Vec<&PilotRun> = runs.iter().filter(|run| run.certified).collect();
         let ladder = match certified.as_slice() {
@@ -144,7 +144,7 @@ impl Report for Prospect {
             ("problem", self.problem.clone()),
             ("method", self.method.to_owned()),
             ("forecast", self.forecast()),
-            ("pilot", self.flown()),
+            ("pilot", self.pilot_text()),
         ];
         if let (Some(samples), Some(promise)) = (self.worst_case, &self.promise) {
             let text = format!(

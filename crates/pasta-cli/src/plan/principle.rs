@@ -195,7 +195,7 @@ fn smallest_exact(beta: f64, enough: u64, principle: Uncertainty) -> Result<u64,
 
 impl Report for Allowed {
     fn text(&self) -> String {
-        let AnchorRange { smallest, below, least_batch, single_sample } = self.range;
+        let AnchorRange { smallest, below, least_batch, single_sample, .. } = self.range;
         let single = match single_sample {
             Some((low, high)) => format!("enough for beta from {} to {}", real(low), real(high)),
             None => "not enough at any beta".to_owned(),

@@ -1,7 +1,7 @@
 //! The regimes by name: every recipe of the library, the lower bounds and the uncertainty principle.
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use pasta_opt::recipe::{Constant, Row, TABLE};
+use pasta_opt::recipe::{Constant, RecipeRow, TABLE};
 
 use super::Arguments;
 use super::limit::{THEOREMS, Theorem};
@@ -21,7 +21,7 @@ pub(super) struct Regime {
 
 /// What answers for a regime.
 pub(super) enum Kind {
-    Recipe(&'static Row),
+    Recipe(&'static RecipeRow),
     Lower(&'static Theorem),
     Uncertainty,
 }

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use pasta_opt::recipe::{Constant, Constants, Plan, RecipeError, Row, TABLE};
+use pasta_opt::recipe::{Constant, Constants, Plan, RecipeError, RecipeRow, TABLE};
 use pasta_opt::schedule::BatchRule;
 use pasta_report::console::flags::{count, number};
 use pasta_report::console::{self, Exit, Failure, Report};
@@ -179,7 +179,7 @@ const DECADES: i32 = 8;
 
 /// Plans a regime for many machines.
 pub(super) fn run(
-    row: &Row,
+    row: &RecipeRow,
     constants: &Constants,
     flags: &MachineFlags,
     as_json: bool,
@@ -237,7 +237,7 @@ pub(super) fn run(
 }
 
 /// The plans for sigma^2 around the usual one, as far as there are any.
-fn settings(row: &Row, constants: &Constants, usual: f64) -> Vec<Setting> {
+fn settings(row: &RecipeRow, constants: &Constants, usual: f64) -> Vec<Setting> {
     let plan = |i: i32| -> Result<Setting, RecipeError> {
         let variance = usual * 10f64.powf(f64::from(i) / f64::from(PER_DECADE));
         let mut constants = *constants;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use pasta_opt::objective::Measure;
-use pasta_opt::recipe::{self, Constant, Constants, Cost, Guarantee, Plan, RecipeError, Row};
+use pasta_opt::recipe::{self, Constant, Constants, Cost, Guarantee, Plan, RecipeError, RecipeRow};
 use pasta_opt::schedule::{BatchRule, Estimator, Output, Schedule, Sequence};
 use serde::{Serialize, Serializer};
 
@@ -90,7 +90,11 @@ struct Promise {
 }
 
 /// The plan for a target, or for the best target that a budget buys.
-pub(super) fn plan(row: &Row, constants: &Constants, budget: Option<f64>) -> Result<Planned, RecipeError> {
+pub(super) fn plan(
+    row: &RecipeRow,
+    constants: &Constants,
+    budget: Option<f64>,
+) -> Result<Planned, RecipeError> {
     let mut constants = row.relevant(constants);
     let plan = match budget {
         None => row.plan(&constants)?,
@@ -146,12 +150,12 @@ impl Planned {
 }
 
 /// Whether a row is a version kept for checking the paper.
-pub(super) fn is_as_printed(row: &Row) -> bool {
+pub(super) fn is_as_printed(row: &RecipeRow) -> bool {
     row.name.ends_with("-as-printed")
 }
 
 /// The sigma^2 in force, where the recipe has one to choose.
-fn variance(row: &Row, schedule: &Schedule) -> Option<f64> {
+fn variance(row: &RecipeRow, schedule: &Schedule) -> Option<f64> {
     match schedule.large {
         BatchRule::Drift { target_variance, .. } if row.uses(Constant::Variance) => Some(target_variance),
         _ => None,
@@ -185,7 +189,7 @@ impl Amount {
 
 impl Promise {
     fn of(plan: &Plan, as_printed: bool) -> Self {
-        let Guarantee { measure, point, bound } = plan.guarantee;
+        let Guarantee { measure, point, bound, .. } = plan.guarantee;
         let envelope = match measure {
             Measure::MoreauSquared { lambda } => Some(lambda),
             Measure::GradientSquared | Measure::Gap => None,

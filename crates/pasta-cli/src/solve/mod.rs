@@ -286,7 +286,7 @@ fn notes(spec: &Spec) -> Result<Vec<String>, Failure> {
                 .into(),
         );
     }
-    let at_start = |rule: StopRule| spec.problem.false_assumption(&rule.grade, &spec.problem.start);
+    let at_start = |rule: StopRule| spec.problem.false_assumption(&rule.basis, &spec.problem.start);
     if let Some(doubt) = spec.certification.and_then(|certification| at_start(certification.rule)) {
         notes.push(format!("every certificate of this run will be void: {doubt}"));
     }
@@ -374,14 +374,14 @@ fn tell_where(spec: &Spec, run: &Run, keep: &mut Keep, rescue: &Path) -> Result<
 /// Why the last certificate is void, if it is.
 fn doubt(spec: &Spec, view: &View<'_>) -> Option<String> {
     let certificate = view.certification?.last?;
-    spec.problem.false_assumption(&certificate.grade, view.point)
+    spec.problem.false_assumption(&certificate.basis, view.point)
 }
 
 /// A certificate of the run, judged by what is known about the noise. Of one that failed the point is not known here; what is
 /// false at the start, where noise is least, is false there too.
 fn judged(spec: &Spec, view: &View<'_>, certificate: Certificate) -> Certificate {
     let point = if view.ended.is_some() { view.point } else { &spec.problem.start };
-    match spec.problem.false_assumption(&certificate.grade, point) {
+    match spec.problem.false_assumption(&certificate.basis, point) {
         Some(_) => certificate.void(),
         None => certificate,
     }

@@ -278,7 +278,7 @@ impl Promised {
             let statement = "none: no theorem is about this method".into();
             return Self { holds: false, statement, guarantee: None, doubts: Vec::new(), predicted: None };
         };
-        let Guarantee { measure, point, bound } = plan.guarantee;
+        let Guarantee { measure, point, bound, .. } = plan.guarantee;
         let provided =
             if spec.problem.truth.is_none() && !proved { ", provided the constants are true" } else { "" };
         let promise =

@@ -1,6 +1,6 @@
 //! The table `certificate`: how a run is to be certified.
 
-use pasta_opt::certificate::{Claim, ClaimError, Grade, delta_of_attempt};
+use pasta_opt::certificate::{Basis, Claim, ClaimError, delta_of_attempt};
 use pasta_opt::walk::StopRule;
 
 use super::method::Method;
@@ -33,13 +33,13 @@ impl Spec {
     /// anything is drawn.
     pub(crate) fn prospects(&self) -> Result<Option<String>, Failure> {
         let Some(Certification { rule, .. }) = self.certification else { return Ok(None) };
-        let (StopRule { target, delta, grade, share }, method) = (rule, &self.method);
+        let (StopRule { target, delta, basis, share }, method) = (rule, &self.method);
         let table = self.problem.oracle.about().full_pass().is_some_and(|rows| rows > 0);
-        let planned = method.planned_samples().filter(|_| grade != Grade::Exact && !table && share > 0.0);
+        let planned = method.planned_samples().filter(|_| basis != Basis::Exact && !table && share > 0.0);
         let Some(planned) = planned else { return Ok(None) };
-        let claim = Claim { target, delta: delta_of_attempt(delta, 1), grade, budget: None, guess: None };
+        let claim = Claim { target, delta: delta_of_attempt(delta, 1), basis, budget: None, guess: None };
         // At the start the declared variance is smallest.
-        let variance = grade.declared_variance().unwrap_or(0.0);
+        let variance = basis.declared_variance().unwrap_or(0.0);
         let (least, usual) = (claim.least_samples(variance), claim.usual_samples(variance));
         let allowed = share / (1.0 - share) * planned;
         let plan = || {
@@ -89,7 +89,7 @@ pub(super) fn read_certification(
     let rule = StopRule {
         target,
         delta: number("delta")?.unwrap_or(DELTA),
-        grade: read_grade(section, problem, overrides.undeclared)?,
+        basis: read_basis(section, problem, overrides.undeclared)?,
         share: number("share")?.unwrap_or(SHARE),
     };
     rule.check(problem.oracle.about()).map_err(|error| match (&error, section) {
@@ -109,13 +109,13 @@ fn complain(section: Option<&Section<'_>>, message: &str) -> Failure {
 }
 
 /// What a certificate rests on: what the table says, or else what the table `noise` says about the noise.
-fn read_grade(
+fn read_basis(
     section: Option<&Section<'_>>,
     problem: &Problem,
-    undeclared: Option<Grade>,
-) -> Result<Grade, Failure> {
+    undeclared: Option<Basis>,
+) -> Result<Basis, Failure> {
     let of_problem = || {
-        problem.usual_grade().or(undeclared).ok_or_else(|| {
+        problem.usual_basis().or(undeclared).ok_or_else(|| {
             let message = match &problem.truth {
                 Some(truth) => format!(
                     "growth and floor do not bound a noise with exponent {}, on which a certificate could rest",
@@ -132,9 +132,9 @@ fn read_grade(
         ["variance", "growth", "floor", "kurtosis"].map(|key| section.number(key));
     match (variance?, growth?, floor?, kurtosis?) {
         (None, None, None, None) => of_problem(),
-        (Some(variance), None, None, None) => Ok(Grade::Variance(variance)),
-        (None, Some(growth), Some(floor), None) => Ok(Grade::Growth { growth, floor, distance: 0.0 }),
-        (None, None, None, Some(kurtosis)) => Ok(Grade::Kurtosis(kurtosis)),
+        (Some(variance), None, None, None) => Ok(Basis::Variance(variance)),
+        (None, Some(growth), Some(floor), None) => Ok(Basis::Growth { growth, floor, distance: 0.0 }),
+        (None, None, None, Some(kurtosis)) => Ok(Basis::Kurtosis(kurtosis)),
         _ => {
             let message = "expected one of: variance; growth with floor; kurtosis; or none of them, for the growth \
                            and floor of [noise]";

@@ -138,7 +138,7 @@ const CHOICES: [Constant; 3] = [Constant::Target, Constant::Variance, Constant::
 
 fn read_recipe(
     section: &Section<'_>,
-    row: &'static recipe::Row,
+    row: &'static recipe::RecipeRow,
     problem: &Problem,
     aim: Option<Aim>,
 ) -> Result<Method, Failure> {
@@ -189,7 +189,7 @@ fn read_recipe(
 
 /// A recipe with the constants that are proved about the problem.
 pub(crate) fn proved_recipe(
-    row: &'static recipe::Row,
+    row: &'static recipe::RecipeRow,
     problem: &Problem,
     target: f64,
 ) -> Result<Method, String> {
@@ -203,7 +203,7 @@ pub(crate) fn proved_recipe(
 }
 
 /// What is proved about the problem, or why the recipe cannot rest on that.
-fn proved_for(row: &recipe::Row, problem: &Problem) -> Result<Constants, String> {
+fn proved_for(row: &recipe::RecipeRow, problem: &Problem) -> Result<Constants, String> {
     let Some((mut proved, facts)) = problem.proved()? else {
         return Err("nothing is proved about this problem; give a table [recipe.constants]".into());
     };
@@ -245,7 +245,10 @@ const ESTIMATED: &str = "estimated";
 
 /// The constants, and which of them are estimates. Estimates that the recipe does not use are left out, so that what
 /// `pasta calibrate` prints serves every recipe.
-fn read_constants(table: &Section<'_>, row: &recipe::Row) -> Result<(Constants, Vec<Constant>), Failure> {
+fn read_constants(
+    table: &Section<'_>,
+    row: &recipe::RecipeRow,
+) -> Result<(Constants, Vec<Constant>), Failure> {
     let natural: Vec<_> = Constant::ALL.iter().copied().filter(|c| !CHOICES.contains(c)).collect();
     table.only(&natural.iter().map(|c| c.name()).chain([ESTIMATED]).collect::<Vec<_>>())?;
     let mut estimated = read_estimated(table, &natural)?;
@@ -292,7 +295,7 @@ fn estimates(estimated: &[Constant]) -> Option<String> {
     }
 }
 
-fn proved_constants(row: &recipe::Row, truth: &Truth) -> Constants {
+fn proved_constants(row: &recipe::RecipeRow, truth: &Truth) -> Constants {
     let mut proved = truth.proved();
     if let Some(mu) = (row.mu)(&truth.objective().facts()) {
         proved.set(Constant::Mu, mu);
@@ -312,7 +315,7 @@ fn other_growth(truth: &Truth) -> Option<String> {
 }
 
 /// Why the theorem may say nothing about this problem.
-fn not_covered(row: &recipe::Row, facts: &Facts, problem: impl FnOnce() -> String) -> Option<String> {
+fn not_covered(row: &recipe::RecipeRow, facts: &Facts, problem: impl FnOnce() -> String) -> Option<String> {
     (!(row.applies)(facts)).then(|| {
         let (problem, name, what) = (problem(), row.name, row.for_problems);
         format!("{name} is not proved to cover {problem}; it is for: {what}")
@@ -323,7 +326,7 @@ fn not_covered(row: &recipe::Row, facts: &Facts, problem: impl FnOnce() -> Strin
 const ROUNDING: f64 = 1e-12;
 
 /// Why the promise may fail although the constants as given admit it.
-fn doubts(row: &recipe::Row, truth: &Truth, given: &Constants) -> Vec<String> {
+fn doubts(row: &recipe::RecipeRow, truth: &Truth, given: &Constants) -> Vec<String> {
     let proved = proved_constants(row, truth);
     let mut doubts: Vec<_> = not_covered(row, &truth.objective().facts(), || truth.objective().identity())
         .into_iter()

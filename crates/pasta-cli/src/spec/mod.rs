@@ -15,7 +15,7 @@ use certification::read_certification;
 pub(crate) use certification::{Certification, DELTA};
 use method::{AUTO, Aim, read_method};
 pub(crate) use method::{Method, Promise, proved_recipe};
-use pasta_opt::certificate::Grade;
+use pasta_opt::certificate::Basis;
 use pasta_opt::gate::Gate;
 use pasta_opt::walk::{StopRule, Walk};
 pub(crate) use pipe::{QuickTry, Simulated};
@@ -114,7 +114,7 @@ pub(crate) struct Overrides {
     pub(crate) certify: Option<f64>,
     /// What stands for the growth and floor of the table noise where they do not bound it.
     #[arg(skip)]
-    pub(crate) undeclared: Option<Grade>,
+    pub(crate) undeclared: Option<Basis>,
     /// Folder for trace, checkpoint and result; a relative one is taken from where you are.
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,

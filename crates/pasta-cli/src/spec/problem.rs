@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pasta_opt::certificate::Grade;
+use pasta_opt::certificate::Basis;
 use pasta_opt::gate::Gate;
 use pasta_opt::objective::{Facts, Objective};
 use pasta_opt::oracle::{
@@ -62,8 +62,8 @@ impl Problem {
     }
 
     /// What a certificate rests on if nothing else is said: what a file declares about its noise, or all rows of a table.
-    pub(crate) fn usual_grade(&self) -> Option<Grade> {
-        let of_table = self.table.as_ref().map(|_| Grade::Exact);
+    pub(crate) fn usual_basis(&self) -> Option<Basis> {
+        let of_table = self.table.as_ref().map(|_| Basis::Exact);
         self.truth.as_ref().and_then(Truth::declared_noise).or(of_table)
     }
 
@@ -79,8 +79,8 @@ impl Problem {
     }
 
     /// Why a certificate of x would be void: what `[noise]` says against its assumption.
-    pub(crate) fn false_assumption(&self, grade: &Grade, x: &[f64]) -> Option<String> {
-        self.truth.as_ref()?.false_assumption(grade, x)
+    pub(crate) fn false_assumption(&self, basis: &Basis, x: &[f64]) -> Option<String> {
+        self.truth.as_ref()?.false_assumption(basis, x)
     }
 }
 
@@ -100,23 +100,23 @@ impl Deref for Truth {
 impl Truth {
     /// What a file declares about its noise wherever one is: growth and floor, unless the noise grows with another power of
     /// the distance than 2.
-    pub(crate) fn declared_noise(&self) -> Option<Grade> {
+    pub(crate) fn declared_noise(&self) -> Option<Basis> {
         let Noise { growth, floor, .. } = self.noise();
-        (self.exponent() == 2.0).then_some(Grade::Growth { growth, floor, distance: 0.0 })
+        (self.exponent() == 2.0).then_some(Basis::Growth { growth, floor, distance: 0.0 })
     }
 
-    fn false_assumption(&self, grade: &Grade, x: &[f64]) -> Option<String> {
+    fn false_assumption(&self, basis: &Basis, x: &[f64]) -> Option<String> {
         let variance = self.variance(x);
         // Both are rounded.
         let too_small = |declared: &f64| *declared < variance * (1.0 - 1e-9);
-        if let Some(declared) = grade.declared_variance().filter(too_small) {
+        if let Some(declared) = basis.declared_variance().filter(too_small) {
             return Some(format!(
                 "[noise] has E|g - grad f|^2 = {variance:.4e} there, not at most {declared:.4e}"
             ));
         }
         let kurtosis = self.noise().tail.kurtosis(x.len());
-        match grade {
-            Grade::Kurtosis(assumed) if *assumed < kurtosis * (1.0 - 1e-9) && variance > 0.0 => {
+        match basis {
+            Basis::Kurtosis(assumed) if *assumed < kurtosis * (1.0 - 1e-9) && variance > 0.0 => {
                 Some(format!("[noise] has kurtosis {kurtosis:.4e}, not at most {assumed}"))
             }
             _ => None,
@@ -214,7 +214,7 @@ fn read_oracle(problem: &Section<'_>, noise: &Section<'_>) -> Result<Noisy, Fail
         NoiseError::Constant { name, needs, got } => {
             noise.complain(name, &format!("expected {needs}, got {got}"))
         }
-        NoiseError::Dimension { .. } => problem.complain("start", &error.to_string()),
+        _ => problem.complain("start", &error.to_string()),
     })
 }
 

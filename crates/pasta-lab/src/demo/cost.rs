@@ -28,12 +28,12 @@ pub(super) struct WorstCase {
 }
 
 /// Runs the pilot as `pasta solve` does; its seeds are none of the runs'.
-pub(super) fn fly(setting: &Setting, seed: u64) -> Result<Pilot, Failure> {
+pub(super) fn pilot(setting: &Setting, seed: u64) -> Result<Pilot, Failure> {
     let run = |gate: &Gate, target| {
         let plan = Smooth { target, ..setting.recipe }.plan()?;
         Ok::<_, Box<dyn std::error::Error>>(Pasta::start(gate, plan.schedule.endless(), &[START])?)
     };
-    Pilot::fly(&mut setting.gate(seed), &[START], Setting::stop_rule(), PILOT, run).map_err(broken)
+    Pilot::run(&mut setting.gate(seed), &[START], Setting::stop_rule(), PILOT, run).map_err(broken)
 }
 
 impl Predicted {

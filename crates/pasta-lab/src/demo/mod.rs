@@ -16,6 +16,7 @@ use std::sync::Arc;
 use clap::Args;
 use findings::Findings;
 use pasta_opt::prelude::*;
+use pasta_opt::problems::SineBowl;
 
 use pasta_report as report;
 use pasta_report::console::{Exit, Failure, answer};
@@ -65,7 +66,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     // Of the first run; the others count on from it. No two seeds below 2^58 share a run.
     let seed = arguments.seed.wrapping_mul(RUNS);
     let calibration = noise::measure(&setting, seed)?;
-    let pilot = cost::fly(&setting, seed)?;
+    let pilot = cost::pilot(&setting, seed)?;
     let rounds = runs::play(&setting, seed)?;
     let findings = Findings::new(&setting, arguments.seed, &calibration, &pilot, &rounds)?;
     let page = story::page(&setting, &findings, &calibration, &rounds).html()?;
@@ -122,8 +123,8 @@ impl Setting {
     /// When a run may stop: as `pasta solve` does, with B and b declared as they are.
     fn stop_rule() -> StopRule {
         let Noise { growth, floor, .. } = NOISE;
-        let grade = Grade::Growth { growth, floor, distance: 0.0 };
-        StopRule { target: TARGET, delta: DELTA, grade, share: SHARE }
+        let basis = Basis::Growth { growth, floor, distance: 0.0 };
+        StopRule { target: TARGET, delta: DELTA, basis, share: SHARE }
     }
 
     /// |grad f|^2, by formula. There is one coordinate.

@@ -6,7 +6,7 @@ use pasta_opt::baseline::{self, Rule};
 use pasta_opt::bounds::{CHAIN_NOISE, LowerBound};
 use pasta_opt::method::{self, Engine, METHODS, Method, Values};
 use pasta_opt::objective::Facts;
-use pasta_opt::recipe::{Constant, Constants, Plan, RecipeError, Row};
+use pasta_opt::recipe::{Constant, Constants, Plan, RecipeError, RecipeRow};
 
 use super::instance::Instance;
 use pasta_report::console::Failure;
@@ -30,7 +30,10 @@ const DEFAULTS: &[(&str, &[Suits])] = &[
     ("adam", &[("eta", Some("lambda/20"), |i| i.bound.lambda / 20.0)]),
     (
         "adagrad-norm",
-        &[("eta", Some("D/10"), |i| i.bound.reach / 10.0), ("offset", Some("2 eps"), |i| 2.0 * i.target())],
+        &[
+            ("eta", Some("D/10"), |i| i.bound.distance / 10.0),
+            ("offset", Some("2 eps"), |i| 2.0 * i.target()),
+        ],
     ),
 ];
 
@@ -41,7 +44,7 @@ fn others() -> Vec<&'static Method> {
 
 /// The recipes whose hypotheses an instance meets and whose constants it knows. (weakly-convex asks for a lambda, and
 /// promises something about an envelope; with lambda = 2L it is smooth-anchored.)
-fn recipes() -> impl Iterator<Item = &'static Row> {
+fn recipes() -> impl Iterator<Item = &'static RecipeRow> {
     use Constant::{Floor, Gap, Growth, Lipschitz, MsSmoothness, Smoothness, Target};
     let facts =
         Facts { smoothness: Some(1.0), lipschitz: Some(1.0), weak_convexity: Some(1.0), ..Facts::default() };
@@ -165,7 +168,11 @@ impl Contender {
         }
     }
 
-    fn recipe(row: &'static Row, variance: Option<f64>, instance: &Instance) -> Result<Self, RecipeError> {
+    fn recipe(
+        row: &'static RecipeRow,
+        variance: Option<f64>,
+        instance: &Instance,
+    ) -> Result<Self, RecipeError> {
         let mut constants: Constants = row.relevant(&instance.known());
         if let Some(variance) = variance {
             constants.set(VARIANCE, variance);
@@ -219,7 +226,7 @@ impl Contender {
     /// At least so many steps lie between the start and u = D/2. Up to there the oracle has no noise, the
     /// gradient is (-2 eps, 0, ..), so no point on the way is good enough and the way is known beforehand.
     pub(super) fn steps_on_slope(&self, instance: &Instance) -> f64 {
-        let (slope, way) = (2.0 * instance.target(), 0.5 * instance.bound.reach);
+        let (slope, way) = (2.0 * instance.target(), 0.5 * instance.bound.distance);
         match &self.engine {
             // An anchor only holds back, and sequences of step sizes do not grow.
             Engine::Schedule(schedule) => way / (schedule.eta.at(0) * slope),

@@ -143,11 +143,11 @@ impl Instance {
     /// between the chain's infimum and its supremum, scale sqrt(2 pi e) (1 + 2e (T - 1)). Along each of the T
     /// chain coordinates: 2 eps times 23.
     fn lipschitz(&self) -> f64 {
-        let LowerBound { chain, scale, reach, .. } = self.bound;
+        let LowerBound { chain, scale, distance, .. } = self.bound;
         let (eps, length) = (self.target(), chain as f64);
         let depth = scale * (2.0 * PI * E).sqrt() * (1.0 + 2.0 * E * (length - 1.0));
-        // reach = Delta/(4 eps).
-        let along_u = 2.0 * eps + 3.75 / reach * depth;
+        // D = Delta/(4 eps).
+        let along_u = 2.0 * eps + 3.75 / distance * depth;
         let along_chain = 2.0 * eps * CHAIN_NOISE as f64 * length.sqrt();
         along_u.hypot(along_chain)
     }

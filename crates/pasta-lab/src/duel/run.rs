@@ -127,7 +127,7 @@ pub(super) fn run(
     let mut gate = Gate::new(Arc::clone(&watched), seed).with_budget(limits.budget);
     let mut gradient = vec![0.0; gate.about().dim];
     let mut walk = contender.engine.clone().start(&gate, &gradient).map_err(Failure::input)?;
-    let halfway = 0.5 * instance.bound.reach;
+    let halfway = 0.5 * instance.bound.distance;
     let goal = instance.target() * instance.target();
     let mut run = Run { seed, zero_respecting: true, ..Run::default() };
     while walk.view().step < limits.steps {

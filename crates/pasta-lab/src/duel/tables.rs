@@ -102,13 +102,13 @@ impl Instance {
         let constants = self.constants.0.known();
         let constants: Vec<_> =
             constants.map(|(constant, value)| format!("{} = {}", constant.symbol(), real(value))).collect();
-        let LowerBound { chain, p, reach, .. } = self.bound;
-        let (chain, [p, reach]) = (grouped(chain), [p, reach].map(|value| significant(value, 3)));
+        let LowerBound { chain, p, distance, .. } = self.bound;
+        let (chain, [p, distance]) = (grouped(chain), [p, distance].map(|value| significant(value, 3)));
         let [sharp, closed] = [self.sharp, self.closed].map(count);
         [
             format!("The hard instance of {}: {}.", self.theorem, constants.join(", ")),
             format!(
-                "A chain of T = {chain} coordinates, D = {reach} away; a sample reveals the next one with probability p = {p}."
+                "A chain of T = {chain} coordinates, D = {distance} away; a sample reveals the next one with probability p = {p}."
             ),
             format!(
                 "A zero-respecting method needs (T - 1)/(2p) = {sharp} samples in expectation (closed form: {closed})."

@@ -59,7 +59,7 @@ const SHARE: f64 = 0.5;
 
 /// A pilot, and what the run took.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Flown {
+struct PilotedRun {
     setting: String,
     seed: u64,
     pilot: Pilot,
@@ -90,18 +90,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         }
         _ => Vec::new(),
     };
-    let flown = fly(&chosen, *seed..*seed + *seeds, known)?;
+    let done = run_all(&chosen, *seed..*seed + *seeds, known)?;
     if let Some(file) = runs {
-        let text = serde_json::to_string(&flown).map_err(Failure::system)?;
+        let text = serde_json::to_string(&done).map_err(Failure::system)?;
         pasta_report::write_file(file, text)?;
     }
-    console::print(&Judged::new(&chosen, &flown)?, *json)
+    console::print(&Judged::new(&chosen, &done)?, *json)
 }
 
 /// What is not known yet.
-fn fly(chosen: &[&Setting], seeds: std::ops::Range<u64>, known: Vec<Flown>) -> Result<Vec<Flown>, Failure> {
+fn run_all(
+    chosen: &[&Setting],
+    seeds: std::ops::Range<u64>,
+    known: Vec<PilotedRun>,
+) -> Result<Vec<PilotedRun>, Failure> {
     let is_known = |setting: &Setting, seed: u64| {
-        known.iter().any(|flown| flown.setting == setting.name && flown.seed == seed)
+        known.iter().any(|done| done.setting == setting.name && done.seed == seed)
     };
     let missing: Vec<(&Setting, u64)> = chosen
         .iter()
@@ -110,41 +114,41 @@ fn fly(chosen: &[&Setting], seeds: std::ops::Range<u64>, known: Vec<Flown>) -> R
         .collect();
     // Draws nothing where stderr is not a terminal.
     let progress = ProgressBar::new(missing.len() as u64);
-    let new: Result<Vec<Flown>, Failure> = missing
+    let new: Result<Vec<PilotedRun>, Failure> = missing
         .par_iter()
         .map(|(setting, seed)| {
-            let flown = one(setting, *seed);
+            let done = one(setting, *seed);
             progress.inc(1);
-            flown
+            done
         })
         .collect();
     progress.finish_and_clear();
     Ok(known.into_iter().chain(new?).collect())
 }
 
-fn one(setting: &Setting, seed: u64) -> Result<Flown, Failure> {
+fn one(setting: &Setting, seed: u64) -> Result<PilotedRun, Failure> {
     let ready = setting.ready()?;
-    let rule = StopRule { target: setting.target, delta: DELTA, grade: ready.grade, share: SHARE };
+    let rule = StopRule { target: setting.target, delta: DELTA, basis: ready.basis, share: SHARE };
     let mut gate = Gate::over(ready.oracle.clone(), seed);
     let walk = |gate: &Gate, target| setting.walk(&ready, gate, target);
-    let pilot = Pilot::fly(&mut gate, &ready.start, rule, PILOT, walk).map_err(Failure::system)?;
+    let pilot = Pilot::run(&mut gate, &ready.start, rule, PILOT, walk).map_err(Failure::system)?;
     let mut gate = Gate::over(ready.oracle.clone(), seed).with_budget(MOST);
     let certified = walk(&gate, setting.target)?.certified(&gate, rule).map_err(Failure::system)?;
     let end = certified.finish(&mut gate).map_err(Failure::system)?;
     let samples = (end.stop == Stop::Certified).then(|| end.ledger.samples() as u64);
-    Ok(Flown { setting: setting.name.to_owned(), seed, pilot, samples })
+    Ok(PilotedRun { setting: setting.name.to_owned(), seed, pilot, samples })
 }
 
 /// All settings together.
 #[derive(Debug, Serialize)]
 struct Judged {
-    rows: Vec<Row>,
+    rows: Vec<SettingRow>,
     families: Vec<Total>,
 }
 
 /// One setting.
 #[derive(Debug, Serialize)]
-struct Row {
+struct SettingRow {
     setting: &'static str,
     set: &'static str,
     method: &'static str,
@@ -181,16 +185,16 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 }
 
 impl Judged {
-    fn new(chosen: &[&Setting], flown: &[Flown]) -> Result<Self, Failure> {
-        let rows: Result<Vec<Row>, Failure> =
-            chosen.par_iter().map(|setting| Row::new(setting, flown)).collect();
+    fn new(chosen: &[&Setting], done: &[PilotedRun]) -> Result<Self, Failure> {
+        let rows: Result<Vec<SettingRow>, Failure> =
+            chosen.par_iter().map(|setting| SettingRow::new(setting, done)).collect();
         let rows = rows?;
         let families = Family::ALL
             .into_iter()
             .map(|family| {
-                let of: Vec<&Row> =
+                let of: Vec<&SettingRow> =
                     rows.iter().filter(|row| Family::of(row.method) == Some(family)).collect();
-                let sum = |count: fn(&Row) -> usize| of.iter().map(|row| count(row)).sum();
+                let sum = |count: fn(&SettingRow) -> usize| of.iter().map(|row| count(row)).sum();
                 Total {
                     family,
                     settings: of.len(),
@@ -205,9 +209,9 @@ impl Judged {
     }
 }
 
-impl Row {
-    fn new(setting: &Setting, flown: &[Flown]) -> Result<Self, Failure> {
-        let mine: Vec<&Flown> = flown.iter().filter(|flown| flown.setting == setting.name).collect();
+impl SettingRow {
+    fn new(setting: &Setting, done: &[PilotedRun]) -> Result<Self, Failure> {
+        let mine: Vec<&PilotedRun> = done.iter().filter(|done| done.setting == setting.name).collect();
         let mut row = Self {
             setting: setting.name,
             set: if setting.set == Set::Development { "dev" } else { "kept back" },
@@ -223,7 +227,7 @@ impl Row {
             silent: None,
         };
         let (mut ratios, mut widths, mut all) = (Vec::new(), Vec::new(), Vec::new());
-        for Flown { pilot, samples, .. } in mine {
+        for PilotedRun { pilot, samples, .. } in mine {
             let samples = samples.map_or(f64::INFINITY, |samples| samples as f64);
             all.push(samples);
             match pilot.forecast(setting.target) {

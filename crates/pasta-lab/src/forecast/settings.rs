@@ -6,7 +6,8 @@ use pasta_opt::gate::Gate;
 use pasta_opt::method::{Engine, Values, find};
 use pasta_opt::objective::{Facts, Objective};
 use pasta_opt::oracle::{Noise, Noisy, Oracle, Tail};
-use pasta_opt::prelude::{Clover, Grade, Huber, Quadratic, Ramp, SineBowl, SoftAbsolute, Walk};
+use pasta_opt::prelude::{Basis, Walk};
+use pasta_opt::problems::{Clover, Huber, Quadratic, Ramp, SineBowl, SoftAbsolute};
 use pasta_opt::recipe::{self, Constant, Constants};
 use pasta_report::console::Failure;
 
@@ -17,7 +18,7 @@ use crate::leaderboard::problems::PROBLEMS;
 pub(super) struct Setting {
     pub(super) name: &'static str,
     pub(super) set: Set,
-    place: Place,
+    place: Subject,
     method: Method,
     /// |grad f| that is to be certified.
     pub(super) target: f64,
@@ -34,7 +35,7 @@ pub(super) enum Set {
 
 /// What is minimised.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum Subject {
     /// A function with noise that is declared.
     Formula { objective: fn() -> Box<dyn Objective>, start: &'static [f64], noise: Noise },
     /// A stream of the race of methods, whose kurtosis is assumed.
@@ -59,7 +60,7 @@ use Method::{Auto, Gap, Gradient, Other};
 pub(super) struct Ready {
     pub(super) oracle: Arc<dyn Oracle>,
     pub(super) start: Vec<f64>,
-    pub(super) grade: Grade,
+    pub(super) basis: Basis,
     pub(super) method: &'static str,
     /// The constants of a function whose formula is known.
     constants: Option<(Constants, Facts)>,
@@ -72,7 +73,7 @@ impl Setting {
             Auto => "auto",
         };
         match self.place {
-            Place::Formula { objective, start, noise } => {
+            Subject::Formula { objective, start, noise } => {
                 let oracle = Noisy::new(objective(), noise, start.to_vec()).map_err(Failure::system)?;
                 let constants = Constants::of(oracle.objective(), &noise, start);
                 let facts = oracle.objective().facts();
@@ -80,19 +81,19 @@ impl Setting {
                 Ok(Ready {
                     oracle: Arc::new(oracle),
                     start: start.to_vec(),
-                    grade: Grade::Growth { growth, floor, distance: 0.0 },
+                    basis: Basis::Growth { growth, floor, distance: 0.0 },
                     method,
                     constants: Some((constants, facts)),
                 })
             }
-            Place::Stream { name, kurtosis } => {
+            Subject::Stream { name, kurtosis } => {
                 let problem = PROBLEMS.iter().find(|problem| problem.name == name);
                 let problem = problem.ok_or_else(|| Failure::system(format!("no problem {name}")))?;
                 let instance = problem.instance();
                 Ok(Ready {
                     oracle: instance.oracle,
                     start: instance.start,
-                    grade: Grade::Kurtosis(kurtosis),
+                    basis: Basis::Kurtosis(kurtosis),
                     method,
                     constants: None,
                 })
@@ -183,19 +184,19 @@ const fn formula(
     growth: f64,
     floor: f64,
     tail: Tail,
-) -> Place {
-    Place::Formula { objective, start, noise: Noise { growth, floor, tail } }
+) -> Subject {
+    Subject::Formula { objective, start, noise: Noise { growth, floor, tail } }
 }
 
-const fn stream(name: &'static str, kurtosis: f64) -> Place {
-    Place::Stream { name, kurtosis }
+const fn stream(name: &'static str, kurtosis: f64) -> Subject {
+    Subject::Stream { name, kurtosis }
 }
 
-const fn seen(name: &'static str, place: Place, method: Method, target: f64) -> Setting {
+const fn seen(name: &'static str, place: Subject, method: Method, target: f64) -> Setting {
     Setting { name, set: Set::Development, place, method, target }
 }
 
-const fn kept(name: &'static str, place: Place, method: Method, target: f64) -> Setting {
+const fn kept(name: &'static str, place: Subject, method: Method, target: f64) -> Setting {
     Setting { name, set: Set::KeptBack, place, method, target }
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use pasta_opt::auto::Auto;
 use pasta_opt::gate::Gate;
 use pasta_opt::oracle::{Noise, Noisy, Source, Tail};
-use pasta_opt::prelude::{Advance, Grade, Pasta, SineBowl, Stop, StopRule, Walk};
+use pasta_opt::prelude::{Advance, Basis, Pasta, Stop, StopRule, Walk};
+use pasta_opt::problems::SineBowl;
 use pasta_opt::recipe::{self, Constant, Constants};
 use pasta_report::{Column, Table, significant};
 use rayon::prelude::*;
@@ -172,23 +173,23 @@ fn against_lbfgs(problems: &[&'static Problem], seeds: u64, seed: u64) -> Result
 }
 
 /// Samples to a certified gradient of .1 without constants, over those of the recipe `smooth` with the true ones: the sine bowl with
-/// B = b = 1 and the tails and grades on which certified runs are tested.
+/// B = b = 1 and the tails and bases on which certified runs are tested.
 fn certified(seeds: u64, seed: u64) -> Result<Goal, Failure> {
     const TARGET: f64 = 0.1;
-    let growth = Grade::Growth { growth: 1.0, floor: 1.0, distance: 0.0 };
+    let growth = Basis::Growth { growth: 1.0, floor: 1.0, distance: 0.0 };
     let settings = [
         (Tail::Gaussian, growth),
         (Tail::TwoPoint { probability: 0.02 }, growth),
         (Tail::StudentT { dof: 3.0 }, growth),
-        (Tail::Gaussian, Grade::Kurtosis(100.0)),
+        (Tail::Gaussian, Basis::Kurtosis(100.0)),
     ];
     let mut ratios = Vec::new();
-    for (tail, grade) in settings {
+    for (tail, basis) in settings {
         let noise = Noise { growth: 1.0, floor: 1.0, tail };
         let oracle =
             Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2]).map_err(Failure::system)?;
         let oracle = Arc::new(oracle);
-        let rule = StopRule { target: TARGET, delta: 0.05, grade, share: 0.5 };
+        let rule = StopRule { target: TARGET, delta: 0.05, basis, share: 0.5 };
         let mut constants = Constants::of(oracle.objective(), &oracle.noise(), oracle.start());
         constants.set(Constant::Target, TARGET);
         let row = recipe::find("smooth").ok_or_else(|| Failure::system("there is no recipe smooth"))?;

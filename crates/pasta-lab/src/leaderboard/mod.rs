@@ -1,8 +1,8 @@
 //! `pasta-lab leaderboard`: every method without constants on every problem of the race.
 
 mod goals;
+mod html;
 mod lbfgs;
-mod page;
 pub(crate) mod problems;
 mod race;
 mod serve;
@@ -107,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     if let Some(folder) = &arguments.output {
         report::write(folder, "results.json", console::pretty_json(&standing)?)?;
-        report::write(folder, "index.html", page::page(&standing, arguments.command()).html()?)?;
+        report::write(folder, "index.html", html::page(&standing, arguments.command()).html()?)?;
     }
     console::print(&standing, arguments.json)
 }

@@ -18,7 +18,7 @@ pub(super) struct Standing {
     limits: Limits,
     /// Who is compared with the others.
     champion: String,
-    problems: Vec<Row>,
+    problems: Vec<ProblemRow>,
     totals: Vec<Total>,
     goals: Vec<Goal>,
     entries: Vec<Entry>,
@@ -26,7 +26,7 @@ pub(super) struct Standing {
 
 /// One problem.
 #[derive(Debug, Serialize)]
-struct Row {
+struct ProblemRow {
     problem: &'static str,
     about: &'static str,
     set: &'static str,
@@ -87,7 +87,7 @@ impl Standing {
         methods: &[String],
         entries: Vec<Entry>,
     ) -> Self {
-        let rows = problems.iter().map(|problem| Row::new(problem, champion, &entries)).collect();
+        let rows = problems.iter().map(|problem| ProblemRow::new(problem, champion, &entries)).collect();
         let totals = [Kind::Stream, Kind::Table]
             .into_iter()
             .filter_map(|kind| Total::new(kind, champion, problems, methods, &entries))
@@ -100,7 +100,7 @@ impl Standing {
     }
 
     /// Where the champion loses, worst first.
-    fn losses(&self) -> Vec<(&Row, f64)> {
+    fn losses(&self) -> Vec<(&ProblemRow, f64)> {
         let mut losses: Vec<_> = self
             .problems
             .iter()
@@ -118,7 +118,7 @@ fn better<'e>(entries: &'e [Entry], problem: &str, method: &str) -> Option<&'e E
     of.min_by(|a, b| a.mean().total_cmp(&b.mean()))
 }
 
-impl Row {
+impl ProblemRow {
     fn new(problem: &'static Problem, champion: &str, entries: &[Entry]) -> Self {
         let own = better(entries, problem.name, champion);
         let peer = entries
@@ -285,7 +285,7 @@ impl Standing {
                 b"llrrrlrr",
                 ["problem", "kind", "own", "+-", "bad", "best peer (batch)", "peer", "ratio"],
             ),
-            rows: self.problems.iter().map(Row::cells).collect(),
+            rows: self.problems.iter().map(ProblemRow::cells).collect(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Convex: eps^-2, smooth or not.
 
-use pasta_opt::prelude::*;
+use pasta_opt::problems::{Absolute, SoftAbsolute};
 use pasta_opt::recipe::Constant::{Target, Variance};
 
 use super::finding::{Claim, Finding, Measured, samples_chart};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pasta_opt::draws::{Address, Role};
 use pasta_opt::hard::Rotation;
 use pasta_opt::prelude::*;
+use pasta_opt::problems::{Flat, Huber, Quadratic, SineBowl};
 use pasta_opt::recipe::Constant::{Lambda, Mu, Target, Variance};
 use pasta_opt::recipe::Uncertainty;
 

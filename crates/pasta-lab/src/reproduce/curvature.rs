@@ -1,6 +1,7 @@
 //! Polyak-Lojasiewicz and star-convex: eps^-1 log(1/eps), one sample a step.
 
 use pasta_opt::prelude::*;
+use pasta_opt::problems::{Clover, SineBowl};
 use pasta_opt::recipe::Constant;
 
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted, samples_chart};
@@ -44,7 +45,7 @@ fn star(target: f64) -> Measured<(Posed, f64)> {
 }
 
 /// What one target came to.
-struct Row {
+struct CurvatureRow {
     target: f64,
     steps: f64,
     log: f64,
@@ -112,7 +113,7 @@ fn measure(setting: &Setting) -> Measured<Finding> {
     Ok(finding)
 }
 
-impl Row {
+impl CurvatureRow {
     /// E f - f* over eps.
     fn promise(&self) -> Estimate {
         estimate(&self.runs, |kept| kept.measure).over(self.target)
@@ -120,15 +121,20 @@ impl Row {
 }
 
 impl Case {
-    fn rows(&self, seeds: &[u64]) -> Measured<Vec<Row>> {
+    fn rows(&self, seeds: &[u64]) -> Measured<Vec<CurvatureRow>> {
         let row = |&target: &f64| {
             let (posed, log) = (self.pose)(target)?;
-            Ok(Row { target, steps: posed.plan.schedule.steps as f64, log, runs: posed.runs(seeds)? })
+            Ok(CurvatureRow {
+                target,
+                steps: posed.plan.schedule.steps as f64,
+                log,
+                runs: posed.runs(seeds)?,
+            })
         };
         self.targets.iter().map(row).collect()
     }
 
-    fn checks(&self, rows: &[Row], seeds: usize) -> [Check; 2] {
+    fn checks(&self, rows: &[CurvatureRow], seeds: usize) -> [Check; 2] {
         let Self { name, constants, .. } = self;
         let [first, last] = [&rows[0], &rows[rows.len() - 1]].map(|row| row.target);
         let setting = format!("{constants}, eps {first} to {last}, {seeds} seeds");
@@ -145,14 +151,14 @@ impl Case {
         };
         let slope = format!("{name}: slope of samples/log");
         let largest = format!("{name}: largest mean f - f* over all targets, in units of eps");
-        let worst = Estimate::highest(rows.iter().map(Row::promise));
+        let worst = Estimate::highest(rows.iter().map(CurvatureRow::promise));
         [
             Check::counted(slope, setting.clone(), (exponent, -1.0), (holds, reason)),
             Check::within(largest, setting, worst, Predicted::AtMost(1.0)),
         ]
     }
 
-    fn cells(&self, row: &Row) -> Vec<String> {
+    fn cells(&self, row: &CurvatureRow) -> Vec<String> {
         vec![
             self.name.into(),
             row.target.to_string(),

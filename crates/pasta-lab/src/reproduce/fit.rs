@@ -21,8 +21,8 @@ impl Estimate {
         let Some(spread) = Spread::of(values.iter().copied()) else {
             return Self { value: f64::NAN, interval: None };
         };
-        let reach = student(spread.runs) * spread.standard_error;
-        Self { value: spread.mean, interval: Some((spread.mean - reach, spread.mean + reach)) }
+        let half_width = student(spread.runs) * spread.standard_error;
+        Self { value: spread.mean, interval: Some((spread.mean - half_width, spread.mean + half_width)) }
     }
 
     /// A number that no seed can change.

@@ -1,6 +1,7 @@
 //! The guarantee of each recipe, measured.
 
 use pasta_opt::prelude::*;
+use pasta_opt::problems::{Absolute, Clover, KinkedWell, SineBowl, SoftAbsolute};
 use pasta_opt::recipe::Constant::{self, Lambda, Target};
 
 use super::Setting;

@@ -30,7 +30,7 @@ const GROWTH: f64 = 0.3;
 const DELTA: f64 = 0.05;
 
 /// All that is known about one target.
-struct Row {
+struct LowerRow {
     target: f64,
     lower: f64,
     upper: f64,
@@ -59,13 +59,13 @@ fn expected_sgd(target: f64) -> Measured<f64> {
     Ok(way + hard.bound().chain as f64 / hard.bound().p)
 }
 
-fn row(target: f64, seeds: &[u64], with_sgd: bool) -> Measured<Row> {
+fn row(target: f64, seeds: &[u64], with_sgd: bool) -> Measured<LowerRow> {
     let hard = instance(GROWTH, target)?;
     let bound = *hard.bound();
     let expected = expected_sgd(target)?;
     // A run that has not arrived by then counts as never.
     let patience = (30.0 * expected) as u64;
-    Ok(Row {
+    Ok(LowerRow {
         target,
         lower: bound.sharp_bound.ok_or("the target is admissible")?,
         upper: recipe(GROWTH, target)?.cost.samples,
@@ -81,7 +81,7 @@ fn measure(setting: &Setting) -> Measured<Finding> {
     let chains: &[u32] = effort(setting, &[2, 3, 4, 6, 8, 16], &[2, 3, 4, 6, 8, 12, 16, 32]);
     let longest_for_sgd = effort(setting, 6, 12);
     let seeds = setting.seeds(24, 32);
-    let rows: Vec<Row> = chains
+    let rows: Vec<LowerRow> = chains
         .iter()
         .map(|&length| row(target_of_chain(length), &seeds, length <= longest_for_sgd))
         .collect::<Measured<_>>()?;
@@ -90,7 +90,7 @@ fn measure(setting: &Setting) -> Measured<Finding> {
         let chains: Vec<u32> = chains.iter().copied().filter(|&length| length <= longest).collect();
         format!("B = {GROWTH}, chains of {} coordinates, {} seeds", listed(&chains), seeds.len())
     };
-    let with_sgd: Vec<&Row> = rows.iter().filter(|row| !row.sgd.is_empty()).collect();
+    let with_sgd: Vec<&LowerRow> = rows.iter().filter(|row| !row.sgd.is_empty()).collect();
     let mut checks = sgd_checks(&with_sgd, &place(longest_for_sgd), &seeds)?;
     checks.extend(sandwich(&rows, &place(u32::MAX)));
     checks.extend(early_hits(setting)?);
@@ -123,8 +123,8 @@ fn measure(setting: &Setting) -> Measured<Finding> {
 }
 
 /// The mean samples of the recipe against the two bounds: the worst over the targets.
-fn sandwich(rows: &[Row], place: &str) -> [Check; 2] {
-    let over = |bound: fn(&Row) -> f64| move |row: &Row| Estimate::of(&row.recipe).over(bound(row));
+fn sandwich(rows: &[LowerRow], place: &str) -> [Check; 2] {
+    let over = |bound: fn(&LowerRow) -> f64| move |row: &LowerRow| Estimate::of(&row.recipe).over(bound(row));
     let least = Estimate::lowest(rows.iter().map(over(|row| row.lower)));
     let most = Estimate::highest(rows.iter().map(over(|row| row.upper)));
     [
@@ -134,7 +134,7 @@ fn sandwich(rows: &[Row], place: &str) -> [Check; 2] {
 }
 
 /// SGD against the lower bound and against what it should need, and its slope.
-fn sgd_checks(rows: &[&Row], place: &str, seeds: &[u64]) -> Measured<Vec<Check>> {
+fn sgd_checks(rows: &[&LowerRow], place: &str, seeds: &[u64]) -> Measured<Vec<Check>> {
     let least = Estimate::lowest(rows.iter().map(|row| Estimate::of(&row.sgd).over(row.lower)));
     // One ratio a seed, over all targets: the seeds share their draws from one target to the next.
     let ratios: Vec<f64> = (0..seeds.len())
@@ -200,8 +200,8 @@ fn early_hits(setting: &Setting) -> Measured<Vec<Check>> {
     Ok(checks)
 }
 
-fn sandwich_chart(rows: &[Row]) -> Chart {
-    let line = |what: &dyn Fn(&Row) -> f64| rows.iter().map(|row| (row.target, what(row))).collect();
+fn sandwich_chart(rows: &[LowerRow]) -> Chart {
+    let line = |what: &dyn Fn(&LowerRow) -> f64| rows.iter().map(|row| (row.target, what(row))).collect();
     let mean = |values: &[f64]| Estimate::of(values).value;
     samples_chart(
         "lower-sandwich",
@@ -217,7 +217,7 @@ fn sandwich_chart(rows: &[Row]) -> Chart {
     )
 }
 
-impl Row {
+impl LowerRow {
     fn points(&self, seeds: &[u64]) -> Vec<Point> {
         let at = ("eps", self.target);
         let mut points = vec![

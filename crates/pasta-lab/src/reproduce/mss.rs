@@ -1,6 +1,7 @@
 //! Mean-square smooth: eps^-4 by PAGE.
 
 use pasta_opt::prelude::*;
+use pasta_opt::problems::Ramp;
 use pasta_opt::recipe::Constant;
 
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted, samples_chart};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pasta_opt::bounds::{CHAIN_SMOOTHNESS, LowerSmooth};
 use pasta_opt::hard::HardInstance;
 use pasta_opt::prelude::*;
+use pasta_opt::problems::{Ramp, SineBowl};
 use pasta_opt::recipe::Constant;
 
 use super::finding::{Claim, Finding, Measured, samples_chart};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pasta_opt::prelude::*;
+use pasta_opt::problems::{Flat, SoftAbsolute};
 use pasta_opt::recipe::{Uncertainty, UncertaintyCheck};
 use rayon::prelude::*;
 

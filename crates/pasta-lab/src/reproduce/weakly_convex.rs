@@ -1,6 +1,6 @@
 //! Weakly convex: eps^-6 by anchored epochs, measured by the gradient of the Moreau envelope.
 
-use pasta_opt::prelude::*;
+use pasta_opt::problems::KinkedWell;
 use pasta_opt::recipe::Constant;
 
 use super::finding::{Check, Claim, Finding, Measured, Point, Predicted, samples_chart};

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use pasta_opt::prelude::*;
+use pasta_opt::problems::Quadratic;
 use serde::Serialize;
 
 use super::Broken;
 use super::oracles::{Bank, Masked};
 
 pub(super) const DELTA: f64 = 0.05;
-/// What the kurtosis grade assumes.
+/// What the kurtosis basis assumes.
 pub(super) const KURTOSIS: f64 = 100.0;
 /// |grad f|/eps where a certificate is false, and where it is due.
 const JUST_ABOVE: f64 = 1.02;
@@ -91,7 +92,7 @@ impl Law {
 /// What a certificate is asked to rest on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Basis {
+pub(super) enum Declaration {
     /// The variance, declared as it is.
     Declared,
     /// A quarter of the variance: a false declaration, to see that it shows.
@@ -112,13 +113,13 @@ pub(super) enum Assumption {
     None,
 }
 
-impl Basis {
-    fn grade(self, variance: f64) -> Grade {
+impl Declaration {
+    fn basis(self, variance: f64) -> Basis {
         match self {
-            Self::Declared => Grade::Variance(variance),
-            Self::Understated => Grade::Variance(0.25 * variance),
-            Self::Kurtosis => Grade::Kurtosis(KURTOSIS),
-            Self::Approximate => Grade::Approximate,
+            Self::Declared => Basis::Variance(variance),
+            Self::Understated => Basis::Variance(0.25 * variance),
+            Self::Kurtosis => Basis::Kurtosis(KURTOSIS),
+            Self::Approximate => Basis::Approximate,
         }
     }
 
@@ -147,9 +148,9 @@ pub(super) struct Case {
     pub(super) source: Source,
 }
 
-/// One grade of a case.
+/// One declaration of a case.
 pub(super) struct Trial {
-    pub(super) basis: Basis,
+    pub(super) declaration: Declaration,
     pub(super) assumption: Assumption,
     /// |grad f| = 1.02 eps; where the noise is skewed, in both directions.
     above: Vec<Question>,
@@ -201,7 +202,7 @@ pub(super) fn cases(dimension: usize) -> Result<Vec<Case>, Broken> {
     LAWS.into_iter().map(|law| Case::new(law, dimension)).collect()
 }
 
-/// Whether the target is said to be met; the approximate grade says so in a word of its own.
+/// Whether the target is said to be met; the approximate one says so in a word of its own.
 fn succeeded(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Certified | Verdict::Likely)
 }
@@ -223,15 +224,15 @@ impl Case {
         let objective = Box::new(Quadratic { spectrum: vec![1.0; dimension] });
         let noisy = Arc::new(Noisy::new(objective, noise, origin)?);
         let at_once = law.drawn_at_once() && dimension == 1;
-        let question = |basis: Basis, share: f64, sign: f64| {
-            let unit = if at_once { LARGE } else { basis.fair_unit() };
+        let question = |declaration: Declaration, share: f64, sign: f64| {
+            let unit = if at_once { LARGE } else { declaration.fair_unit() };
             let target = unit.sqrt().recip();
             let x = vec![sign * share * target / (dimension as f64).sqrt(); dimension];
-            Question::new(x, share, target, unit, basis.grade(1.0))
+            Question::new(x, share, target, unit, declaration.basis(1.0))
         };
         let signs: &[f64] = if law.symmetric() { &[1.0] } else { &[1.0, -1.0] };
-        let ask = |basis| {
-            let at = |share| signs.iter().map(|&sign| question(basis, share, sign)).collect();
+        let ask = |declaration| {
+            let at = |share| signs.iter().map(|&sign| question(declaration, share, sign)).collect();
             (at(JUST_ABOVE), at(HALF))
         };
         let banked = !law.drawn_at_once() || (tail == Tail::Gaussian && !at_once);
@@ -243,11 +244,11 @@ impl Case {
     fn masked(p: f64, dimension: usize) -> Result<Self, Broken> {
         let mask = Arc::new(Masked::new(p, dimension)?);
         let (norm, variance) = (mask.gradient_norm(), mask.variance());
-        let ask = |basis: Basis| {
+        let ask = |declaration: Declaration| {
             let at = |share: f64| {
                 let target = norm / share;
                 let unit = variance / (target * target);
-                vec![Question::new(mask.x.clone(), share, target, unit, basis.grade(variance))]
+                vec![Question::new(mask.x.clone(), share, target, unit, declaration.basis(variance))]
             };
             (at(JUST_ABOVE), at(HALF))
         };
@@ -258,18 +259,18 @@ impl Case {
         law: Law,
         dimension: usize,
         source: Source,
-        ask: impl Fn(Basis) -> (Vec<Question>, Vec<Question>),
+        ask: impl Fn(Declaration) -> (Vec<Question>, Vec<Question>),
     ) -> Self {
         let kurtosis = law.kurtosis(dimension);
-        let mut bases = vec![Basis::Declared, Basis::Kurtosis, Basis::Approximate];
+        let mut declarations = vec![Declaration::Declared, Declaration::Kurtosis, Declaration::Approximate];
         if law == Law::Tail(Tail::Gaussian) && dimension == 1 {
-            bases.insert(1, Basis::Understated);
+            declarations.insert(1, Declaration::Understated);
         }
-        let trial = |basis: Basis| {
-            let (above, half) = ask(basis);
-            Trial { basis, assumption: basis.assumption(kurtosis), above, half }
+        let trial = |declaration: Declaration| {
+            let (above, half) = ask(declaration);
+            Trial { declaration, assumption: declaration.assumption(kurtosis), above, half }
         };
-        Self { law, dimension, kurtosis, trials: bases.into_iter().map(trial).collect(), source }
+        Self { law, dimension, kurtosis, trials: declarations.into_iter().map(trial).collect(), source }
     }
 
     /// One run of everything. Runs of a seed may share samples: they stand in different rows.
@@ -304,10 +305,10 @@ impl Trial {
 }
 
 impl Question {
-    fn new(x: Vec<f64>, share: f64, target: f64, unit: f64, grade: Grade) -> Self {
+    fn new(x: Vec<f64>, share: f64, target: f64, unit: f64, basis: Basis) -> Self {
         let allowed =
             if share > 1.0 { ALLOWED * unit } else { (ALLOWED_WHEN_DUE * unit).max(ALLOWED_AT_LEAST) };
-        let claim = Claim { target, delta: DELTA, grade, budget: Some(allowed as u128), guess: None };
+        let claim = Claim { target, delta: DELTA, basis, budget: Some(allowed as u128), guess: None };
         Self { x, claim, unit }
     }
 

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use case::{ALLOWED, Assumption, Basis, Case, DELTA, KURTOSIS, Tally, Trial, cases};
+use case::{ALLOWED, Assumption, Case, DELTA, Declaration, KURTOSIS, Tally, Trial, cases};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use pasta_report::clopper_pearson;
@@ -97,7 +97,7 @@ pub(crate) fn run(Arguments { setting, output, json }: &Arguments) -> Result<Exi
 }
 
 /// Every row, in the order of the dimensions.
-fn measure(setting: &Setting) -> Result<Vec<Row>, Broken> {
+fn measure(setting: &Setting) -> Result<Vec<TrialRow>, Broken> {
     // Numbered before any is left out: a row does not depend on what else is asked for.
     let mut numbered = Vec::new();
     for dimension in DIMENSIONS {
@@ -125,7 +125,7 @@ fn measure(setting: &Setting) -> Result<Vec<Row>, Broken> {
         };
         let tallies = sum_over(runs, &pools, case.trials.len(), &run)?;
         rows.extend(
-            case.trials.iter().zip(&tallies).map(|(trial, tally)| Row::new(case, trial, tally, runs)),
+            case.trials.iter().zip(&tallies).map(|(trial, tally)| TrialRow::new(case, trial, tally, runs)),
         );
     }
     progress.finish_and_clear();
@@ -206,10 +206,10 @@ impl Outcome {
 
 /// One noise, dimension and grade.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Row {
+struct TrialRow {
     noise: String,
     dimension: usize,
-    grade: Basis,
+    grade: Declaration,
     /// Of the noise; null in JSON if it is not finite.
     kurtosis: f64,
     assumption: Assumption,
@@ -235,7 +235,7 @@ struct Row {
     outcome: Outcome,
 }
 
-impl Row {
+impl TrialRow {
     fn new(case: &Case, trial: &Trial, tally: &Tally, seeds: u64) -> Self {
         let [unit_above, unit_half] = trial.units();
         let false_certificates = tally.false_ones[0].max(tally.false_ones[1]);
@@ -244,7 +244,7 @@ impl Row {
         Self {
             noise: case.law.name(),
             dimension: case.dimension,
-            grade: trial.basis,
+            grade: trial.declaration,
             kurtosis: case.kurtosis,
             assumption: trial.assumption,
             seeds,
@@ -281,7 +281,7 @@ impl Row {
             Assumption::Broken => "broken",
             Assumption::None => "none",
         };
-        let noise = if self.grade == Basis::Understated {
+        let noise = if self.grade == Declaration::Understated {
             format!("{}, V/4 declared", self.noise)
         } else {
             self.noise.clone()
@@ -306,7 +306,7 @@ impl Row {
 /// What the certificates of a grade cost, where its assumption holds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 struct Cost {
-    grade: Basis,
+    grade: Declaration,
     least: f64,
     greatest: f64,
     goal: f64,
@@ -316,8 +316,9 @@ struct Cost {
 impl Cost {
     /// None if there is no row to tell. Where V/eps^2 is small, a least number of samples makes up the cost, and
     /// units of V/eps^2 do not measure it.
-    fn of(grade: Basis, rows: &[Row], goal: f64) -> Option<Self> {
-        let fair = |row: &&Row| row.grade == grade && row.promised() && row.unit_half >= grade.fair_unit();
+    fn of(grade: Declaration, rows: &[TrialRow], goal: f64) -> Option<Self> {
+        let fair =
+            |row: &&TrialRow| row.grade == grade && row.promised() && row.unit_half >= grade.fair_unit();
         let costs = || rows.iter().filter(fair).map(|row| row.cost);
         let (least, greatest) = (costs().min_by(f64::total_cmp)?, costs().max_by(f64::total_cmp)?);
         Some(Self { grade, least, greatest, goal, met: greatest <= goal })
@@ -330,25 +331,25 @@ struct Evidence {
     delta: f64,
     seed: u64,
     seeds: u64,
-    rows: Vec<Row>,
+    rows: Vec<TrialRow>,
     /// The row with the highest rate of false certificates among those whose assumption holds.
-    worst: Option<Row>,
+    worst: Option<TrialRow>,
     costs: Vec<Cost>,
     /// Whether no certificate was false too often whose assumption holds.
     holds: bool,
 }
 
 impl Evidence {
-    fn new(setting: &Setting, rows: Vec<Row>) -> Self {
+    fn new(setting: &Setting, rows: Vec<TrialRow>) -> Self {
         let promised = || rows.iter().filter(|row| row.promised());
         let worst = promised().max_by(|a, b| a.false_rate.total_cmp(&b.false_rate)).cloned();
         let holds = promised().all(|row| row.outcome == Outcome::Holds);
-        let goals = [(Basis::Declared, GOAL_DECLARED), (Basis::Kurtosis, GOAL_KURTOSIS)];
+        let goals = [(Declaration::Declared, GOAL_DECLARED), (Declaration::Kurtosis, GOAL_KURTOSIS)];
         let costs = goals.iter().filter_map(|&(grade, goal)| Cost::of(grade, &rows, goal)).collect();
         Self { delta: DELTA, seed: setting.seed, seeds: setting.seeds, rows, worst, costs, holds }
     }
 
-    fn table(&self, caption: String, grades: &[Basis]) -> String {
+    fn table(&self, caption: String, grades: &[Declaration]) -> String {
         let columns = Column::all(
             b"lrrlrrrrrrl",
             [
@@ -365,12 +366,12 @@ impl Evidence {
                 "verdict",
             ],
         );
-        let rows = self.rows.iter().filter(|row| grades.contains(&row.grade)).map(Row::cells).collect();
+        let rows = self.rows.iter().filter(|row| grades.contains(&row.grade)).map(TrialRow::cells).collect();
         Table { caption, columns, rows }.text()
     }
 
     fn csv(&self) -> String {
-        let fields = |row: &Row| match serde_json::to_value(row) {
+        let fields = |row: &TrialRow| match serde_json::to_value(row) {
             Ok(Value::Object(fields)) => fields,
             _ => unreachable!("a row has named fields"),
         };
@@ -407,27 +408,27 @@ impl Evidence {
         lines.push(format!(
             "The goals are about rows with V/eps^2 of at least {} (declared) and {} (kurtosis): where it is smaller, a \
              least number of samples makes up the cost.",
-            Basis::Declared.fair_unit(),
-            Basis::Kurtosis.fair_unit(),
+            Declaration::Declared.fair_unit(),
+            Declaration::Kurtosis.fair_unit(),
         ));
         lines.join("\n")
     }
 
     /// What speaks against certificates, if anything does.
     fn refutation(&self) -> Option<String> {
-        let failed = self.rows.iter().filter(|row| row.outcome == Outcome::Failed).map(Row::place);
+        let failed = self.rows.iter().filter(|row| row.outcome == Outcome::Failed).map(TrialRow::place);
         let failed = failed.collect::<Vec<_>>().join("; ");
         let message = "certificates are false more often than promised although their assumption holds";
         (!self.holds).then(|| format!("{message}: {failed}"))
     }
 }
 
-fn grade_name(grade: Basis) -> String {
+fn grade_name(grade: Declaration) -> String {
     match grade {
-        Basis::Declared => "declared variance".into(),
-        Basis::Understated => "understated variance".into(),
-        Basis::Kurtosis => format!("kurtosis {KURTOSIS}"),
-        Basis::Approximate => "approximate".into(),
+        Declaration::Declared => "declared variance".into(),
+        Declaration::Understated => "understated variance".into(),
+        Declaration::Kurtosis => format!("kurtosis {KURTOSIS}"),
+        Declaration::Approximate => "approximate".into(),
     }
 }
 
@@ -443,25 +444,27 @@ impl Report for Evidence {
         let declared = self.table(
             "Declared variance: proved for any tails. The row with V/4 declares a quarter of it, falsely."
                 .into(),
-            &[Basis::Declared, Basis::Understated],
+            &[Declaration::Declared, Declaration::Understated],
         );
-        let kurtosis =
-            self.table(format!("Kurtosis at most {KURTOSIS}: proved where that is so."), &[Basis::Kurtosis]);
+        let kurtosis = self.table(
+            format!("Kurtosis at most {KURTOSIS}: proved where that is so."),
+            &[Declaration::Kurtosis],
+        );
         let approximate =
-            self.table("Normal approximation: not a certificate.".into(), &[Basis::Approximate]);
+            self.table("Normal approximation: not a certificate.".into(), &[Declaration::Approximate]);
         fitted(&[introduction, declared, kurtosis, approximate, self.footer()].join("\n\n"))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Assumption, Basis, Cost, Evidence, Outcome, Row, Setting};
+    use super::{Assumption, Cost, Declaration, Evidence, Outcome, Setting, TrialRow};
 
-    fn row(assumption: Assumption, false_low: f64) -> Row {
-        Row {
+    fn row(assumption: Assumption, false_low: f64) -> TrialRow {
+        TrialRow {
             noise: "normal".into(),
             dimension: 1,
-            grade: Basis::Declared,
+            grade: Declaration::Declared,
             kurtosis: 3.0,
             assumption,
             seeds: 100,
@@ -478,7 +481,7 @@ mod tests {
         }
     }
 
-    fn evidence(rows: Vec<Row>) -> Evidence {
+    fn evidence(rows: Vec<TrialRow>) -> Evidence {
         Evidence::new(&Setting { seeds: 100, seed: 1, dimensions: Vec::new() }, rows)
     }
 
@@ -496,8 +499,8 @@ mod tests {
     fn a_cost_above_its_goal_misses_it_and_small_units_do_not_count() {
         let mut rows = vec![row(Assumption::Holds, 0.0); 2];
         (rows[1].cost, rows[1].unit_half) = (1000.0, 1.0);
-        let cost = Cost::of(Basis::Declared, &rows, 72.0).unwrap();
+        let cost = Cost::of(Declaration::Declared, &rows, 72.0).unwrap();
         assert_eq!((cost.greatest, cost.met), (80.0, false));
-        assert_eq!(Cost::of(Basis::Kurtosis, &rows, 155.0), None);
+        assert_eq!(Cost::of(Declaration::Kurtosis, &rows, 155.0), None);
     }
 }

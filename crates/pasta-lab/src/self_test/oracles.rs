@@ -84,7 +84,7 @@ impl Masked {
         })?;
         let bound = *instance.bound();
         let mut x = vec![0.0; 1 + chain];
-        x[0] = 2.0 * bound.reach;
+        x[0] = 2.0 * bound.distance;
         // Where a coordinate is large, its own part of the gradient is small: most of it is hidden.
         x[1..=chain / 2].fill(10.0 * bound.lambda);
         let mut open = vec![0.0; x.len()];

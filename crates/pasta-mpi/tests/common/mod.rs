@@ -9,6 +9,7 @@ use pasta_opt::auto::Auto;
 use pasta_opt::calibrate::Calibration;
 use pasta_opt::oracle::{About, Answer, Charge, ErrorKind, Request};
 use pasta_opt::prelude::*;
+use pasta_opt::problems::Quadratic;
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Table, Values};
 
 /// Least squares on a stream: a ~ N(0, I), y = <a, truth> + noise. Gives losses.
@@ -137,8 +138,8 @@ pub(crate) fn work(name: &str, world: Option<&World>) -> String {
         "page" => page(regression(), 900, 60),
         "certificate" => {
             let mut gate = regression();
-            let grade = Grade::Kurtosis(200.0);
-            let claim = Claim { target: 0.2, delta: 0.05, grade, budget: Some(100_000), guess: None };
+            let basis = Basis::Kurtosis(200.0);
+            let claim = Claim { target: 0.2, delta: 0.05, basis, budget: Some(100_000), guess: None };
             let certifier = Certifier::start(&mut gate, &[1.01, -2.0, 0.5], claim, 7).unwrap();
             let certificate = certifier.finish(&mut gate).unwrap();
             format!("{certificate:?} {:?}", gate.ledger())

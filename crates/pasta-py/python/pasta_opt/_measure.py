@@ -143,7 +143,7 @@ def forecast(
     """What a run to a certified target will probably cost, from a pilot of a few cheap runs with at most so many `samples`.
 
     By the names of ``pasta plan --pilot --json``: `forecast` has `low`, `middle` and `high`, or is None, and then `forecast_silent` says why; `pilot`
-    is what was flown; `worst_case` and `lower_bound` are those of a recipe. A forecast, not a bound (docs/forecast.md).
+    is the pilot that was run; `worst_case` and `lower_bound` are those of a recipe. A forecast, not a bound (docs/forecast.md).
 
     >>> import pasta_opt
     >>> found = pasta_opt.forecast(lambda x, rng, n: n * x + rng.normal(size=(n, 2)).sum(axis=0), [3.0, 0.0], target=0.05, samples=20_000)

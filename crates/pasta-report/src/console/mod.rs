@@ -2,13 +2,13 @@
 
 mod failure;
 pub mod flags;
+mod output;
 mod program;
 mod signals;
-mod talk;
 
 pub use failure::{Exit, Failure};
-pub use program::{EXIT_CODES, program, program_with, with_threads};
-pub use signals::Signals;
-pub use talk::{
+pub use output::{
     FORMAT, Report, answer, is_muted, json, mute, pass_on, pretty_json, print, say, say_over_bar, width,
 };
+pub use program::{EXIT_CODES, program, program_with, with_threads};
+pub use signals::Signals;

@@ -47,6 +47,7 @@ use crate::walk::{Advance, Record, View, Walk};
 /// ```
 /// use pasta_opt::auto::Auto;
 /// use pasta_opt::prelude::*;
+/// use pasta_opt::problems::SineBowl;
 ///
 /// let noise = Noise { growth: 9.0, floor: 1.0, tail: Tail::Gaussian };
 /// let oracle = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2])?;

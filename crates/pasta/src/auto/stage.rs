@@ -288,7 +288,7 @@ impl Line {
             return None;
         }
         let exact = model.sub.is_exact();
-        let longest = if exact { f64::INFINITY } else { reach(&away, &direction, stage.radius) };
+        let longest = if exact { f64::INFINITY } else { length_to_edge(&away, &direction, stage.radius) };
         if longest * length < 0.01 * stage.radius && !exact {
             return None;
         }
@@ -324,8 +324,11 @@ impl Line {
                 // Vd grows like the square of the distance.
                 let within = (0.8 * allowed / point.paired).sqrt() * norm(&away);
                 let start = minus(&from.x, anchor);
-                let inside =
-                    if norm(&start) < within { reach(&start, &self.direction, within) } else { 0.1 * step };
+                let inside = if norm(&start) < within {
+                    length_to_edge(&start, &self.direction, within)
+                } else {
+                    0.1 * step
+                };
                 longest = longest.min(inside);
                 if low < longest && longest < step {
                     step = longest;
@@ -371,7 +374,7 @@ impl Line {
 }
 
 /// How far one can go from `away` along a direction without leaving the ball around 0.
-fn reach(away: &[f64], direction: &[f64], radius: f64) -> f64 {
+fn length_to_edge(away: &[f64], direction: &[f64], radius: f64) -> f64 {
     if radius == f64::INFINITY {
         return f64::INFINITY;
     }

@@ -18,7 +18,7 @@ use std::ops::RangeTo;
 
 use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
 use crate::draws::Role;
-use crate::estimator::{Kind, Place, sum};
+use crate::estimator::{Kind, StepView, sum};
 use crate::gate::{Gate, Halt};
 use crate::kernels::{Blend, anchored_step, squared_norm};
 use crate::oracle::{Answer, Request};
@@ -30,6 +30,7 @@ use crate::walk::{Advance, Record, View, Walk};
 /// How a baseline turns the mean of its batch into a step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Rule {
     /// x - eta_t g.
     Sgd {
@@ -109,6 +110,7 @@ pub struct Settings {
 ///
 /// ```
 /// use pasta_opt::prelude::*;
+/// use pasta_opt::problems::SineBowl;
 ///
 /// let noise = Noise { growth: 9.0, floor: 1.0, tail: Tail::Gaussian };
 /// let oracle = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2])?;
@@ -132,7 +134,7 @@ impl Walk for Baseline {
         }
         let Self { settings: Settings { rule, batch: n, .. }, state } = self;
         let t = state.t;
-        let at = Place { step: state.step, t, x: &state.x, x_prev: &state.x_prev, active: state.active };
+        let at = StepView { step: state.step, t, x: &state.x, x_prev: &state.x_prev, active: state.active };
         let (support, loss) = if rule.needs_losses() {
             let batch = gate.batch(Role::Large, state.step, *n);
             let mut losses = [0.0];

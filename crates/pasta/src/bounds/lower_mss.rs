@@ -67,7 +67,7 @@ impl LowerMeanSquareSmooth {
             sharp_bound: admissible.then(|| (Exact::from_count(chain.max(1) - 1) / (2 * &p)).to_f64()),
             p: p.to_f64(),
             terms,
-            reach: (gap / (4 * eps)).to_f64(),
+            distance: (gap / (4 * eps)).to_f64(),
             lambda,
             scale: smoothness * lambda * lambda / (2.0 * CHAIN_SMOOTHNESS as f64),
             effective_smoothness: smoothness,

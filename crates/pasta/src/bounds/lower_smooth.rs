@@ -55,7 +55,7 @@ impl LowerSmooth {
             sharp_bound: admissible.then(|| (Exact::from_count(chain.max(1) - 1) / (2 * &p)).to_f64()),
             p: p.to_f64(),
             terms: [from_growth.to_f64(), from_floor.to_f64()],
-            reach: (gap / (4 * eps)).to_f64(),
+            distance: (gap / (4 * eps)).to_f64(),
             scale: (&l * lambda.pow(2) / Exact::from_count(2 * CHAIN_SMOOTHNESS)).to_f64(),
             lambda: lambda.to_f64(),
             effective_smoothness: self.smoothness,

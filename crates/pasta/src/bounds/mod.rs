@@ -23,6 +23,7 @@ pub const CHAIN_NOISE: u64 = 23;
 
 /// A lower bound with the hard instance that proves it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct LowerBound {
     /// Whether the theorem's conditions hold. If not, the bounds are absent.
     pub admissible: bool,
@@ -41,7 +42,7 @@ pub struct LowerBound {
     pub terms: [f64; 2],
     /// D: how far the chain is from the start.
     #[serde(rename = "D")]
-    pub reach: f64,
+    pub distance: f64,
     /// lambda: scale of a chain coordinate.
     pub lambda: f64,
     /// L lambda^2/(2 l1): scale of the chain's value.

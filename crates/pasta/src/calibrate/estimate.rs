@@ -31,9 +31,9 @@ impl Estimate {
     /// A statistic of the means of N columns, one row a block.
     pub(super) fn of<const N: usize>(rows: &[[f64; N]], statistic: impl Fn([f64; N]) -> f64) -> Self {
         let (value, error) = jackknife(rows, statistic);
-        let reach = STUDENT * error;
-        if reach.is_finite() {
-            Self { value, low: value - reach, high: value + reach }
+        let half_width = STUDENT * error;
+        if half_width.is_finite() {
+            Self { value, low: value - half_width, high: value + half_width }
         } else {
             Self { value, low: f64::NEG_INFINITY, high: f64::INFINITY }
         }
@@ -102,9 +102,12 @@ mod tests {
         let rows: Vec<_> = (0..BLOCKS).map(|k| [k as f64]).collect();
         let estimate = Estimate::of(&rows, |[mean]| mean);
         // 0..15: variance 16 * 17/12, so the standard error of the mean is sqrt(17/12).
-        let reach = super::STUDENT * (17f64 / 12.0).sqrt();
+        let half_width = super::STUDENT * (17f64 / 12.0).sqrt();
         assert!((estimate.value - 7.5).abs() < 1e-14);
-        assert!((estimate.high - 7.5 - reach).abs() < 1e-12 && (7.5 - reach - estimate.low).abs() < 1e-12);
+        assert!(
+            (estimate.high - 7.5 - half_width).abs() < 1e-12
+                && (7.5 - half_width - estimate.low).abs() < 1e-12
+        );
     }
 
     #[test]

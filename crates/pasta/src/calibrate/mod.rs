@@ -10,6 +10,7 @@
 //! ```
 //! use pasta_opt::calibrate::{Calibration, Diagnosis, USUAL_BUDGET};
 //! use pasta_opt::prelude::*;
+//! use pasta_opt::problems::Quadratic;
 //!
 //! let noise = Noise { growth: 0.5, floor: 1.0, tail: Tail::Gaussian };
 //! let objective = Box::new(Quadratic { spectrum: vec![4.0, 1.0] });
@@ -24,18 +25,18 @@
 
 mod curvature;
 mod estimate;
-mod flight;
 mod meter;
 mod plan;
 mod ray;
 mod tail;
+mod trial;
 
 pub use curvature::MeanSquare;
 pub use estimate::Estimate;
-pub use flight::Flight;
 pub use ray::{Diagnosis, Direction, Point, Ray, RayEnd, Trend};
 use serde::Serialize;
 pub use tail::TailShape;
+pub use trial::Trial;
 
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
@@ -44,11 +45,11 @@ use crate::ledger::Entry;
 use crate::oracle::{About, Form};
 use curvature::Local;
 use estimate::BLOCKS;
-use flight::{Conditions, Curvatures};
 use meter::{Gradients, Meter, normalise};
 use plan::Sizes;
 pub use plan::USUAL_BUDGET;
 use ray::{Measured, Secant};
+use trial::{Conditions, Curvatures};
 
 /// Where a figure was found.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -87,6 +88,7 @@ pub const SAFETY: f64 = 2.0;
 
 /// Estimates of an oracle's constants around a start. For plans and warnings; no theorem holds because of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Calibration {
     /// |grad f(x0)|, zero where the noise hides it.
     pub gradient: f64,
@@ -122,13 +124,14 @@ pub struct Calibration {
     /// The noise along rays from the start.
     pub rays: Vec<Ray>,
     /// A short run with L, Lbar and B as they are; `None` if no curvature was found.
-    pub flight: Option<Flight>,
+    pub trial: Option<Trial>,
     /// What it cost. One sample at many points is one sample and many evaluations.
     pub cost: Entry,
 }
 
 /// Why a calibration failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CalibrationError {
     /// Too few samples.
     #[error("calibration: a budget of {given} samples is too small; {needed} are needed")]
@@ -225,7 +228,7 @@ impl Calibration {
         };
         let Local { unit, .. } = local;
         let conditions = Conditions { unit, growth: growth.map_or(0.0, |growth| growth.value) };
-        let (known, flight) = flight::fly(meter, start, &conditions, known, sizes)?;
+        let (known, trial) = trial::run(meter, start, &conditions, known, sizes)?;
         let (smoothness, smoothness_found) = known.smoothness;
         // No mean of gradients changes faster than they do in mean square.
         let (ms_smoothness, ms_smoothness_found) = if known.ms_smoothness.0.value < smoothness.value {
@@ -249,7 +252,7 @@ impl Calibration {
             mean_square,
             least_curvature,
             rays: rays.into_iter().map(|measured| measured.ray).collect(),
-            flight,
+            trial,
             cost: Entry::default(),
         })
     }

@@ -1,7 +1,7 @@
 //! How a budget is spent.
 
 use super::CalibrationError;
-use super::flight::{PROVING, SCOUTING};
+use super::trial::{PROVING, SCOUTING};
 
 /// The budget at which the sizes below are as written; others scale them.
 pub const USUAL_BUDGET: u64 = 32_000;
@@ -31,11 +31,11 @@ pub(super) struct Sizes {
     pub(super) ray: u64,
     /// A block of the growth, measured afresh where it was largest.
     pub(super) growth: u64,
-    /// A block of a step of a flight, and the steps of the first and of the second one.
-    pub(super) flight: u64,
+    /// A block of a step of a trial, and the steps of the first and of the second one.
+    pub(super) trial: u64,
     pub(super) scouting: u64,
     pub(super) proving: u64,
-    /// A block of the curvature at a place of a flight.
+    /// A block of the curvature at a place of a trial.
     pub(super) place: u64,
     /// A block of a secant, measured afresh where it was steepest.
     pub(super) secant: u64,
@@ -58,7 +58,7 @@ impl Sizes {
             steps: scaled(160),
             ray: scaled(16),
             growth: scaled(128),
-            flight: scaled(1).max(1),
+            trial: scaled(1).max(1),
             scouting: scaled(SCOUTING).min(SCOUTING),
             proving: scaled(PROVING).min(PROVING),
             place: scaled(48),
@@ -71,7 +71,7 @@ impl Sizes {
 mod tests {
     use super::super::curvature::{ITERATIONS, LEAST_ITERATIONS, STARTS};
     use super::super::estimate::BLOCKS;
-    use super::super::flight::PLACES;
+    use super::super::trial::PLACES;
     use super::{LEAST, RAYS, Sizes, USUAL_BUDGET};
 
     /// All samples that may be drawn.
@@ -81,7 +81,7 @@ mod tests {
             + STARTS * ITERATIONS * sizes.power
             + 3 * sizes.choose
             + LEAST_ITERATIONS * sizes.least_power
-            + BLOCKS as u64 * sizes.flight * (sizes.scouting + sizes.proving)
+            + BLOCKS as u64 * sizes.trial * (sizes.scouting + sizes.proving)
             + PLACES * (ITERATIONS * sizes.power + BLOCKS as u64 * sizes.place)
     }
 

@@ -52,6 +52,7 @@ impl fmt::Display for Direction {
 
 /// The noise at one distance from the start.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Point {
     /// |x - x0|.
     pub radius: f64,
@@ -124,6 +125,7 @@ pub enum Trend {
 
 /// A ray from the start.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Ray {
     /// Which way.
     pub direction: Direction,

@@ -6,6 +6,7 @@ use super::estimate::Estimate;
 
 /// The tail of |g - grad f| at the start, as far as the samples there show it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct TailShape {
     /// a of P(|g - grad f| > t) ~ t^-a over the largest samples (Hill's estimate); `None` where too few samples stand out. The variance is finite if it is
     /// above 2. Light tails have none, and show some large number.

@@ -9,22 +9,23 @@ use super::{Certificate, ClaimError, demand, rounded_up};
 /// Neither constant can be measured from samples: both are declared.
 ///
 /// ```
-/// use pasta_opt::certificate::{Certificate, Consequence, Grade, Verdict};
+/// use pasta_opt::certificate::Consequence;
+/// use pasta_opt::prelude::*;
+/// use pasta_opt::problems::Quadratic;
 ///
-/// let certificate = Certificate {
-///     verdict: Verdict::Certified,
-///     bound: Some(0.1),
-///     target: 0.1,
-///     delta: 0.05,
-///     grade: Grade::Variance(1.0),
-///     samples: 3_000,
-///     rows: None,
-/// };
-/// assert_eq!(Consequence::Pl { mu: 0.5 }.gap(&certificate), Some(0.1 * 0.1));
-/// assert!(Consequence::Convex { radius: 2.0 }.statement(&certificate).contains("f(x) - inf f <= 0.2"));
+/// let noise = Noise { tail: Tail::Gaussian, growth: 1.0, floor: 1.0 };
+/// let f = Quadratic { spectrum: vec![1.0] };
+/// let mut gate = Gate::new(Noisy::new(Box::new(f), noise, &[1.0])?, 1);
+/// let claim = Claim { target: 0.1, delta: 0.05, basis: Basis::Variance(2.0), budget: None, guess: None };
+/// let certificate = Certifier::start(&mut gate, &[0.01], claim, 0)?.finish(&mut gate)?;
+/// let bound = certificate.bound.unwrap(); // on |grad f|
+/// assert_eq!(Consequence::Pl { mu: 0.5 }.gap(&certificate), Some(bound * bound));
+/// assert_eq!(Consequence::Convex { radius: 2.0 }.gap(&certificate), Some(2.0 * bound));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Consequence {
     /// f is convex and a minimiser lies within R of x: f(x) - f* <= <grad f(x), x - x*> <= R U.
     Convex {

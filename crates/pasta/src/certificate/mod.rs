@@ -8,12 +8,13 @@
 //! No dimension, no tail assumption, no union over looks.
 //!
 //! ```
-//! use pasta_opt::certificate::{Certifier, Claim, Grade, Verdict};
+//! use pasta_opt::certificate::{Certifier, Claim, Basis, Verdict};
 //! use pasta_opt::prelude::*;
+//! use pasta_opt::problems::SineBowl;
 //!
 //! let noise = Noise { growth: 0.0, floor: 1.0, tail: Tail::StudentT { dof: 3.0 } };
 //! let oracle = Noisy::new(Box::new(SineBowl { dimension: 2 }), noise, vec![1.0, 1.0])?;
-//! let claim = Claim { target: 0.1, delta: 0.05, grade: Grade::Variance(1.0), budget: None, guess: None };
+//! let claim = Claim { target: 0.1, delta: 0.05, basis: Basis::Variance(1.0), budget: None, guess: None };
 //! let mut gate = Gate::new(oracle, 1);
 //! let certificate = Certifier::start(&mut gate, &[0.01, 0.0], claim, 0)?.finish(&mut gate)?;
 //! assert_eq!(certificate.verdict, Verdict::Certified);
@@ -33,10 +34,11 @@ use serde::{Deserialize, Serialize};
 use crate::gate::Halt;
 use crate::oracle::{About, Source};
 
-/// The assumption that a certificate rests on.
+/// What a certificate rests on: a look at every row, a declaration, or an assumption. Files call it `grade`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Grade {
+#[non_exhaustive]
+pub enum Basis {
     /// The oracle knows its gradient ([`About::full_pass`]). Exact, but for rounding.
     Exact,
     /// Declared: E|g - grad f|^2 at the point is at most this. Proved, whatever the tails.
@@ -56,8 +58,8 @@ pub enum Grade {
     Approximate,
 }
 
-impl Grade {
-    /// The same grade at a point that is so far from the start.
+impl Basis {
+    /// The same basis at a point that is so far from the start.
     #[must_use]
     pub fn at_distance(self, distance: f64) -> Self {
         match self {
@@ -98,8 +100,9 @@ pub struct Claim {
     pub target: f64,
     /// The probability with which the answer may be wrong.
     pub delta: f64,
-    /// The assumption it may rest on.
-    pub grade: Grade,
+    /// What it may rest on.
+    #[serde(rename = "grade")]
+    pub basis: Basis,
     /// The most samples it may draw, if the gate has as many; `None` is the end of its own plan.
     pub budget: Option<u128>,
     /// A guess at the gradient and the variance, to plan with.
@@ -118,12 +121,13 @@ pub struct Guess {
 /// How an attempt at a certificate ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Verdict {
     /// The bound is at most the target.
     Certified,
     /// A normal approximation says that the gradient is at most the target. Not a certificate.
     Likely,
-    /// The samples suggest that the gradient is larger than the target (in the exact grade: it is). Claims nothing.
+    /// The samples suggest that the gradient is larger than the target (on the exact basis: it is). Claims nothing.
     Above,
     /// The samples that were allowed are used up.
     OutOfBudget,
@@ -154,10 +158,11 @@ impl Verdict {
 
 /// The result of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Certificate {
     /// Whether the point is certified, and if not, why.
     pub verdict: Verdict,
-    /// U: the smallest bound found, valid (under the grade's assumption) with probability at least 1 - delta whatever
+    /// U: the smallest bound found, valid (under the basis's assumption) with probability at least 1 - delta whatever
     /// the verdict; `None` if there were too few samples for any.
     pub bound: Option<f64>,
     /// The target.
@@ -165,7 +170,8 @@ pub struct Certificate {
     /// The probability of error.
     pub delta: f64,
     /// The assumption it rests on.
-    pub grade: Grade,
+    #[serde(rename = "grade")]
+    pub basis: Basis,
     /// Samples drawn, the pilot's included, and rows read.
     pub samples: u128,
     /// The rows of the table that was passed over, where the bound is exact because of that.
@@ -181,10 +187,10 @@ impl Certificate {
 
     /// The claim in words, with its confidence and its assumption. What is approximate is not called certified.
     pub fn statement(&self) -> String {
-        match (self.bound, self.grade) {
+        match (self.bound, self.basis) {
             (None, _) if self.verdict == Verdict::Void => VOID.into(),
             (None, _) => "no bound: there were too few samples for one".into(),
-            (Some(norm), Grade::Exact) => match self.rows {
+            (Some(norm), Basis::Exact) => match self.rows {
                 Some(rows) => format!("|grad f(x)| = {} over all {rows} rows.", rounded_up(norm)),
                 None => {
                     format!(
@@ -197,15 +203,15 @@ impl Certificate {
         }
     }
 
-    /// That something follows from the bound, under the grade's assumption and perhaps another.
+    /// That something follows from the bound, under the basis's assumption and perhaps another.
     fn claim(&self, what: &str, also: Option<String>) -> String {
         let sure = confidence(self.delta);
-        let confidence = match self.grade {
-            Grade::Exact => String::new(),
-            Grade::Approximate => format!("About {sure} by normal approximation, not a guarantee: "),
+        let confidence = match self.basis {
+            Basis::Exact => String::new(),
+            Basis::Approximate => format!("About {sure} by normal approximation, not a guarantee: "),
             _ => format!("With probability at least {sure} over the certificate's own samples, "),
         };
-        let provided: Vec<String> = self.grade.assumption().into_iter().chain(also).collect();
+        let provided: Vec<String> = self.basis.assumption().into_iter().chain(also).collect();
         let provided = match provided.as_slice() {
             [] => String::new(),
             all => format!(", provided {}", all.join(", and ")),
@@ -255,6 +261,7 @@ pub fn delta_of_attempt(delta: f64, attempt: u64) -> f64 {
 
 /// Why a claim cannot be certified.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ClaimError {
     /// A number out of its range.
     #[error("certificate: {name} must be {needs}, but is {}", short(*.got))]
@@ -280,7 +287,7 @@ pub enum ClaimError {
         /// How many.
         planned: f64,
     },
-    /// The exact grade was asked of an oracle that only has samples.
+    /// The exact basis was asked of an oracle that only has samples.
     #[error("certificate: the oracle does not know its gradient exactly; it only has samples")]
     NotExact,
     /// A run was resumed with another rule than it had.
@@ -305,15 +312,15 @@ impl Claim {
     }
 
     pub(crate) fn check_numbers(&self, about: &About) -> Result<(), ClaimError> {
-        let Self { target, delta, grade, guess, .. } = *self;
+        let Self { target, delta, basis, guess, .. } = *self;
         demand("target", "positive, from 1e-100 to 1e100", target, (1e-100..=1e100).contains(&target))?;
         demand("delta", "at least 1e-100 and below 1", delta, (1e-100..1.0).contains(&delta))?;
         for guess in guess.into_iter().flat_map(|guess| [Some(guess.norm), guess.variance]).flatten() {
             demand("guess", "finite, at least 0", guess, guess >= 0.0 && guess.is_finite())?;
         }
-        grade.check()?;
-        match grade {
-            Grade::Exact if about.source == Source::Stream => Err(ClaimError::NotExact),
+        basis.check()?;
+        match basis {
+            Basis::Exact if about.source == Source::Stream => Err(ClaimError::NotExact),
             _ => Ok(()),
         }
     }
@@ -329,7 +336,7 @@ fn check_point(about: &About, x: &[f64]) -> Result<(), ClaimError> {
     }
 }
 
-impl Grade {
+impl Basis {
     fn check(&self) -> Result<(), ClaimError> {
         let at_least = |name, least: f64, needs, value: f64| {
             demand(name, needs, value, value >= least && value.is_finite())

@@ -13,8 +13,9 @@
 //!
 //! ```
 //! use pasta_opt::certificate::moreau::{self, MoreauClaim};
-//! use pasta_opt::certificate::{Grade, Verdict};
+//! use pasta_opt::certificate::{Basis, Verdict};
 //! use pasta_opt::prelude::*;
+//! use pasta_opt::problems::Absolute;
 //!
 //! // At a kink the gradient of |x| has norm 1 on both sides; the envelope knows that this is the minimum.
 //! let noise = Noise { growth: 0.0, floor: 1.0, tail: Tail::Gaussian };
@@ -24,7 +25,7 @@
 //!     rho: 0.0,
 //!     target: 0.3,
 //!     delta: 0.05,
-//!     grade: Grade::Variance(1.0),
+//!     basis: Basis::Variance(1.0),
 //!     points: 256,
 //!     budget: None,
 //! };
@@ -40,7 +41,7 @@ use serde::Serialize;
 
 use super::means::Means;
 use super::{
-    CertificateError, Claim, ClaimError, Grade, Verdict, check_point, confidence, demand, rounded_up,
+    Basis, CertificateError, Claim, ClaimError, Verdict, check_point, confidence, demand, rounded_up,
 };
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
@@ -61,7 +62,7 @@ pub struct MoreauClaim {
     pub delta: f64,
     /// On what it may rest. A variance is one at every point near x that the certificate visits; a growth is measured
     /// from the start (its own distance is not used). A normal approximation is refused.
-    pub grade: Grade,
+    pub basis: Basis,
     /// K: on how many points it rests. One is enough, and best, where f is smooth; a kink takes points on both sides.
     pub points: u64,
     /// The most samples it may draw, the search for the points included. A small one makes do with fewer points.
@@ -70,6 +71,7 @@ pub struct MoreauClaim {
 
 /// The result of a Moreau certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct MoreauCertificate {
     /// How it ended.
     pub verdict: Verdict,
@@ -80,7 +82,8 @@ pub struct MoreauCertificate {
     /// The probability of error.
     pub delta: f64,
     /// On what it rests, besides rho.
-    pub grade: Grade,
+    #[serde(rename = "grade")]
+    pub basis: Basis,
     /// The largest declared variance over its points, if one is declared.
     pub variance: Option<f64>,
     /// lambda.
@@ -109,21 +112,21 @@ impl MoreauCertificate {
             return "no bound: the points that were found are too far from x, or too few samples were allowed".into();
         };
         let at = if *points == 1 { "the point it rests on".into() } else { format!("its {points} points") };
-        let noise = match (self.grade, self.variance) {
-            (Grade::Exact, _) => None,
-            (Grade::Growth { growth, floor, .. }, Some(variance)) => Some(format!(
+        let noise = match (self.basis, self.variance) {
+            (Basis::Exact, _) => None,
+            (Basis::Growth { growth, floor, .. }, Some(variance)) => Some(format!(
                 "E|g - grad f|^2 <= B^2 |y - x0|^2 + b^2, at most {}, at {at} (B = {growth}, b = {floor}, declared)",
                 rounded_up(variance)
             )),
             (_, Some(variance)) => Some(format!("E|g - grad f|^2 <= {variance} at {at} (declared)")),
-            (Grade::Kurtosis(kappa), None) => Some(format!(
+            (Basis::Kurtosis(kappa), None) => Some(format!(
                 "the noise at {at} has kurtosis at most {kappa} (assumed; samples cannot verify it)"
             )),
             _ => None,
         };
         let noise = noise.map_or(String::new(), |noise| format!("{noise}, and "));
-        let confidence = match self.grade {
-            Grade::Exact => "But for rounding".into(),
+        let confidence = match self.basis {
+            Basis::Exact => "But for rounding".into(),
             _ => {
                 format!(
                     "With probability at least {} over the certificate's own samples",
@@ -151,7 +154,7 @@ pub struct Certifier {
     searched: u128,
 }
 
-/// The search halves its reach until it is a quarter of what the target leaves, and at most so many times.
+/// The search halves its radius until it is a quarter of what the target leaves, and at most so many times.
 const MOST_EPOCHS: f64 = 24.0;
 /// Steps of an epoch, at least.
 const LEAST_STEPS: u64 = 256;
@@ -163,7 +166,7 @@ const MOST_EACH: f64 = 1e9;
 const SEARCH_SHARE: u128 = 4;
 
 impl Certifier {
-    /// Searches for the points near `x` that the certificate shall rest on. `start` is x0 of [`Grade::Growth`].
+    /// Searches for the points near `x` that the certificate shall rest on. `start` is x0 of [`Basis::Growth`].
     pub fn start(
         gate: &mut Gate,
         x: &[f64],
@@ -186,7 +189,7 @@ impl Certifier {
         let mut geometry = Geometry::new(x, found, lambda, rho);
         let margin = target / lambda - squared_distance(x, &geometry.mean).sqrt();
         geometry.scale = if margin > 0.0 { margin } else { target / lambda };
-        let variance = geometry.declared_variance(claim.grade, start);
+        let variance = geometry.declared_variance(claim.basis, start);
         Ok(Self { claim, geometry: Arc::new(geometry), margin, variance, attempt, searched })
     }
 
@@ -198,7 +201,7 @@ impl Certifier {
             bound: None,
             target: claim.target,
             delta: claim.delta,
-            grade: claim.grade,
+            basis: claim.basis,
             variance,
             lambda: claim.lambda,
             rho: claim.rho,
@@ -211,7 +214,7 @@ impl Certifier {
         let inner = Claim {
             target: geometry.norm_for(margin),
             delta: claim.delta,
-            grade: geometry.grade(claim.grade, variance),
+            basis: geometry.basis(claim.basis, variance),
             budget: claim.budget.map(|budget| budget.saturating_sub(searched)),
             guess: None,
         };
@@ -248,24 +251,24 @@ impl MoreauClaim {
     fn check(&self, about: &About, x: &[f64], start: &[f64]) -> Result<(), ClaimError> {
         check_point(about, x)?;
         check_point(about, start)?;
-        let Self { lambda, rho, target, delta, grade, points, .. } = *self;
+        let Self { lambda, rho, target, delta, basis, points, .. } = *self;
         demand("rho", "finite, at least 0", rho, rho >= 0.0 && rho.is_finite())?;
         demand("lambda", "finite and larger than rho", lambda, lambda > rho && lambda.is_finite())?;
         demand("target", "positive, from 1e-100 to 1e100", target, (1e-100..=1e100).contains(&target))?;
         demand("delta", "at least 1e-100 and below 1", delta, (1e-100..1.0).contains(&delta))?;
         demand("points", "from 1 to 4096", points as f64, (1..=4096).contains(&points))?;
-        grade.at_distance(0.0).check()?;
-        match grade {
-            Grade::Approximate => Err(ClaimError::NoCertificate),
-            Grade::Exact if about.source == Source::Stream => Err(ClaimError::NotExact),
+        basis.at_distance(0.0).check()?;
+        match basis {
+            Basis::Approximate => Err(ClaimError::NoCertificate),
+            Basis::Exact if about.source == Source::Stream => Err(ClaimError::NotExact),
             _ => Ok(()),
         }
     }
 
     /// As many points as a budget allows: below a least number of samples at each there is no bound at all.
     fn affordable_points(&self) -> u64 {
-        let Self { target, delta, grade, points, budget, .. } = *self;
-        let least = Claim { target, delta, grade, budget: None, guess: None }.usual_samples(0.0);
+        let Self { target, delta, basis, points, budget, .. } = *self;
+        let least = Claim { target, delta, basis, budget: None, guess: None }.usual_samples(0.0);
         let left = budget.map_or(f64::INFINITY, |budget| (budget - budget / SEARCH_SHARE) as f64);
         points.min((left / least) as u64).max(1)
     }
@@ -275,7 +278,7 @@ impl MoreauClaim {
     }
 }
 
-/// Epochs of normalised stochastic gradient steps on F, each from the mean of the last with half its reach: they need
+/// Epochs of normalised stochastic gradient steps on F, each from the mean of the last with half its radius: they need
 /// to know neither how smooth F is nor how steep.
 struct Search<'a> {
     x: &'a [f64],
@@ -311,9 +314,9 @@ impl<'a> Search<'a> {
         let mut mean = self.x.to_vec();
         let mut kept = Vec::new();
         for epoch in 0..self.epochs {
-            let reach = norm / self.mu * 0.5f64.powi(epoch as i32);
+            let radius = norm / self.mu * 0.5f64.powi(epoch as i32);
             let kept_here = if epoch + 1 == self.epochs { count } else { 1 };
-            (mean, kept) = self.epoch(gate, epoch, mean, reach, kept_here)?;
+            (mean, kept) = self.epoch(gate, epoch, mean, radius, kept_here)?;
         }
         Ok(if count == 1 { vec![mean] } else { kept })
     }
@@ -324,7 +327,7 @@ impl<'a> Search<'a> {
         gate: &mut Gate,
         epoch: u32,
         from: Vec<f64>,
-        reach: f64,
+        radius: f64,
         count: u64,
     ) -> Result<(Vec<f64>, Vec<Vec<f64>>), Halt> {
         let Self { x, attempt, lambda, steps, n, .. } = *self;
@@ -347,8 +350,8 @@ impl<'a> Search<'a> {
             if !squares.is_finite() {
                 return Err(Halt::NotFinite { role: Role::Search, step });
             }
-            // The first step is as long as the epoch's reach, the later ones are as long as they are wide.
-            let eta = if squares > 0.0 { reach / squares.sqrt() } else { 0.0 };
+            // The first step is as long as the epoch's radius, the later ones are as long as they are wide.
+            let eta = if squares > 0.0 { radius / squares.sqrt() } else { 0.0 };
             y.iter_mut().zip(&g).for_each(|(y, g)| *y -= eta * g);
         }
         Ok((mean, kept))
@@ -404,22 +407,22 @@ impl Geometry {
     }
 
     /// The largest declared variance over the points.
-    fn declared_variance(&self, grade: Grade, start: &[f64]) -> Option<f64> {
-        let at = |y: &Vec<f64>| grade.at_distance(squared_distance(y, start).sqrt()).declared_variance();
+    fn declared_variance(&self, basis: Basis, start: &[f64]) -> Option<f64> {
+        let at = |y: &Vec<f64>| basis.at_distance(squared_distance(y, start).sqrt()).declared_variance();
         self.points.iter().map(at).try_fold(0.0, |largest: f64, v| v.map(|v| largest.max(v)))
     }
 
-    /// The grade of the sum, from that of f's samples.
-    fn grade(&self, grade: Grade, variance: Option<f64>) -> Grade {
+    /// The basis of the sum, from that of f's samples.
+    fn basis(&self, basis: Basis, variance: Option<f64>) -> Basis {
         let count = self.points.len() as f64;
         let stretches = || self.points.iter().map(|y| self.stretch(y));
-        match (grade, variance) {
+        match (basis, variance) {
             // Independent samples at K points, each weighed 1/K.
-            (_, Some(variance)) => Grade::Variance(variance * stretches().sum::<f64>() / (count * count)),
+            (_, Some(variance)) => Basis::Variance(variance * stretches().sum::<f64>() / (count * count)),
             // A stretched noise has at most its kurtosis times the square of the stretch, and a sum of independent
             // ones at most the largest, or 3.
-            (Grade::Kurtosis(kappa), None) => {
-                Grade::Kurtosis(kappa.max(3.0) * stretches().fold(1.0, f64::max).powi(2))
+            (Basis::Kurtosis(kappa), None) => {
+                Basis::Kurtosis(kappa.max(3.0) * stretches().fold(1.0, f64::max).powi(2))
             }
             (other, None) => other,
         }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::means::Means;
-use super::{Certificate, CertificateError, Claim, ClaimError, Grade, Verdict};
+use super::{Basis, Certificate, CertificateError, Claim, ClaimError, Verdict};
 use crate::checkpoint::CheckpointError;
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
@@ -89,10 +89,10 @@ impl Certifier {
             rows: None,
             bound: None,
         };
-        let variance = match (claim.grade.declared_variance(), guess) {
+        let variance = match (claim.basis.declared_variance(), guess) {
             (Some(declared), _) => declared,
             (None, Some(guess)) => UNSURE * guess,
-            (None, None) if claim.grade == Grade::Exact => 0.0,
+            (None, None) if claim.basis == Basis::Exact => 0.0,
             (None, None) => {
                 let pilot = PILOT.min(certifier.left(gate));
                 let (moments, samples) = certifier.means(Role::Pilot, 1).moments(gate, 0..pilot)?;
@@ -105,8 +105,8 @@ impl Certifier {
         let rows = gate.about().full_pass().unwrap_or(0);
         let affordable = certifier.allowed(gate);
         let pass = rows > 0 && u128::from(rows) <= certifier.wanted && u128::from(rows) <= affordable;
-        if pass || claim.grade == Grade::Exact {
-            certifier.claim.grade = Grade::Exact;
+        if pass || claim.basis == Basis::Exact {
+            certifier.claim.basis = Basis::Exact;
             certifier.wanted = u128::from(rows);
         } else if affordable < certifier.wanted - certifier.samples {
             // The best bound that can be had.
@@ -130,7 +130,7 @@ impl Certifier {
 
     /// Draws one group of sub-batches; the answer when there is one. After a halt it stands where it stood.
     pub fn advance(&mut self, gate: &mut Gate) -> Result<Option<Certificate>, Halt> {
-        if self.claim.grade == Grade::Exact {
+        if self.claim.basis == Basis::Exact {
             return self.pass_over_all(gate).map(Some);
         }
         let group = self.group().min(self.left(gate) / self.samples_each);
@@ -146,7 +146,7 @@ impl Certifier {
             self.bound = Some(self.bound.map_or(bound, |best| best.min(bound)));
         }
         if self.bound.is_some_and(|bound| bound <= self.claim.target) {
-            let approximate = self.claim.grade == Grade::Approximate;
+            let approximate = self.claim.basis == Basis::Approximate;
             let verdict = if approximate { Verdict::Likely } else { Verdict::Certified };
             return Ok(Some(self.answer(verdict)));
         }
@@ -155,9 +155,9 @@ impl Certifier {
 
     /// The answer, were it given now.
     pub fn answer(&self, verdict: Verdict) -> Certificate {
-        let Claim { target, delta, grade, .. } = self.claim;
+        let Claim { target, delta, basis, .. } = self.claim;
         let Self { bound, samples, rows, .. } = *self;
-        Certificate { verdict, bound, target, delta, grade, samples, rows }
+        Certificate { verdict, bound, target, delta, basis, samples, rows }
     }
 
     /// The samples that it will draw if the gradient is as small as the plan supposes.
@@ -185,7 +185,7 @@ impl Certifier {
 
     /// Takes back the vectors of a checkpoint.
     pub(crate) fn restore(&mut self, vectors: Vec<Vec<f64>>, about: &About) -> Result<(), CheckpointError> {
-        let planned = self.claim.grade == Grade::Exact || self.tracks.len() == TRACKS;
+        let planned = self.claim.basis == Basis::Exact || self.tracks.len() == TRACKS;
         if !planned || self.samples_each == 0 || self.price == 0 || self.claim.check_numbers(about).is_err() {
             return Err(CheckpointError::damaged("the plan of its certificate makes no sense"));
         }
@@ -242,7 +242,7 @@ impl Certifier {
         let (samples_each, planned) = self.claim.shape(samples);
         self.samples_each = samples_each;
         let v = variance / samples_each as f64;
-        self.variance = self.claim.grade.declared_variance().map(|_| v);
+        self.variance = self.claim.basis.declared_variance().map(|_| v);
         self.tracks = (0..TRACKS)
             .map(|i| {
                 let log = self.claim.log_of(i as i32);
@@ -278,8 +278,8 @@ impl Certifier {
 
     /// The smallest bound that the tracks give now.
     fn bound_now(&self) -> Option<f64> {
-        let bounds = self.tracks.iter().filter_map(|track| match self.claim.grade {
-            Grade::Approximate => self.approximate_bound(track),
+        let bounds = self.tracks.iter().filter_map(|track| match self.claim.basis {
+            Basis::Approximate => self.approximate_bound(track),
             _ => self.bound_of(track, self.variance?),
         });
         bounds.min_by(f64::total_cmp)
@@ -298,7 +298,7 @@ impl Certifier {
 
     /// Bounds v from the scatter of the sub-batch means, at counts that double.
     fn look_at_variance(&mut self) {
-        let (Grade::Kurtosis(kappa), (j, due)) = (self.claim.grade, self.variance_look) else { return };
+        let (Basis::Kurtosis(kappa), (j, due)) = (self.claim.basis, self.variance_look) else { return };
         let count = self.moments.count;
         if count < due.max(2) {
             return;
@@ -327,8 +327,8 @@ impl Certifier {
     fn looks_above(&self) -> bool {
         let k = self.moments.count as f64;
         // Before a rare event has happened the scatter is all but zero: what is known of the variance counts too.
-        let error2 = match (self.claim.grade, self.variance) {
-            (Grade::Approximate, _) => self.moments.error2(),
+        let error2 = match (self.claim.basis, self.variance) {
+            (Basis::Approximate, _) => self.moments.error2(),
             (_, Some(v)) => self.moments.error2().max(v / k),
             (_, None) => return false,
         };
@@ -341,8 +341,8 @@ impl Certifier {
 impl Claim {
     /// log(1/delta) for the mean, with the share of delta that a track has.
     fn log_of(&self, track: i32) -> f64 {
-        let mean_share = match self.grade {
-            Grade::Kurtosis(_) => 1.0 - VARIANCE_SHARE,
+        let mean_share = match self.basis {
+            Basis::Kurtosis(_) => 1.0 - VARIANCE_SHARE,
             _ => 1.0,
         };
         (1.0 / (FIRST_SHARE * NEXT_SHARE.powi(track) * mean_share * self.delta)).ln()
@@ -358,8 +358,8 @@ impl Claim {
         let samples_each = (samples / SUB_BATCHES).ceil().clamp(1.0, MAX_SUB_BATCH) as u64;
         // Of a variance that is not declared, a bound within a factor of two: t = 1/2 at the third look, when the plan
         // is done.
-        let for_variance = match self.grade {
-            Grade::Kurtosis(kappa) => {
+        let for_variance = match self.basis {
+            Basis::Kurtosis(kappa) => {
                 8.0 * (kurtosis_of_mean(kappa, samples_each) + 3.0) * self.log_of_variance_look(2)
             }
             _ => 0.0,
@@ -369,7 +369,7 @@ impl Claim {
         (samples_each, (samples / samples_each as f64).max(least))
     }
 
-    /// With fewer samples than these there is no certificate of this grade, where one sample has at least this variance and no
+    /// With fewer samples than these there is no certificate of this basis, where one sample has at least this variance and no
     /// table can be passed over: not even if the gradient is zero.
     pub fn least_samples(&self, variance: f64) -> f64 {
         let log = self.log_of(0);

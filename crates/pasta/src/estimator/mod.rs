@@ -35,7 +35,7 @@ pub enum Kind {
 
 /// Where a step stands: all that an estimator may look at besides the oracle.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct StepView<'a> {
     /// The step of the run, which is the address of its draws.
     pub(crate) step: u64,
     /// The step of the epoch.
@@ -68,7 +68,7 @@ impl Estimator {
         &self,
         ask: Ask,
         gate: &mut Gate,
-        at: Place<'_>,
+        at: StepView<'_>,
         g: &mut [f64],
         scratch: &'s mut Vec<f64>,
     ) -> Result<(Blend<'s>, usize), Halt> {
@@ -92,7 +92,7 @@ impl Estimator {
 
 /// The sum of n fresh samples at x_t; up to which coordinate it was written.
 #[inline]
-pub(crate) fn sum(gate: &mut Gate, at: Place<'_>, n: u64, out: &mut [f64]) -> Result<usize, Halt> {
+pub(crate) fn sum(gate: &mut Gate, at: StepView<'_>, n: u64, out: &mut [f64]) -> Result<usize, Halt> {
     let batch = gate.batch(Role::Large, at.step, n);
     let mut answer = Answer::new(out);
     gate.ask_for_step(Request { active: at.active, ..Request::sums(batch, &[at.x]) }, &mut answer)?;

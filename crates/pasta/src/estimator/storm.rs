@@ -1,6 +1,6 @@
 //! STORM (Cutkosky and Orabona 2019): a recursive estimator without large batches.
 
-use super::{Ask, Kind, Place};
+use super::{Ask, Kind, StepView};
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
 use crate::oracle::{Answer, Request};
@@ -17,7 +17,7 @@ pub(super) fn correct(
     momentum: f64,
     n: u64,
     gate: &mut Gate,
-    at: Place<'_>,
+    at: StepView<'_>,
     g: &mut [f64],
     sums: &mut Vec<f64>,
 ) -> Result<usize, Halt> {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Methods that a forecast treats alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Family {
     /// Recipes whose batches grow as the target of the gradient shrinks.
     Batches,

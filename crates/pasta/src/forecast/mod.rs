@@ -8,20 +8,21 @@
 //! use is not given. It is a forecast with a range, not a bound.
 //!
 //! ```
-//! use pasta_opt::certificate::Grade;
+//! use pasta_opt::certificate::Basis;
 //! use pasta_opt::forecast::Pilot;
 //! use pasta_opt::prelude::*;
+//! use pasta_opt::problems::SineBowl;
 //!
 //! let noise = Noise { growth: 1.0, floor: 1.0, tail: Tail::Gaussian };
 //! let oracle = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2])?;
-//! let grade = Grade::Growth { growth: 1.0, floor: 1.0, distance: 0.0 };
-//! let rule = StopRule { target: 0.01, delta: 0.05, grade, share: 0.5 };
+//! let basis = Basis::Growth { growth: 1.0, floor: 1.0, distance: 0.0 };
+//! let rule = StopRule { target: 0.01, delta: 0.05, basis, share: 0.5 };
 //! let run = |gate: &Gate, target| {
 //!     let recipe = Smooth { smoothness: 3.0, gap: 1.6, growth: 1.0, floor: 1.0, variance: None, target };
 //!     Ok::<_, Box<dyn std::error::Error>>(Pasta::start(gate, recipe.plan()?.schedule.endless(), &[1.2])?)
 //! };
 //! let mut gate = Gate::new(oracle, 1);
-//! let pilot = Pilot::fly(&mut gate, &[1.2], rule, 100_000, run)?;
+//! let pilot = Pilot::run(&mut gate, &[1.2], rule, 100_000, run)?;
 //! let forecast = pilot.forecast(0.01)?;
 //! assert!(gate.ledger().samples() <= 100_000);
 //!
@@ -40,7 +41,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::certificate::means::Means;
 use crate::certificate::sequential::UNSURE;
-use crate::certificate::{Claim, ClaimError, Grade, Guess, delta_of_attempt};
+use crate::certificate::{Basis, Claim, ClaimError, Guess, delta_of_attempt};
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
 use crate::kernels::squared_distance;
@@ -50,6 +51,7 @@ use crate::walk::{LIKELY, StopRule, Walk};
 
 /// What a certified run will probably cost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Forecast {
     /// The low end of the range.
     pub low: f64,
@@ -135,6 +137,7 @@ pub enum Silence {
 
 /// A run of the pilot.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PilotRun {
     /// Its target.
     pub target: f64,
@@ -152,6 +155,7 @@ pub struct PilotRun {
 
 /// A pilot: a few cheap runs of the method that shall be run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Pilot {
     /// About |grad f(x0)|, from a few samples.
     pub gradient_at_start: f64,
@@ -178,11 +182,11 @@ const RUNG: f64 = std::f64::consts::SQRT_2;
 const LONG_RUNG: f64 = 2.0;
 const CHEAP: u128 = 40;
 
-/// The grade for the pilot's own certificates, which nobody will believe: it need not pay for the smallest number of
+/// The basis for the pilot's own certificates, which nobody will believe: it need not pay for the smallest number of
 /// samples that an assumed kurtosis asks for, which would hide how the cost grows with the target.
-fn unclaimed(grade: Grade) -> Grade {
-    match grade {
-        Grade::Kurtosis(_) => Grade::Kurtosis(1.0),
+fn unclaimed(basis: Basis) -> Basis {
+    match basis {
+        Basis::Kurtosis(_) => Basis::Kurtosis(1.0),
         other => other,
     }
 }
@@ -208,7 +212,7 @@ impl Pilot {
     ///
     /// The runs have seeds of their own, none of which any other run has; their samples are counted as
     /// [`Role::Forecast`].
-    pub fn fly<W: Walk, E>(
+    pub fn run<W: Walk, E>(
         gate: &mut Gate,
         start: &[f64],
         rule: StopRule,
@@ -219,7 +223,7 @@ impl Pilot {
         let budget = budget.min(gate.left());
         let rows = match gate.about().source {
             Source::Table { rows } => Some(rows),
-            Source::Formula if rule.grade == Grade::Exact => Some(0),
+            Source::Formula if rule.basis == Basis::Exact => Some(0),
             _ => None,
         };
         let affordable = u64::try_from(budget / 4).unwrap_or(u64::MAX);
@@ -230,7 +234,7 @@ impl Pilot {
         let (look, samples) = look?;
         let gradient_at_start = look.squared_mean().max(look.error2()).sqrt();
         let mut pilot = Self { gradient_at_start, runs: Vec::new(), samples, rule, rows, recursive: false };
-        let own = StopRule { grade: unclaimed(rule.grade), ..rule };
+        let own = StopRule { basis: unclaimed(rule.basis), ..rule };
         // Targets end at 1e100.
         let mut target = (0.5 * gradient_at_start).max(COARSEST * rule.target).min(1e100);
         while target >= rule.target && pilot.can_afford_another(budget) {
@@ -241,7 +245,7 @@ impl Pilot {
             let seen = end.and_then(|end| {
                 let (samples, steps) = (fork.ledger().samples(), fork.ledger().steps().samples);
                 let distance = squared_distance(&end.point, start).sqrt();
-                let variance = match rule.grade.at_distance(distance).declared_variance() {
+                let variance = match rule.basis.at_distance(distance).declared_variance() {
                     Some(declared) => declared,
                     None => UNSURE * variance_at(&mut fork, &end.point)?,
                 };
@@ -275,15 +279,15 @@ impl Pilot {
         self.samples < budget && 2 * last <= budget - self.samples
     }
 
-    /// What a run to a target draws if the noise alone decides, with this variance at its end and the run's own grade, or the
+    /// What a run to a target draws if the noise alone decides, with this variance at its end and the run's own basis, or the
     /// pilot's.
-    fn noise(&self, grade: Grade, target: f64, variance: f64) -> f64 {
+    fn noise(&self, basis: Basis, target: f64, variance: f64) -> f64 {
         let StopRule { delta, share, .. } = self.rule;
         let guess = Some(Guess { norm: LIKELY * target, variance: None });
-        let claim = Claim { target, delta: delta_of_attempt(delta, 1), grade, budget: None, guess };
+        let claim = Claim { target, delta: delta_of_attempt(delta, 1), basis, budget: None, guess };
         let sampled = claim.usual_samples(variance);
         let certificate = match self.rows {
-            Some(rows) if grade == Grade::Exact => rows as f64,
+            Some(rows) if basis == Basis::Exact => rows as f64,
             Some(rows) => sampled.min(rows as f64),
             None => sampled,
         };

@@ -45,7 +45,7 @@ struct Seen {
     /// log of the samples.
     samples: f64,
     certified: bool,
-    /// log N at its target, by the pilot's own grade.
+    /// log N at its target, by the pilot's own basis.
     noise: f64,
     /// log of the samples of a step.
     step: f64,
@@ -119,7 +119,7 @@ pub(super) fn forecast(pilot: &Pilot, target: f64) -> Result<Forecast, Silence> 
     let (Some(continued), Some(finest)) = (Continued::of(&certified), certified.last()) else {
         return Err(nothing);
     };
-    let own = unclaimed(pilot.rule.grade);
+    let own = unclaimed(pilot.rule.basis);
     let seen: Vec<Seen> = pilot
         .runs
         .iter()
@@ -138,7 +138,7 @@ pub(super) fn forecast(pilot: &Pilot, target: f64) -> Result<Forecast, Silence> 
         .collect();
     let u = -target.ln();
     let there = There {
-        noise: pilot.noise(pilot.rule.grade, target, continued.variance(u).exp()).ln(),
+        noise: pilot.noise(pilot.rule.basis, target, continued.variance(u).exp()).ln(),
         step: continued.step(u),
         beyond: (u - continued.u).max(0.0),
         u,

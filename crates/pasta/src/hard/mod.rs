@@ -44,6 +44,7 @@ pub struct HardInstance {
 
 /// Why there is no instance.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InstanceError {
     /// A constant is out of range.
     #[error(transparent)]
@@ -115,11 +116,11 @@ impl HardInstance {
             Mask::Basic => "smooth",
             Mask::MeanSquareSmooth => "mean-square smooth",
         };
-        let LowerBound { admissible, eps_max: largest, chain, p, reach, lambda, scale, .. } = bound;
+        let LowerBound { admissible, eps_max: largest, chain, p, distance, lambda, scale, .. } = bound;
         if !admissible {
             return Err(InstanceError::Target { theorem, largest, target, chain });
         }
-        let parameters = [("p", p), ("D", reach), ("lambda", lambda), ("scale", scale)];
+        let parameters = [("p", p), ("D", distance), ("lambda", lambda), ("scale", scale)];
         if let Some((name, value)) =
             parameters.into_iter().find(|(_, value)| !(1e-300..1e300).contains(value))
         {
@@ -225,7 +226,7 @@ impl HardInstance {
 
     /// f0 and its slope: -2 eps up to D, rising at the rate L/2 to 0 at D + 4 eps/L.
     fn slope(&self, u: f64) -> (f64, f64) {
-        let (eps, far) = (self.target, self.bound.reach);
+        let (eps, far) = (self.target, self.bound.distance);
         let rise = 0.5 * self.bound.effective_smoothness;
         let beyond = (u - far).clamp(0.0, 2.0 * eps / rise);
         let value = -2.0 * eps * (u.min(far) + beyond) + 0.5 * rise * beyond * beyond;
@@ -234,7 +235,7 @@ impl HardInstance {
 
     /// phi and its slope: 0 up to D/2, 1 from D on.
     fn switch(&self, u: f64) -> (f64, f64) {
-        let t = 2.0 * u / self.bound.reach - 1.0;
+        let t = 2.0 * u / self.bound.distance - 1.0;
         if t <= 0.0 {
             return (0.0, 0.0);
         }
@@ -242,7 +243,7 @@ impl HardInstance {
             return (1.0, 0.0);
         }
         let value = t * t * t * (10.0 + t * (6.0 * t - 15.0));
-        (value, 30.0 * t * t * (1.0 - t) * (1.0 - t) * 2.0 / self.bound.reach)
+        (value, 30.0 * t * t * (1.0 - t) * (1.0 - t) * 2.0 / self.bound.distance)
     }
 
     /// The mean of a batch's z over p: one Binomial stands for all of them.

@@ -13,6 +13,7 @@ pub struct Rotation {
 
 /// Why there is no rotation.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RotationError {
     /// Too few rows, or columns of another number than the chain has coordinates.
     #[error(

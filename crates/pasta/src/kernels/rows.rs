@@ -118,7 +118,7 @@ impl<'a, T> DenseRows<'a, T> {
 }
 
 /// For each of `count` visits i: c = slope(i, <a, u> + offset) with a the row `row(i)`, then out += c a. Returns `slopes` plus
-/// all c. `row` can be asked for `reach` visits, of which those after the first `count` may come next.
+/// all c. `row` can be asked for `limit` visits, of which those after the first `count` may come next.
 #[multiversion(targets("x86_64+avx2"))]
 pub(crate) fn add_dense<T: Element, R: Fn(usize) -> usize, S: Fn(usize, f64) -> f64>(
     table: DenseRows<'_, T>,
@@ -135,7 +135,7 @@ pub(crate) fn add_dense<T: Element, R: Fn(usize) -> usize, S: Fn(usize, f64) -> 
 #[inline(always)]
 fn dense_loop<T: Element, R: Fn(usize) -> usize, S: Fn(usize, f64) -> f64>(
     table: DenseRows<'_, T>,
-    (count, reach): (usize, usize),
+    (count, limit): (usize, usize),
     row: R,
     slope: S,
     (u, offset): (&[f64], f64),
@@ -144,7 +144,7 @@ fn dense_loop<T: Element, R: Fn(usize) -> usize, S: Fn(usize, f64) -> f64>(
 ) -> f64 {
     let ahead = rows_ahead(size_of::<T>() * table.columns);
     for i in 0..count {
-        if ahead > 0 && i + ahead < reach {
+        if ahead > 0 && i + ahead < limit {
             prefetch(table.row(row(i + ahead)));
         }
         let a = table.row(row(i));
@@ -244,7 +244,7 @@ impl<'a, T> SparseRows<'a, T> {
 #[inline]
 pub(crate) fn add_sparse<T: Element, R: Fn(usize) -> usize, S: Fn(usize, f64) -> f64>(
     table: SparseRows<'_, T>,
-    (count, reach): (usize, usize),
+    (count, limit): (usize, usize),
     row: R,
     slope: S,
     (u, offset): (&[f64], f64),
@@ -254,7 +254,7 @@ pub(crate) fn add_sparse<T: Element, R: Fn(usize) -> usize, S: Fn(usize, f64) ->
     // Rows are of different lengths, and short.
     const AHEAD: usize = 8;
     for i in 0..count {
-        if i + AHEAD < reach {
+        if i + AHEAD < limit {
             let (indices, values) = table.row(row(i + AHEAD));
             prefetch(indices);
             prefetch(values);

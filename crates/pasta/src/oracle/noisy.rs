@@ -372,6 +372,7 @@ fn two_point_sum(events: u64, n: u64, p: f64) -> f64 {
 
 /// Why a noise was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NoiseError {
     /// A constant out of its range.
     #[error("noise: {name} must be {needs}, but is {got}")]

@@ -41,7 +41,7 @@ pub use quadratic::Quadratic;
 pub use ramp::Ramp;
 pub use sine_bowl::SineBowl;
 pub use soft_absolute::SoftAbsolute;
-pub use table::{Kind, Parameter, Parameters, ProblemError, Row, Value, build};
+pub use table::{Kind, Parameter, Parameters, ProblemError, ProblemRow, Value, build};
 pub use wells::Wells;
 
 /// Every problem that can be asked for by name.
@@ -53,8 +53,8 @@ pub use wells::Wells;
 /// let names: Vec<_> = ramp.parameters.iter().map(|parameter| parameter.name).collect();
 /// assert_eq!(names, ["slope", "reach", "curvature"]);
 /// ```
-pub const TABLE: &[Row] = &[
-    Row {
+pub const TABLE: &[ProblemRow] = &[
+    ProblemRow {
         name: "quadratic",
         formula: "sum_i lambda_i x_i^2/2",
         parameters: &[Parameter {
@@ -69,19 +69,19 @@ pub const TABLE: &[Row] = &[
         }],
         make: |given| Box::new(Quadratic { spectrum: given.list("spectrum") }),
     },
-    Row {
+    ProblemRow {
         name: "sine-bowl",
         formula: "sum_i (x_i^2/2 + sin^2 x_i)",
         parameters: &[Parameter::DIMENSION],
         make: |given| Box::new(SineBowl { dimension: given.dimension() }),
     },
-    Row {
+    ProblemRow {
         name: "soft-absolute",
         formula: "sqrt(1 + |x|^2)",
         parameters: &[Parameter::DIMENSION],
         make: |given| Box::new(SoftAbsolute { dimension: given.dimension() }),
     },
-    Row {
+    ProblemRow {
         name: "ramp",
         formula: "f(0) = 0; f' = -slope up to reach, then rises at the rate curvature to 0",
         parameters: &[
@@ -104,7 +104,7 @@ pub const TABLE: &[Row] = &[
             })
         },
     },
-    Row {
+    ProblemRow {
         name: "huber",
         formula: "h |x|^2/2 for |x| <= G/h, then G |x| - G^2/(2h)",
         parameters: &[
@@ -120,25 +120,25 @@ pub const TABLE: &[Row] = &[
             })
         },
     },
-    Row {
+    ProblemRow {
         name: "kinked-well",
         formula: "||x|^2 - 1/4|/2 for |x| <= 1, then |x| - 5/8",
         parameters: &[Parameter::DIMENSION],
         make: |given| Box::new(KinkedWell { dimension: given.dimension() }),
     },
-    Row {
+    ProblemRow {
         name: "wells",
         formula: "(1/d) sum_i w(x_i), w the one-dimensional kinked well",
         parameters: &[Parameter::DIMENSION],
         make: |given| Box::new(Wells { dimension: given.dimension() }),
     },
-    Row {
+    ProblemRow {
         name: "absolute",
         formula: "sum_i |x_i|/sqrt(d)",
         parameters: &[Parameter::DIMENSION],
         make: |given| Box::new(Absolute { dimension: given.dimension() }),
     },
-    Row {
+    ProblemRow {
         name: "clover",
         formula: "r^2 (1 + a cos 4theta)/2 in the plane",
         parameters: &[Parameter {
@@ -151,7 +151,7 @@ pub const TABLE: &[Row] = &[
         }],
         make: |given| Box::new(Clover { depth: given.number("depth") }),
     },
-    Row {
+    ProblemRow {
         name: "flat",
         formula: "0",
         parameters: &[Parameter::DIMENSION],

@@ -10,7 +10,8 @@ use crate::objective::Objective;
 
 /// One problem of the [`TABLE`].
 #[derive(Debug)]
-pub struct Row {
+#[non_exhaustive]
+pub struct ProblemRow {
     /// What the problem is called in a file.
     pub name: &'static str,
     /// f in one line.
@@ -21,7 +22,7 @@ pub struct Row {
     pub(super) make: fn(&Checked) -> Box<dyn Objective>,
 }
 
-impl Row {
+impl ProblemRow {
     /// The problem with these parameters, or what is wrong with them.
     pub fn build(&self, given: &Parameters) -> Result<Box<dyn Objective>, ProblemError> {
         let stranger = given.iter().find(|(name, _)| self.parameters.iter().all(|p| p.name != *name));
@@ -244,6 +245,7 @@ pub fn build(name: &str, parameters: &Parameters) -> Result<Box<dyn Objective>, 
 
 /// Why a problem could not be built.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProblemError {
     /// No row has this name.
     #[error("no problem is called {name:?}{}; the problems are {}", guess(*.nearest), names())]

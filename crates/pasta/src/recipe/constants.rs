@@ -10,6 +10,7 @@ macro_rules! constants {
         /// A constant of a problem, or a choice of the user, that some recipe uses.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         #[serde(rename_all = "kebab-case")]
+        #[non_exhaustive]
         pub enum Constant {
             $(#[doc = $meaning] $variant,)*
         }

@@ -25,7 +25,7 @@ pub use smooth::Smooth;
 pub use smooth_anchored::SmoothAnchored;
 pub use smooth_convex::SmoothConvex;
 pub use star_convex::StarConvex;
-pub use table::{Row, TABLE, best_target, find};
+pub use table::{RecipeRow, TABLE, best_target, find};
 pub use uncertainty::{AnchorRange, Uncertainty, UncertaintyCheck};
 pub use weakly_convex::{Formulas, WeaklyConvex};
 
@@ -41,6 +41,7 @@ pub trait Recipe: std::fmt::Debug {
 
 /// A run before it starts: what it will do, what it promises, what it will cost.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Plan {
     /// The recipe's name in [`TABLE`].
     pub recipe: &'static str,
@@ -54,6 +55,7 @@ pub struct Plan {
 
 /// E measure(point) <= bound, if the hypotheses of the theorem hold.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Guarantee {
     /// What is bounded, in expectation over everything random.
     pub measure: Measure,
@@ -65,6 +67,7 @@ pub struct Guarantee {
 
 /// Expected cost of a run: an upper bound, or the exact number where it is not random.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Cost {
     /// Oracle samples.
     pub samples: f64,
@@ -88,6 +91,7 @@ impl Cost {
 
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RecipeError {
     /// A hypothesis of the theorem does not hold.
     #[error("{recipe}: needs {needs}, but {name} = {got:?}")]

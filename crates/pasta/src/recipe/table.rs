@@ -8,7 +8,8 @@ use crate::objective::Facts;
 
 /// A recipe by name: what it asks for and how it is made.
 #[derive(Debug, Clone, Copy)]
-pub struct Row {
+#[non_exhaustive]
+pub struct RecipeRow {
     /// Its name, in commands and files.
     pub name: &'static str,
     /// Where it comes from.
@@ -50,7 +51,7 @@ macro_rules! row {
         $recipe:ident { $($field:ident: $needed:ident),* $(; takes $option:ident: $taken:ident)? $(; with $choice:ident = $chosen:expr)? },
         applies: $applies:expr $(, mu: $mu:expr)?
     ) => {
-        Row {
+        RecipeRow {
             name: $name,
             reference: $reference,
             for_problems: $for_problems,
@@ -79,7 +80,7 @@ macro_rules! first {
 const SMOOTH: fn(&Facts) -> bool = |facts| facts.smoothness.is_some_and(|l| l > 0.0);
 
 /// Every recipe of the library.
-pub const TABLE: &[Row] = &[
+pub const TABLE: &[RecipeRow] = &[
     row!(
         "smooth", "Theorem 3", "smooth, not convex",
         Smooth { smoothness: Smoothness, gap: Gap, growth: Growth, floor: Floor, target: Target; takes variance: Variance },
@@ -148,11 +149,11 @@ pub const TABLE: &[Row] = &[
 ];
 
 /// The row of that name.
-pub fn find(name: &str) -> Option<&'static Row> {
+pub fn find(name: &str) -> Option<&'static RecipeRow> {
     TABLE.iter().find(|row| row.name == name)
 }
 
-impl Row {
+impl RecipeRow {
     /// The plan for these constants. A constant that the recipe does not use is refused.
     pub fn plan(&self, constants: &Constants) -> Result<Plan, RecipeError> {
         if let Some((constant, _)) = constants.known().find(|(c, _)| !self.uses(*c)) {
@@ -186,7 +187,7 @@ impl Row {
 ///
 /// The cost falls as the target grows, up to ceilings; the answer is exact to a relative 1e-12 or to one of
 /// the ceilings' steps, and its cost never exceeds the budget.
-pub fn best_target(row: &Row, constants: &Constants, budget: f64) -> Result<(f64, Plan), RecipeError> {
+pub fn best_target(row: &RecipeRow, constants: &Constants, budget: f64) -> Result<(f64, Plan), RecipeError> {
     let affordable = |target: f64| {
         let mut constants = *constants;
         constants.set(Target, target);

@@ -32,6 +32,7 @@ pub struct Uncertainty {
 
 /// Theorem 6 at one (beta, N).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct UncertaintyCheck {
     /// beta (1 - 2 beta) N.
     pub lhs: f64,
@@ -54,6 +55,7 @@ pub struct UncertaintyCheck {
 
 /// The anchoring strengths that satisfy both conditions for some N.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct AnchorRange {
     /// 4 L^2 eta^2: below it, eta <= sqrt(beta)/(2L) fails.
     pub smallest: f64,

@@ -40,6 +40,7 @@ const SLACK: f64 = 1e-9;
 
 /// A constant with the argument that proves it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ProvedConstant {
     /// Which constant.
     pub constant: Constant,
@@ -51,6 +52,7 @@ pub struct ProvedConstant {
 
 /// What is proved of a loss on a table, for a run from one start.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[non_exhaustive]
 pub struct Proved {
     /// The constants that recipes use.
     pub constants: Vec<ProvedConstant>,

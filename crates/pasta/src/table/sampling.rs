@@ -26,7 +26,7 @@ const LEAF_SAMPLES: u128 = 256;
 const DENSE: u64 = 4;
 
 /// A row, and how often it occurs.
-pub(super) type Draws = Vec<(u32, u64)>;
+pub(super) type DrawnRows = Vec<(u32, u64)>;
 
 impl Urn {
     pub(super) fn new(rows: usize, block: usize, weights: Option<&[f64]>) -> Self {
@@ -89,7 +89,7 @@ impl Urn {
     }
 
     /// Draws so many samples among the rows and appends each row that occurs, in order.
-    fn draw_all(&self, rows: Range<usize>, samples: u64, xi: &mut Stream, out: &mut Draws) {
+    fn draw_all(&self, rows: Range<usize>, samples: u64, xi: &mut Stream, out: &mut DrawnRows) {
         if samples == 0 {
             return;
         }
@@ -152,7 +152,7 @@ impl Leaves<'_> {
     }
 
     /// The rows of a leaf that occur in the batch.
-    pub(super) fn draws(&self, batch: &Batch, leaf: u64) -> Draws {
+    pub(super) fn draws(&self, batch: &Batch, leaf: u64) -> DrawnRows {
         let samples = self.counts[leaf as usize];
         let mut out = Vec::with_capacity(samples.min(1 << 16) as usize);
         self.urn.draw_all(self.rows_of_leaf(leaf), samples, &mut batch.part(2 * leaf + 1), &mut out);

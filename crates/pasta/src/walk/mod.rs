@@ -4,6 +4,7 @@
 //!
 //! ```
 //! use pasta_opt::prelude::*;
+//! use pasta_opt::problems::SineBowl;
 //!
 //! let noise = Noise { growth: 0.0, floor: 1.0, tail: Tail::Gaussian };
 //! let oracle = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2])?;
@@ -41,6 +42,7 @@ use crate::stop::Stop;
 /// use pasta_opt::estimator::Kind;
 /// use pasta_opt::oracle::{Answer, Request};
 /// use pasta_opt::prelude::*;
+/// use pasta_opt::problems::SineBowl;
 /// use pasta_opt::walk::{Record, View};
 ///
 /// /// Steps of fixed length against the sign of one sample, for ever.
@@ -87,14 +89,15 @@ pub trait Walk: Send {
     /// gate.
     ///
     /// ```
-    /// use pasta_opt::certificate::Grade;
+    /// use pasta_opt::certificate::Basis;
     /// use pasta_opt::prelude::*;
+    /// use pasta_opt::problems::SineBowl;
     ///
     /// let noise = Noise { growth: 9.0, floor: 1.0, tail: Tail::Gaussian };
     /// let oracle = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2])?;
     /// let recipe = Smooth { smoothness: 3.0, gap: 1.6, growth: 9.0, floor: 1.0, variance: None, target: 0.1 };
-    /// let grade = Grade::Growth { growth: 9.0, floor: 1.0, distance: 0.0 };
-    /// let rule = StopRule { target: 0.1, delta: 0.05, grade, share: 0.5 };
+    /// let basis = Basis::Growth { growth: 9.0, floor: 1.0, distance: 0.0 };
+    /// let rule = StopRule { target: 0.1, delta: 0.05, basis, share: 0.5 };
     /// let mut gate = Gate::new(oracle, 1);
     /// let walk = Pasta::start(&gate, recipe.plan()?.schedule, &[1.2])?;
     /// let end = walk.certified(&gate, rule)?.finish(&mut gate)?;
@@ -243,6 +246,7 @@ pub enum Advance {
 
 /// One step: its number, its kind, its samples and where it led.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Record {
     /// s.
     pub epoch: u64,

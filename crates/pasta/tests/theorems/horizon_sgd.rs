@@ -1,4 +1,5 @@
 use pasta_opt::prelude::*;
+use pasta_opt::problems::SineBowl;
 
 use super::support::{assert_broken, assert_promise, cost_exponent, noisy};
 

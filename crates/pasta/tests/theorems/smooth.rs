@@ -1,4 +1,5 @@
 use pasta_opt::prelude::*;
+use pasta_opt::problems::{Quadratic, Ramp, SineBowl};
 
 use super::support::{Mutation, assert_broken, assert_promise, assert_sharp, cost_exponent, noisy, outcome};
 

@@ -1,4 +1,5 @@
 use pasta_opt::prelude::*;
+use pasta_opt::problems::SoftAbsolute;
 
 use super::support::{assert_broken, assert_promise, noisy};
 

@@ -27,18 +27,18 @@ impl Mean {
     }
 
     /// How far the true mean may be from the measured one, to one side.
-    fn reach(self) -> f64 {
+    fn half_width(self) -> f64 {
         student_quantile(self.freedom, LEVEL) * self.error
     }
 
     /// The true mean is below the bound, at level .001.
     pub(crate) fn is_below(self, bound: f64) -> bool {
-        self.value + self.reach() <= bound
+        self.value + self.half_width() <= bound
     }
 
     /// The true mean is above the bound, at level .001. An infinite mean is.
     pub(crate) fn is_above(self, bound: f64) -> bool {
-        self.value == f64::INFINITY || self.value - self.reach() > bound
+        self.value == f64::INFINITY || self.value - self.half_width() > bound
     }
 }
 

@@ -1,4 +1,5 @@
 use pasta_opt::prelude::*;
+use pasta_opt::problems::{Flat, SoftAbsolute};
 use pasta_opt::recipe::Uncertainty;
 
 use super::common::{batch_of, sum_at};

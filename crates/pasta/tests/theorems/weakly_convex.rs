@@ -1,4 +1,5 @@
 use pasta_opt::prelude::*;
+use pasta_opt::problems::{Flat, Huber, KinkedWell};
 
 use super::support::{
     Mean, Mutation, assert_broken, assert_documented, assert_promise, cost_exponent, noisy,

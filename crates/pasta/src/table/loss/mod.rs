@@ -24,6 +24,7 @@ use super::TableError;
 /// What a prediction is charged with, given the label.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
+#[non_exhaustive]
 pub enum Loss {
     /// (z - y)^2/2.
     LeastSquares,
@@ -75,6 +76,7 @@ pub enum Loss {
 
 /// What a loss is called, computes and asks for.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct LossRow {
     /// Its name in files and flags.
     pub name: &'static str,
@@ -102,6 +104,7 @@ pub struct Parameter {
 /// Classes of losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Class {
     /// Convex with a Lipschitz derivative.
     SmoothConvex,

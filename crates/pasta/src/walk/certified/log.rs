@@ -7,6 +7,7 @@ use crate::stop::Stop;
 
 /// How far a run's certificates have come. Part of its checkpoint: no error is spent twice.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CertificateLog {
     /// Certificates tried.
     pub attempts: u64,

@@ -1,7 +1,7 @@
 //! A look: a few fresh samples by which a run guesses whether a certificate is worth trying. Nothing is claimed of it.
 
 use crate::certificate::sequential::UNSURE;
-use crate::certificate::{Grade, Guess};
+use crate::certificate::{Basis, Guess};
 use crate::moments::Moments;
 
 /// Sub-batches of a look.
@@ -37,13 +37,13 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    pub(super) fn new(moments: &Moments, samples_each: u64, grade: Grade) -> Self {
+    pub(super) fn new(moments: &Moments, samples_each: u64, basis: Basis) -> Self {
         let variance = moments.variance() * samples_each as f64;
         Self {
             squared: moments.squared_mean(),
             squared_error: moments.error2(),
             variance,
-            planned_variance: grade.declared_variance().unwrap_or(UNSURE * variance),
+            planned_variance: basis.declared_variance().unwrap_or(UNSURE * variance),
             exact: false,
         }
     }

@@ -12,7 +12,7 @@ use self::look::{MEANS, Seen, drawn_by, samples_each};
 use super::{Advance, View, Walk};
 use crate::certificate::means::Means;
 use crate::certificate::{
-    Certificate, CertificateError, Certifier, Claim, ClaimError, Grade, Guess, Verdict, delta_of_attempt,
+    Basis, Certificate, CertificateError, Certifier, Claim, ClaimError, Guess, Verdict, delta_of_attempt,
 };
 use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
 use crate::draws::Role;
@@ -181,12 +181,12 @@ impl<W: Walk> Certified<W> {
 
     /// Samples of a certificate, roughly; or the rows, where all can be passed over for less.
     fn cost(&self, gate: &Gate, seen: &Seen) -> u128 {
-        let StopRule { target, delta, grade, .. } = self.rule;
+        let StopRule { target, delta, basis, .. } = self.rule;
         let guess = Some(Guess { norm: LIKELY * target, variance: None });
-        let claim = Claim { target, delta: delta_of_attempt(delta, 1), grade, budget: None, guess };
+        let claim = Claim { target, delta: delta_of_attempt(delta, 1), basis, budget: None, guess };
         let sampled = claim.usual_samples(seen.planned_variance) as u128;
         match self.pass(gate) {
-            Some(rows) if grade == Grade::Exact => rows,
+            Some(rows) if basis == Basis::Exact => rows,
             Some(rows) => rows.min(sampled),
             None => sampled,
         }
@@ -195,7 +195,7 @@ impl<W: Walk> Certified<W> {
     /// The rows that a pass over all of them reads, where a certificate may make one.
     fn pass(&self, gate: &Gate) -> Option<u128> {
         let rows = gate.about().full_pass()?;
-        (rows > 0 || self.rule.grade == Grade::Exact).then_some(u128::from(rows))
+        (rows > 0 || self.rule.basis == Basis::Exact).then_some(u128::from(rows))
     }
 
     fn pass_over(&mut self, gate: &mut Gate, point: &[f64]) -> Result<Seen, Halt> {
@@ -210,7 +210,7 @@ impl<W: Walk> Certified<W> {
         let means = Means { x: point, role: Role::Look, attempt: self.log.looks, samples_each };
         let (moments, _) = means.moments(gate, 0..MEANS)?;
         self.log.looks += 1;
-        Ok(Seen::new(&moments, samples_each, self.rule.grade.at_distance(self.distance(point))))
+        Ok(Seen::new(&moments, samples_each, self.rule.basis.at_distance(self.distance(point))))
     }
 
     fn distance(&self, point: &[f64]) -> f64 {
@@ -230,7 +230,7 @@ impl<W: Walk> Certified<W> {
         let claim = Claim {
             target: self.rule.target,
             delta: delta_of_attempt(self.rule.delta, number),
-            grade: self.rule.grade.at_distance(self.distance(&point)),
+            basis: self.rule.basis.at_distance(self.distance(&point)),
             budget: Some(self.allowance(gate)),
             guess,
         };

@@ -2,7 +2,7 @@
 
 use pasta_report::{Axis, Chart, Page, Part, Reference, Section, Series, Shape, Tone};
 
-use super::results::{Results, Row};
+use super::results::{MethodRow, Results};
 
 /// Curves in a chart: more cannot be told apart.
 const TONES: [Tone; 4] = [Tone::Blue, Tone::Red, Tone::Green, Tone::Pink];
@@ -28,7 +28,7 @@ pub(super) fn page(results: &Results) -> Page {
 }
 
 fn lead(results: &Results) -> String {
-    let first = results.methods.first().map_or_else(String::new, Row::name);
+    let first = results.methods.first().map_or_else(String::new, MethodRow::name);
     let what = if results.limits.target.is_some() { "reaches the target first" } else { "comes farthest" };
     format!("{first} {what}. Best first, batch in brackets.")
 }
@@ -69,7 +69,7 @@ fn chart(results: &Results, id: &'static str, group: &[(String, Vec<(f64, f64)>)
 const PLACES: f64 = 16.0;
 
 /// The median over runs of the last look before each of many places; as far as half of the runs come.
-fn curve(row: &Row, budget: u64) -> Option<Vec<(f64, f64)>> {
+fn curve(row: &MethodRow, budget: u64) -> Option<Vec<(f64, f64)>> {
     if row.runs.iter().all(|run| run.curve.is_empty()) || row.runs[0].curve.len() < 2 {
         return None;
     }

@@ -2,7 +2,7 @@
 //!
 //! Curvature at the start says little about curvature where a run goes. So a run goes there: a few dozen steps, looks at the
 //! curvature on its way, and then again a few hundred steps with what will be printed. A step whose gradients change faster
-//! than the printed L allows raises L, and the flight starts anew.
+//! than the printed L allows raises L, and the trial starts anew.
 
 use serde::Serialize;
 
@@ -14,29 +14,30 @@ use super::{CalibrationError, Found, SAFETY, Start};
 use crate::kernels::{along, dot, minus, squared_distance, squared_norm};
 use crate::oracle::Form;
 
-/// Steps of the first flight, which finds the way, and of the second, which tries what will be printed.
+/// Steps of the first trial, which finds the way, and of the second, which tries what will be printed.
 pub(super) const SCOUTING: u64 = 64;
 pub(super) const PROVING: u64 = 192;
-/// Places of the first flight at which curvature is measured.
+/// Places of the first trial at which curvature is measured.
 pub(super) const PLACES: u64 = 2;
 /// Steps over which the curvature along the way is averaged: few, to see it at once, and many, to see it through noise.
 const WINDOWS: [u64; 2] = [8, 32];
-/// So many units, or steps of pure noise, from the start a flight is lost: no sound one of that many steps comes so far.
+/// So many units, or steps of pure noise, from the start a trial is lost: no sound one of that many steps comes so far.
 const LOST: f64 = 1000.0;
 /// What it does to L if gradients are no numbers where a step ends.
 const SLOWER: f64 = 4.0;
 
 /// What became of a short run with the printed constants.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Flight {
+#[non_exhaustive]
+pub struct Trial {
     /// Steps with the constants as they are printed.
     pub steps: u64,
-    /// The length of a step is this times the gradient: 1/(2 L) of the printed L, or less where the batches of the flight are
+    /// The length of a step is this times the gradient: 1/(2 L) of the printed L, or less where the batches of the trial are
     /// too small for B.
     pub eta: f64,
-    /// Whether it flew all of them without contradicting the constants.
+    /// Whether it made all of them without contradicting the constants.
     pub steady: bool,
-    /// How often L was raised because a flight contradicted it.
+    /// How often L was raised because a trial contradicted it.
     pub raised: u64,
     /// |x - x0| at the end.
     pub distance: f64,
@@ -49,7 +50,7 @@ pub(super) struct Curvatures {
     pub(super) ms_smoothness: (Estimate, Found),
 }
 
-/// What a flight rests on beside the curvature.
+/// What a trial rests on beside the curvature.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Conditions {
     pub(super) unit: f64,
@@ -57,18 +58,18 @@ pub(super) struct Conditions {
     pub(super) growth: f64,
 }
 
-/// Flies, and raises L and Lbar by what is seen on the way. Nothing is flown without a curvature.
-pub(super) fn fly(
+/// Runs the trials, and raises L and Lbar by what is seen on the way. Nothing is tried without a curvature.
+pub(super) fn run(
     meter: &mut Meter<'_>,
     start: &Start<'_>,
     conditions: &Conditions,
     mut known: Curvatures,
     sizes: &Sizes,
-) -> Result<(Curvatures, Option<Flight>), CalibrationError> {
+) -> Result<(Curvatures, Option<Trial>), CalibrationError> {
     if known.smoothness.0.value <= 0.0 {
         return Ok((known, None));
     }
-    let (scouted, way) = flights(meter, start, conditions, &mut known, sizes.scouting, sizes.flight)?;
+    let (scouted, way) = trials(meter, start, conditions, &mut known, sizes.scouting, sizes.trial)?;
     for number in 0..PLACES {
         // Halfway along the steps, and at the end.
         let place = &way[(way.len() - 1) * (number as usize + 1) / PLACES as usize];
@@ -78,9 +79,9 @@ pub(super) fn fly(
         raise(&mut known.smoothness, smoothness, found);
         raise(&mut known.ms_smoothness, ms_smoothness, found);
     }
-    let (mut flight, _) = flights(meter, start, conditions, &mut known, sizes.proving, sizes.flight)?;
-    flight.raised += scouted.raised;
-    Ok((known, Some(flight)))
+    let (mut trial, _) = trials(meter, start, conditions, &mut known, sizes.proving, sizes.trial)?;
+    trial.raised += scouted.raised;
+    Ok((known, Some(trial)))
 }
 
 /// What stands out replaces what was known: by more than the errors of both, and by so much that the factor of safety is not
@@ -92,27 +93,27 @@ fn raise(known: &mut (Estimate, Found), seen: Estimate, found: Found) {
 }
 
 /// Flights from the start until one contradicts nothing or the steps are used up; the last of them, and its way.
-fn flights(
+fn trials(
     meter: &mut Meter<'_>,
     start: &Start<'_>,
     conditions: &Conditions,
     known: &mut Curvatures,
     steps: u64,
     per_block: u64,
-) -> Result<(Flight, Vec<Vec<f64>>), CalibrationError> {
+) -> Result<(Trial, Vec<Vec<f64>>), CalibrationError> {
     let mut raised = 0;
     let mut left = steps;
     loop {
         let eta = eta(known.smoothness.0.value, conditions.growth, per_block);
-        let (way, end) = flight(meter, start, conditions, known, eta, left, per_block)?;
+        let (way, end) = trial(meter, start, conditions, known, eta, left, per_block)?;
         let flown = way.len() as u64 - 1;
-        // A contradiction is seen before its step is taken, so that each flight has drawn once more.
+        // A contradiction is seen before its step is taken, so that each trial has drawn once more.
         left = left.saturating_sub(flown + 1);
         let last = &way[way.len() - 1];
         let distance = squared_distance(last, start.x).sqrt();
-        let flight = Flight { steps: flown, eta, steady: matches!(end, End::Steady), raised, distance };
+        let trial = Trial { steps: flown, eta, steady: matches!(end, End::Steady), raised, distance };
         match end {
-            End::Steady | End::Away => return Ok((flight, way)),
+            End::Steady | End::Away => return Ok((trial, way)),
             End::Steep { curvature, from } => {
                 known.smoothness = (curvature, Found::OnTheWay { distance: from });
             }
@@ -124,7 +125,7 @@ fn flights(
         }
         raised += 1;
         if left < WINDOWS[0] {
-            return Ok((Flight { raised, ..flight }, way));
+            return Ok((Trial { raised, ..trial }, way));
         }
     }
 }
@@ -136,7 +137,7 @@ fn eta(smoothness: f64, growth: f64, per_block: u64) -> f64 {
     (0.5 / (SAFETY * smoothness)).min(by_noise)
 }
 
-/// How a flight ended.
+/// How a trial ended.
 enum End {
     Steady,
     /// Gradients changed faster than the printed L allows, at this distance from the start.
@@ -186,8 +187,8 @@ impl Window {
     }
 }
 
-/// All points of one flight, and how it ended.
-fn flight(
+/// All points of one trial, and how it ended.
+fn trial(
     meter: &mut Meter<'_>,
     start: &Start<'_>,
     conditions: &Conditions,
