@@ -41,7 +41,8 @@ fn endless() -> String {
 
 /// `mpirun` as it can run here: by root, on fewer cores than ranks.
 fn mpirun() -> Command {
-    let mut command = Command::new("mpirun");
+    // MPICH calls it mpirun.mpich where Open MPI is installed as well.
+    let mut command = Command::new(std::env::var_os("MPIRUN").unwrap_or_else(|| "mpirun".into()));
     let variables = [
         ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
         ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),

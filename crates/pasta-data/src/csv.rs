@@ -590,6 +590,7 @@ impl<T: Number> Raw<T> {
             label: layout.label,
             classes,
             dropped,
+            mapped: false,
         })
     }
 

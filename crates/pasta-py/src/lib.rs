@@ -106,10 +106,11 @@ fn begin(
         promise,
         rule,
         losses: false,
+        check,
         trace: Vec::new(),
         outlook: None,
     };
-    Ok(Begin::Fresh { start, seed, method: Box::new(method), check, pilot, told: Box::new(told) })
+    Ok(Begin::Fresh { start, seed, method: Box::new(method), pilot, told: Box::new(told) })
 }
 
 /// Goes on with the run of a checkpoint.

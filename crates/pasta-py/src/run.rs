@@ -48,8 +48,6 @@ pub(crate) enum Begin {
         start: Vec<f64>,
         seed: u64,
         method: Box<Aimed>,
-        /// Whether the oracle is checked before the first step.
-        check: bool,
         /// Samples that a forecast before the run may take.
         pilot: u128,
         told: Box<Told>,
@@ -92,6 +90,9 @@ pub(crate) struct Told {
     pub(crate) promise: Option<String>,
     pub(crate) rule: Option<StopRule>,
     pub(crate) losses: bool,
+    /// Whether the oracle is checked before the first step.
+    #[serde(default)]
+    pub(crate) check: bool,
     pub(crate) trace: Vec<TraceRow>,
     /// What was said before the run about its cost, or why nothing was.
     #[serde(default)]
@@ -216,15 +217,16 @@ pub(crate) fn run(
 ) -> Result<Outcome, Trouble> {
     let Job { begin, asked, budget, shows, checkpoint } = job;
     let run = match begin {
-        Begin::Fresh { start, seed, method, check, pilot, told } => {
+        Begin::Fresh { start, seed, method, pilot, told } => {
             let (mut gate, losses) = gate(&asked, &start, seed, budget, &line, stop, gives_losses)?;
             let walk = method.engine.clone().start(&gate, &start).map_err(input)?;
-            if check {
+            if told.check {
                 believed(&mut gate, &start)?;
             }
             let walk = certified(&gate, walk, told.rule)?;
             let outlook = match told.rule {
-                Some(rule) if pilot > 0 => {
+                // Whoever was told to stop keeps a checkpoint and no more.
+                Some(rule) if pilot > 0 && !gate.is_stopped() => {
                     let pilot = run_pilot(&mut gate, &start, rule, pilot, &method)?;
                     Some(Outlook::of(&pilot, rule.target, &method))
                 }
@@ -241,8 +243,11 @@ pub(crate) fn run(
                     format!("the run has already drawn {drawn} samples, more than the budget of {budget}");
                 return Err(Trouble::Input(message));
             }
-            let gate = gate.with_budget(budget).with_stop(Arc::clone(stop));
+            let mut gate = gate.with_budget(budget).with_stop(Arc::clone(stop));
             let walk = method::resume(&gate, &mut stored).map_err(input)?;
+            if told.check {
+                believed(&mut gate, walk.view().start)?;
+            }
             let walk: Box<dyn Walk> = match told.rule {
                 Some(rule) if stored.has(CERTIFICATES) => {
                     Box::new(walk.certified_again(&gate, rule, &mut stored).map_err(input)?)
@@ -255,11 +260,11 @@ pub(crate) fn run(
     run.finish(shows, checkpoint)
 }
 
-/// Refuses an oracle that a few samples show to be wrong.
+/// Refuses an oracle that a few samples show to be wrong. Whoever stops it meanwhile is heard by the walk.
 fn believed(gate: &mut Gate, start: &[f64]) -> Result<(), Trouble> {
     match check::before_run(gate, start) {
         Ok(_) => Ok(()),
-        Err(_) if gate.is_stopped() => Err(Trouble::Raised),
+        Err(_) if gate.is_stopped() => Ok(()),
         Err(Halt::Oracle(error)) => {
             let words =
                 std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);

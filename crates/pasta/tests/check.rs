@@ -23,6 +23,7 @@ enum Way {
     Kink,
     LikelihoodRatio,
     NoNoise,
+    Bend,
 }
 
 /// E |x - c - xi|^2/2 in `dim` coordinates, with the slip.
@@ -71,6 +72,8 @@ impl Sampled for Bowl {
             let g = match self.way {
                 Way::Kink => error.signum(),
                 Way::Nan if i == 1 && *x < 2.0 => f64::NAN,
+                // The start is where the second derivative jumps.
+                Way::Bend if i == 0 => error + 3.0 * (x - 2.5).max(0.0),
                 _ => error,
             };
             if self.way == Way::Overwrites { *out = weight * g } else { *out += weight * g }
@@ -102,11 +105,12 @@ impl Sampled for Bowl {
             return Ok(f64::from(u8::from(x[0] + xi.normal() > 0.0)));
         }
         let mut sum = 0.0;
-        for x in x {
+        for (i, x) in x.iter().enumerate() {
             let noise = if self.way == Way::NoNoise { 0.0 } else { self.noise * xi.normal() };
             let error = x - 1.0 - noise;
             sum += match self.way {
                 Way::Kink => error.abs(),
+                Way::Bend if i == 0 => error * error / 2.0 + 1.5 * (x - 2.5).max(0.0).powi(2),
                 Way::WrongSign => -error * error / 2.0,
                 Way::Factor(factor) => factor * error * error / 2.0,
                 Way::MissingTerm => error * error / 2.0 - 0.05 * x * x,
@@ -172,9 +176,9 @@ fn every_slip_is_caught_and_named_in_a_few_dozen_samples() {
 
 #[test]
 fn honest_oracles_are_not_accused() {
-    // At 10^-6 a test, 1200 of them pass by luck alone but for a chance of about 0.001.
+    // At 10^-6 a test, 1500 of them pass by luck alone but for a chance of about 0.001.
     for seed in 1..=100 {
-        for way in [Way::Honest, Way::Kink, Way::LikelihoodRatio, Way::NoNoise] {
+        for way in [Way::Honest, Way::Kink, Way::Bend, Way::LikelihoodRatio, Way::NoNoise] {
             for noise in [0.01, 1.0, 100.0] {
                 assert_eq!(slips(way, noise, seed), [], "{way:?} {noise} {seed}");
             }
@@ -377,7 +381,8 @@ fn a_mean_where_the_sum_belongs_is_caught_and_sums_are_not_accused() {
     for start in [&[0.0][..], &[3.0], &[0.0, 0.0, 0.0], &[2.0, -1.0, 10.0]] {
         let mut caught = [0; 3];
         for seed in 1..=100 {
-            // The medians of 32 normal numbers and of 32 sums of 16 of them are in the wrong order with probability below 10^-9.
+            // The medians of four mean squares of 8 normal numbers and of 8 sums of 16 of them are less than a factor of two apart with probability
+            // 10^-5 or so, and their changes, which have no noise, never.
             for noise in [normal, heavy] {
                 assert_eq!(found(Adds::All, noise, start, seed).slips, [], "{start:?} {seed}");
             }
@@ -392,7 +397,7 @@ fn a_mean_where_the_sum_belongs_is_caught_and_sums_are_not_accused() {
             }
         }
         // The few samples that raise a suspicion may fail to.
-        assert!(caught.iter().all(|caught| *caught >= 80), "{start:?}: {caught:?}");
+        assert!(caught.iter().all(|caught| *caught >= 70), "{start:?}: {caught:?}");
     }
     let said = found(Adds::Mean, normal, &[2.0, -1.0, 10.0], 1).slips[0].to_string();
     assert!(
