@@ -213,7 +213,8 @@ impl Drop for Asking {
     }
 }
 
-fn cut(batch: &Batch, block: u64, leaves: &mut Vec<Batch>) {
+/// The leaves of a batch, in the order of additions.
+pub(crate) fn cut(batch: &Batch, block: u64, leaves: &mut Vec<Batch>) {
     match batch.halves(block) {
         None => leaves.push(batch.clone()),
         Some([left, right]) => {
@@ -224,7 +225,7 @@ fn cut(batch: &Batch, block: u64, leaves: &mut Vec<Batch>) {
 }
 
 /// Adds up leaves in the order that belongs to the batch.
-fn total(batch: &Batch, block: u64, leaves: &mut impl Iterator<Item = Vec<f64>>) -> Vec<f64> {
+pub(crate) fn total(batch: &Batch, block: u64, leaves: &mut impl Iterator<Item = Vec<f64>>) -> Vec<f64> {
     match batch.halves(block) {
         None => leaves.next().expect("a leaf for each leaf"),
         Some([left, right]) => {

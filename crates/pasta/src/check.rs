@@ -234,7 +234,9 @@ pub fn before_run(gate: &mut Gate, x: &[f64]) -> Result<Option<Findings>, Halt> 
     if !gate.doubts() || begun || gate.left() / 10 < Effort::Quick.samples() {
         return Ok(None);
     }
-    let findings = oracle(gate, x, Effort::Quick)?;
+    let before = gate.ledger().clone();
+    // What did not come to its end is made, and counted, again when the run is resumed.
+    let findings = oracle(gate, x, Effort::Quick).inspect_err(|_| gate.rewind(before))?;
     if findings.slips.is_empty() {
         gate.believe();
         return Ok(Some(findings));

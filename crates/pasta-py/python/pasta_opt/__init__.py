@@ -26,6 +26,7 @@ from ._result import Certificate, Forecast, Ledger, Result, Stop
 if TYPE_CHECKING:
     from . import jax as jax
     from . import torch as torch
+    from ._pool import Pool as Pool
     from ._sklearn import PastaClassifier as PastaClassifier
     from ._sklearn import PastaRegressor as PastaRegressor
 
@@ -42,6 +43,7 @@ __all__ = [
     "Moment",
     "Native",
     "Oracle",
+    "Pool",
     "Problem",
     "Result",
     "Stop",
@@ -61,7 +63,7 @@ __all__ = [
     "resume",
 ]
 
-_LATER = {"PastaRegressor": "._sklearn", "PastaClassifier": "._sklearn", "jax": ".jax", "torch": ".torch"}
+_LATER = {"PastaRegressor": "._sklearn", "PastaClassifier": "._sklearn", "Pool": "._pool", "jax": ".jax", "torch": ".torch"}
 
 
 def __getattr__(name: str) -> Any:
