@@ -20,7 +20,8 @@ cargo xtask COMMAND
          last two alone: packages)
   browser
          looks at the pages of a reproduction with chromium or google-chrome, and fails without one
-  msrv   compiles with the oldest compiler that is promised; needs rustup toolchain install 1.89
+  msrv   compiles with the oldest compiler that is promised; needs rustup toolchain install 1.89;
+         arguments select packages
   evidence
          what takes too long for every change; names select, --list lists
   mpi    clippy and tests of what needs MPI, on real ranks; needs mpirun, mpicc and libclang. Where MPICH is installed beside
@@ -57,7 +58,7 @@ fn main() -> ExitCode {
         "check" => check(),
         "browser" => browser(),
         "packages" => packages::dependencies() && packages::contents(),
-        "msrv" => cargo_of(MSRV, &["check", "--workspace", "--all-targets"]),
+        "msrv" => msrv(&rest),
         "evidence" => long::run(&rest),
         "mpi" => mpi(&rest),
         "py" => python::run(&rest),
@@ -103,10 +104,14 @@ fn browser() -> bool {
     )
 }
 
-/// Runs the cargo of another toolchain, in a folder of its own: two compilers share nothing.
-fn cargo_of(toolchain: &str, arguments: &[&str]) -> bool {
+/// Compiles with the oldest toolchain that is promised, in a folder of its own: two compilers share nothing.
+fn msrv(packages: &[String]) -> bool {
     let mut rustup = Command::new("rustup");
-    rustup.args(["run", toolchain, "cargo"]).args(arguments).args(["--target-dir", "target/msrv"]);
+    rustup.args(["run", MSRV, "cargo", "check", "--target-dir", "target/msrv"]);
+    if packages.is_empty() {
+        rustup.args(["--workspace", "--all-targets"]);
+    }
+    rustup.args(packages);
     // This cargo's own choice of compiler must not reach the other.
     rustup.env_remove("CARGO").env_remove("RUSTC").env_remove("RUSTUP_TOOLCHAIN");
     match rustup.status() {

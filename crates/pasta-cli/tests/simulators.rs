@@ -289,6 +289,29 @@ fn slips_are_named_before_a_run_and_in_a_check() {
 }
 
 #[test]
+fn a_comparison_checks_a_simulator_once_before_its_first_run() {
+    let place = place(&sgd(20, ""));
+    let race = "compare p.toml --budget 200 --seeds 2 --methods dog,sgd";
+    let sound = place.json(race, 0);
+    let samples = sound["check_samples"].as_u64().unwrap();
+    assert!((1..=48).contains(&samples), "{samples}");
+    // No run is charged for it.
+    let runs = |race: &Value| {
+        race["methods"].as_array().unwrap().iter().map(|m| m["runs"].clone()).collect::<Vec<_>>()
+    };
+    let trusted = place.json(&format!("{race} --no-check"), 0);
+    assert_eq!((&trusted["check_samples"], runs(&trusted)), (&0.into(), runs(&sound)));
+    place.pasta(race).assert().code(0).stdout(contains(format!("took {samples} samples")));
+    place.write("fault", "loss");
+    let told = contains("not to be believed: the loss does not belong to the gradient");
+    place.pasta(race).assert().code(2).stderr(told);
+    place.pasta(&format!("{race} --no-check")).assert().code(0);
+    // A problem of the library needs none.
+    place.write("q.toml", place::SGD);
+    assert_eq!(place.json("compare q.toml --budget 200 --seeds 2 --methods dog", 0)["check_samples"], 0);
+}
+
+#[test]
 fn without_repeatable_samples_what_needs_them_is_refused_and_the_rest_works() {
     let unseeded = |text: String| with(&text, "environment = {", "environment = { SEEDED = \"no\",");
     let place = place(&unseeded(sgd(100, "")));

@@ -221,3 +221,8 @@ fn parse(
         (_, true) => csv::read::<f32>(chunks, options, encoding, watch),
     }
 }
+
+/// The examples of the package's readme run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

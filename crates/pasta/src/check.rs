@@ -241,14 +241,14 @@ pub fn before_run(gate: &mut Gate, x: &[f64]) -> Result<Option<Findings>, Halt> 
         gate.believe();
         return Ok(Some(findings));
     }
-    Err(Halt::Oracle(OracleError::new(Unbelievable { slips: findings.slips })))
+    Err(Halt::Oracle(OracleError::new(CheckError { slips: findings.slips })))
 }
 
 /// Why a run did not begin: its oracle is wrong. The source of the [`OracleError`] of [`before_run`].
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("it is not to be believed: {}", sentences(slips))]
 #[non_exhaustive]
-pub struct Unbelievable {
+pub struct CheckError {
     /// What is wrong.
     pub slips: Vec<Slip>,
 }
