@@ -8,6 +8,7 @@ mod peers;
 mod python;
 
 use std::env;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
@@ -23,7 +24,8 @@ cargo xtask COMMAND
          arguments select packages
   evidence
          what takes too long for every change; names select, --list lists
-  mpi    clippy and tests of what needs MPI, on real ranks; needs mpirun, mpicc and libclang
+  mpi    clippy and tests of what needs MPI, on real ranks; needs mpirun, mpicc and libclang. Where MPICH is installed beside
+         Open MPI (mpicc.mpich, mpirun.mpich), ranks of MPICH are tested too
   py     the Python package, installed into a fresh environment and tested there; needs python3 with
          venv; --jax and --torch add the tests of what needs JAX and PyTorch, which are installed
          for it; other arguments go to pytest
@@ -137,6 +139,26 @@ fn mpi(rest: &[String]) -> bool {
         && is_there("mpicc")
         && cargo(&with("clippy", &["--all-targets", "--", "--deny", "warnings"]), &[], &[])
         && cargo(&with("test", &["--test", "mpirun", "--test", "mpi"]), rest, &[])
+        && mpich(rest)
+}
+
+/// The same ranks on MPICH, where it is installed beside another MPI. Debian calls its programs so.
+fn mpich(rest: &[String]) -> bool {
+    let is_there = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    if !is_there("mpicc.mpich") || !is_there("mpirun.mpich") {
+        eprintln!(
+            "ranks of MPICH are not tested: mpicc.mpich and mpirun.mpich are not installed (Debian: mpich libmpich-dev)"
+        );
+        return true;
+    }
+    // What is built with one MPI does not run with the other, and cargo does not know which it was.
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from).join("mpich");
+    let Some(target) = target.to_str() else {
+        eprintln!("the name of the target folder is no text");
+        return false;
+    };
+    let variables = [("MPICC", "mpicc.mpich"), ("MPIRUN", "mpirun.mpich"), ("CARGO_TARGET_DIR", target)];
+    cargo(&["test", "--package", "pasta-mpi", "--features", "mpi", "--test", "mpirun"], rest, &variables)
 }
 
 /// Two ranks against one, in the same run.
