@@ -55,6 +55,18 @@ pub(crate) fn bench_parse() -> bool {
         )
 }
 
+/// Compares the steps of optax with those that the tests of the peers have on record.
+pub(crate) fn peers() -> bool {
+    let (root, target) = folders();
+    let environment = target.join("optax");
+    made(&environment, &["optax"])
+        && succeeds(
+            Command::new(python(&environment))
+                .arg(root.join("tests/peers/reference.py"))
+                .arg(root.join("tests/data/peers.json")),
+        )
+}
+
 fn folders() -> (PathBuf, PathBuf) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);

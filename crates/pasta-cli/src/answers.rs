@@ -8,7 +8,7 @@ use pasta_opt::oracle::Oracle;
 use pasta_opt::walk::StopRule;
 use pasta_report::console::Failure;
 
-use crate::compare::{Limits, raced};
+use crate::compare::{Limits, checked, raced};
 use crate::plan;
 use crate::spec::{Contest, Overrides, Problem, Setup, read_setup};
 
@@ -49,7 +49,8 @@ impl Race {
         let setup = Setup { seed, threads: None, problem, asks_for_certificate: false };
         let contest = Contest { setup, own: None, rule: rule.filter(|_| !judged) };
         let limits = Limits { target, budget, seeds, seed };
-        let results = raced(&contest, limits, &methods, grid, stop).map_err(said)?;
+        let Some(samples) = checked(&contest, &limits, false, stop).map_err(said)? else { return Ok(None) };
+        let results = raced(&contest, limits, &methods, grid, samples, stop).map_err(said)?;
         results.map(|results| serde_json::to_string(&results).map_err(|error| error.to_string())).transpose()
     }
 }

@@ -11,7 +11,7 @@ use pasta_opt::prelude::*;
 use pasta_pipe::{Hello, Pipe, Question, Sums};
 use serde::Serialize;
 
-use crate::spec::{self, Overrides, Setup, Simulated, Spec};
+use crate::spec::{self, Overrides, Problem, Setup, Simulated};
 use pasta_report::console::{self, Exit, Failure, Report, Signals, flags, say, with_threads};
 use pasta_report::number::real;
 use pasta_report::{Table, grouped};
@@ -28,7 +28,8 @@ differences differences, and losses belong to gradients. Of a command (docs/pipe
     points, with an interval;
   * the noise, the time of a sample, the time of a request beside its samples, and a sensible `block`.
 
-Every `pasta solve` of a simulator makes a short form of this check first (--no-check leaves it out).
+Every `pasta solve` of a simulator makes a short form of this check first, and so does `pasta compare`, once for all its runs
+(--no-check leaves it out).
 
     pasta check examples/simulators/newsvendor.toml
 
@@ -49,8 +50,8 @@ pub(crate) struct Arguments {
 }
 
 /// Checks a simulator before a run, unless the file does not want it. False if a signal ended it.
-pub(crate) fn before_run(spec: &Spec, gate: &mut Gate) -> Result<bool, Failure> {
-    let unwanted = spec.problem.simulator.as_ref().is_some_and(|simulator| !simulator.check);
+pub(crate) fn before_run(problem: &Problem, gate: &mut Gate) -> Result<bool, Failure> {
+    let unwanted = problem.simulator.as_ref().is_some_and(|simulator| !simulator.check);
     if unwanted || !gate.doubts() {
         return Ok(true);
     }
@@ -62,7 +63,7 @@ pub(crate) fn before_run(spec: &Spec, gate: &mut Gate) -> Result<bool, Failure> 
         ));
         return Ok(true);
     }
-    let findings = match check::oracle(gate, &spec.problem.start, Effort::Quick) {
+    let findings = match check::oracle(gate, &problem.start, Effort::Quick) {
         Ok(findings) => findings,
         Err(Halt::Interrupted) => {
             say("interrupted during the check of the simulator; nothing was kept");

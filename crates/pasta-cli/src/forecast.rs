@@ -36,6 +36,10 @@ pub(crate) fn share(method: &str) -> Option<f64> {
 pub(crate) const TABLE: &str =
     "a run on a table ends by exact passes over all rows, and how many of them it takes is not known before";
 
+/// A pilot runs one method.
+pub(crate) const FALLBACK: &str =
+    "a recipe and its fall-back run side by side, and how long that takes was not tried";
+
 const SECTION: &str = "forecast";
 
 impl Outlook {
@@ -89,6 +93,9 @@ pub(crate) fn outlook(spec: &Spec, gate: &mut Gate) -> Result<Option<Outlook>, F
     };
     if spec.problem.table.is_some() {
         return Ok(Some(Outlook::silent(TABLE)));
+    }
+    if spec.method.fallback {
+        return Ok(Some(Outlook::silent(FALLBACK)));
     }
     let samples = spec.pilot().unwrap_or(0);
     if samples == 0 || certification.rule.share == 0.0 {

@@ -289,6 +289,29 @@ fn slips_are_named_before_a_run_and_in_a_check() {
 }
 
 #[test]
+fn a_comparison_checks_a_simulator_once_before_its_first_run() {
+    let place = place(&sgd(20, ""));
+    let race = "compare p.toml --budget 200 --seeds 2 --methods dog,sgd";
+    let sound = place.json(race, 0);
+    let samples = sound["check_samples"].as_u64().unwrap();
+    assert!((1..=48).contains(&samples), "{samples}");
+    // No run is charged for it.
+    let runs = |race: &Value| {
+        race["methods"].as_array().unwrap().iter().map(|m| m["runs"].clone()).collect::<Vec<_>>()
+    };
+    let trusted = place.json(&format!("{race} --no-check"), 0);
+    assert_eq!((&trusted["check_samples"], runs(&trusted)), (&0.into(), runs(&sound)));
+    place.pasta(race).assert().code(0).stdout(contains(format!("took {samples} samples")));
+    place.write("fault", "loss");
+    let told = contains("not to be believed: the loss does not belong to the gradient");
+    place.pasta(race).assert().code(2).stderr(told);
+    place.pasta(&format!("{race} --no-check")).assert().code(0);
+    // A problem of the library needs none.
+    place.write("q.toml", place::SGD);
+    assert_eq!(place.json("compare q.toml --budget 200 --seeds 2 --methods dog", 0)["check_samples"], 0);
+}
+
+#[test]
 fn without_repeatable_samples_what_needs_them_is_refused_and_the_rest_works() {
     let unseeded = |text: String| with(&text, "environment = {", "environment = { SEEDED = \"no\",");
     let place = place(&unseeded(sgd(100, "")));
@@ -468,6 +491,29 @@ fn the_examples_in_python_c_and_r_run_and_find_what_is_known() {
         agents["point"].as_array().unwrap().iter().all(|x| (2.5..5.0).contains(&x.as_f64().unwrap())),
         "{agents}"
     );
+}
+
+/// Debian has no package of Julia, so CI cannot install it.
+#[test]
+fn a_simulator_in_julia_works_where_julia_is_installed() {
+    if Command::new("julia").arg("--version").output().is_err() {
+        println!("skipped: a_simulator_in_julia_works, since julia is not installed");
+        return;
+    }
+    let place = Place::holding(
+        "seed = 1\n\n[problem]\ncommand = [\"julia\", \"--startup-file=no\", \"sim.jl\"]\ndimension = 2\nstart = 3.0\nworkers = 2\n\n\
+         [recipe]\nname = \"sgd\"\neta = 0.1\nsteps = 100\nbatch = 20\n",
+    );
+    let code = "function sample(x, rng, gradient)\n    x[1] > 50 && error(\"too far\")\n    e = x .- 1.0 .- randn(rng, length(x))\n    \
+                gradient .+= e\n    sum(abs2, e) / 2\nend\nPasta.serve(sample; losses = true, name = \"bowl\")\n";
+    place.write("sim.jl", &format!("include(\"{SDK}/pasta.jl\")\n{code}"));
+    let checked = place.json("check p.toml", 0);
+    assert_eq!((&checked["is_sound"], &checked["repeats"]["other_worker"]), (&true.into(), &true.into()));
+    let point = place.json("solve p.toml", 0)["point"].clone();
+    // SGD with eta = 0.1 and 20 samples of variance 1 stays within a few times sqrt(0.1/2/20) = 0.05 of the mean.
+    assert!(point.as_array().unwrap().iter().all(|x| (x.as_f64().unwrap() - 1.0).abs() < 0.3), "{point}");
+    place.write("p.toml", &with(&place.read("p.toml"), "start = 3.0", "start = 99.0"));
+    place.pasta("solve p.toml").assert().code(1).stderr(contains("too far"));
 }
 
 #[test]

@@ -121,3 +121,8 @@ impl fmt::Display for StartError {
 }
 
 impl std::error::Error for StartError {}
+
+/// The examples of the package's readme run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

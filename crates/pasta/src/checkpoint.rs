@@ -106,6 +106,15 @@ impl<'a> Saver<'a> {
         self.entries.push(Entry { name: name.to_owned(), data, lengths });
     }
 
+    /// Adds the sections of a part that is itself made of parts, under the name of the part, a slash and their own.
+    pub fn put_part(&mut self, name: &str, save: impl FnOnce(&mut Self)) {
+        let mut part = Self::default();
+        save(&mut part);
+        let named = |entry: Entry| Entry { name: format!("{name}/{}", entry.name), ..entry };
+        self.entries.extend(part.entries.into_iter().map(named));
+        self.vectors.extend(part.vectors);
+    }
+
     /// The checkpoint as the bytes of a file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -244,6 +253,19 @@ impl Checkpoint {
     pub fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<(T, Vec<Vec<f64>>), CheckpointError> {
         let (data, vectors) = self.sections.remove(name).ok_or_else(|| self.lacks(name))?;
         Ok((parse(name, &data)?, vectors))
+    }
+
+    /// What [`Saver::put_part`] wrote under this name, which is then gone: nothing, if it wrote nothing.
+    #[must_use]
+    pub fn take_part(&mut self, name: &str) -> Self {
+        let mut part = BTreeMap::new();
+        for (full, section) in std::mem::take(&mut self.sections) {
+            match full.strip_prefix(name).and_then(|rest| rest.strip_prefix('/')) {
+                Some(own) => part.insert(own.to_owned(), section),
+                None => self.sections.insert(full, section),
+            };
+        }
+        Self { sections: part }
     }
 
     fn lacks(&self, name: &str) -> CheckpointError {

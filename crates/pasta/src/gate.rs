@@ -332,6 +332,26 @@ impl Gate {
             .believing()
     }
 
+    /// The fork of a run that is resumed, as it [saved](Self::save) itself.
+    pub(crate) fn fork_again(&self, checkpoint: &mut Checkpoint) -> Result<Self, CheckpointError> {
+        Ok(Self::resume(Arc::clone(&self.oracle), checkpoint)?.with_stop(Arc::clone(&self.stop)))
+    }
+
+    /// Sets the budget anew.
+    pub(crate) fn allow(&mut self, samples: Option<u128>) {
+        self.budget = samples;
+    }
+
+    /// Counts what a fork drew since its ledger stood so, each under its own role.
+    pub(crate) fn absorb_since(&mut self, fork: &Self, before: &Ledger) {
+        for (role, now) in fork.ledger.by_role() {
+            let then = before.of(role);
+            let samples = now.samples.saturating_sub(then.samples);
+            let evaluations = now.evaluations.saturating_sub(then.evaluations);
+            self.ledger.charge(role, Charge { samples, evaluations, exact: false });
+        }
+    }
+
     /// A gate to an oracle that is made of this one's, with the same seed, interrupt and budget. What it draws is counted here
     /// once it is [merged](Self::merge).
     #[must_use]
@@ -372,8 +392,10 @@ impl Gate {
             let here = here.identity.clone();
             return Err(CheckpointError::Problem { found: identity, here });
         }
-        // It was checked when the run began.
-        Ok(Self { ledger, ..Self::over(oracle, seed).believing() })
+        let gate = Self::over(oracle, seed);
+        // It was checked before the first step.
+        let doubts = gate.doubts && ledger.steps().samples == 0;
+        Ok(Self { ledger, doubts, ..gate })
     }
 }
 

@@ -134,3 +134,8 @@ pub mod stop;
 pub mod table;
 pub mod trace;
 pub mod walk;
+
+/// The examples of the package's readme run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -22,7 +22,7 @@ use crate::gate::Gate;
 use crate::recipe::{RecipeRow, TABLE};
 use crate::schedule::{Schedule, ScheduleError, Sequence};
 use crate::state::StartError;
-use crate::walk::Walk;
+use crate::walk::{Hedged, StopRule, Walk};
 
 /// A method of the table: its name, what it is for, and how it is made.
 #[derive(Debug, Clone, Copy)]
@@ -446,12 +446,19 @@ pub enum Engine {
         /// No finer gradient than this is asked for.
         target: Option<f64>,
     },
+    /// Algorithm 1 with a schedule, and beside it the method without constants: each has half of the budget, and the certificate chooses.
+    Hedged {
+        /// The schedule, of a recipe as a rule.
+        schedule: Schedule,
+        /// When it stops. The walk makes its certificates itself.
+        rule: StopRule,
+    },
 }
 
 impl Engine {
     fn check(&self) -> Result<(), ScheduleError> {
         match self {
-            Self::Schedule(schedule) => schedule.check(),
+            Self::Schedule(schedule) | Self::Hedged { schedule, .. } => schedule.check(),
             Self::Baseline(settings) => settings.check(),
             Self::Auto { .. } => Ok(()),
         }
@@ -462,13 +469,18 @@ impl Engine {
     pub fn endless(self) -> Self {
         match self {
             Self::Schedule(schedule) => Self::Schedule(schedule.endless()),
+            Self::Hedged { schedule, rule } => Self::Hedged { schedule: schedule.endless(), rule },
             other => other,
         }
     }
 
     /// The method of the run that a checkpoint was taken of.
     pub fn of(checkpoint: &Checkpoint) -> Result<Self, CheckpointError> {
-        if checkpoint.has(Auto::SECTION) {
+        if checkpoint.has(Both::SECTION) {
+            let (schedule, _): (Schedule, IgnoredAny) =
+                checkpoint.peek(&Both::first_section(Pasta::SECTION))?;
+            Ok(Self::Hedged { schedule, rule: Both::rule_of(checkpoint)? })
+        } else if checkpoint.has(Auto::SECTION) {
             Ok(Self::Auto { target: Auto::target_of(checkpoint)? })
         } else if checkpoint.has(Baseline::SECTION) {
             let (settings, _): (Settings, IgnoredAny) = checkpoint.peek(Baseline::SECTION)?;
@@ -485,13 +497,28 @@ impl Engine {
             Self::Schedule(schedule) => Box::new(Pasta::start(gate, schedule, start)?),
             Self::Baseline(settings) => Box::new(Baseline::start(gate, settings, start)?),
             Self::Auto { target } => Box::new(Auto::start(gate, start, target)?),
+            Self::Hedged { schedule, rule } => {
+                let recipe = |gate: &Gate| Pasta::start(gate, schedule, start);
+                let auto = |gate: &Gate| Auto::start(gate, start, Some(rule.target));
+                Box::new(Both::start(gate, rule, recipe, auto)?)
+            }
         })
+    }
+
+    /// Whether its walk makes certificates by itself.
+    pub fn is_certified(&self) -> bool {
+        matches!(self, Self::Hedged { .. })
     }
 }
 
+/// A recipe, and the method without constants.
+type Both = Hedged<Pasta, Auto>;
+
 /// The run that a checkpoint was taken of, whichever method it is.
 pub fn resume(gate: &Gate, checkpoint: &mut Checkpoint) -> Result<Box<dyn Walk>, CheckpointError> {
-    if checkpoint.has(Auto::SECTION) {
+    if checkpoint.has(Both::SECTION) {
+        Ok(Box::new(Both::resume(gate, checkpoint, Pasta::resume, Auto::resume)?))
+    } else if checkpoint.has(Auto::SECTION) {
         Ok(Box::new(Auto::resume(gate, checkpoint)?))
     } else if checkpoint.has(Baseline::SECTION) {
         Ok(Box::new(Baseline::resume(gate, checkpoint)?))

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::certificate::ClaimError;
 use crate::checkpoint::CheckpointError;
 use crate::draws::{Address, Role};
 use crate::exact::MAX_COUNT;
@@ -86,6 +87,9 @@ pub enum StartError {
     /// The schedule cannot be run.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
+    /// The rule by which it stops was refused.
+    #[error(transparent)]
+    Rule(#[from] ClaimError),
 }
 
 /// How many vectors a state has, and how many of them always have the dimension of the problem.

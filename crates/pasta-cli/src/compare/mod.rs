@@ -10,11 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
+use pasta_opt::draws::Role;
 
 use self::entrant::Entrant;
 use self::race::Judge;
 pub(crate) use self::race::Limits;
 pub(crate) use self::results::Results;
+use crate::check;
 use crate::spec::{self, Contest, Overrides};
 use pasta_report as report;
 use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
@@ -38,7 +40,10 @@ judged by the problem's formulas, which no method sees. Where only samples are
 known, a run is there when that is certified, and final gradients are measured
 by fresh samples that nobody pays for.
 
-A recipe can be named if its constants are proved for the problem.
+A simulator is checked once before the first run (docs/pipe.md).
+
+A recipe can be named if its constants are proved for the problem. The file's
+own has the constants of the file, and its fall-back.
 
 --grid runs methods with a step size for nine of them, 1e-4 to 1, and adds two
 rows for each: the best in hindsight, which nobody has who does not know the
@@ -79,6 +84,9 @@ pub(crate) struct Arguments {
     /// Write a page with the table and the curves.
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
+    /// Skip the few dozen samples that check a simulator before the first run (as check = false in the file does).
+    #[arg(long)]
+    no_check: bool,
     /// Print one JSON object instead of a table.
     #[arg(long)]
     json: bool,
@@ -101,8 +109,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let limits = Limits { budget, target: *target, seeds: arguments.seeds, seed: contest.setup.seed };
     with_threads(contest.setup.threads, || {
         let signals = Signals::register()?;
-        let Some(results) = raced(&contest, limits, &arguments.methods, arguments.grid, &signals.flag())?
-        else {
+        let Arguments { methods, grid, no_check, .. } = arguments;
+        let raced = match checked(&contest, &limits, *no_check, &signals.flag())? {
+            None => None,
+            Some(samples) => raced(&contest, limits, methods, *grid, samples, &signals.flag())?,
+        };
+        let Some(results) = raced else {
             say("interrupted; no results were written");
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         };
@@ -116,18 +128,35 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     })
 }
 
-/// The results of the methods with these names, or of all; `None` if `stop` was set.
+/// Checks an oracle that is not of this library, once for all runs: the samples that it took; `None` if `stop` was set.
+pub(crate) fn checked(
+    contest: &Contest,
+    limits: &Limits,
+    unwanted: bool,
+    stop: &Arc<AtomicBool>,
+) -> Result<Option<u128>, Failure> {
+    if unwanted {
+        return Ok(Some(0));
+    }
+    let problem = &contest.setup.problem;
+    let mut gate = problem.gate(limits.seed, None, Arc::clone(stop));
+    let is_done = check::before_run(problem, &mut gate)?;
+    Ok(is_done.then(|| gate.ledger().of(Role::Check).samples))
+}
+
+/// The results of the methods with these names, or of all, after a check that took so many samples; `None` if `stop` was set.
 pub(crate) fn raced(
     contest: &Contest,
     limits: Limits,
     methods: &[String],
     grid: bool,
+    check_samples: u128,
     stop: &Arc<AtomicBool>,
 ) -> Result<Option<Results>, Failure> {
     let judge = Judge::new(contest, &limits)?;
     let entrants = entrants(methods, grid, contest, &limits, &judge)?;
     let outcomes = race::run(contest, &limits, &judge, &entrants, stop)?;
-    Ok(outcomes.map(|outcomes| Results::new(contest, limits, &judge, outcomes)))
+    Ok(outcomes.map(|outcomes| Results::new(contest, limits, &judge, check_samples, outcomes)))
 }
 
 fn entrants(

@@ -271,12 +271,12 @@ fn play(
     let gate = Gate::over(Arc::clone(&judge.oracle), seed).with_budget(u128::from(limits.budget));
     let mut gate = gate.with_stop(Arc::clone(stop));
     let walk = entrant.engine.clone().start(&gate, &problem.start).map_err(Failure::input)?;
-    let mut walk: Box<dyn Walk> = match contest.rule {
+    let mut walk: Box<dyn Walk> = match contest.rule.filter(|_| !entrant.engine.is_certified()) {
         None => walk,
         Some(rule) => Box::new(walk.certified(&gate, rule).map_err(Failure::input)?),
     };
     // The rounds of auto are few, and each ends with a point to be looked at.
-    let rounds = matches!(entrant.engine, Engine::Auto { .. });
+    let rounds = matches!(entrant.engine, Engine::Auto { .. } | Engine::Hedged { .. });
     let mut curve = vec![(1.0, judge.start_gradient)];
     let mut reached = None;
     let mut next = 1.0;

@@ -20,6 +20,8 @@ pub(crate) struct Results {
     /// `formula`, `exact-pass` or `samples`.
     pub(super) judged_by: &'static str,
     pub(super) start_gradient: f64,
+    /// What the check of the oracle took, before the first run.
+    pub(super) check_samples: u128,
     /// Best first.
     pub(super) methods: Vec<MethodRow>,
 }
@@ -42,6 +44,8 @@ pub(super) struct MethodRow {
     worse: usize,
     /// The probability of either: the exact 95 % interval.
     failure: (f64, f64),
+    #[serde(skip)]
+    fallback: bool,
     pub(super) runs: Vec<Run>,
 }
 
@@ -93,7 +97,13 @@ fn compare(a: (usize, f64), b: (usize, f64)) -> std::cmp::Ordering {
 }
 
 impl Results {
-    pub(super) fn new(contest: &Contest, limits: Limits, judge: &Judge<'_>, outcomes: Vec<Outcome>) -> Self {
+    pub(super) fn new(
+        contest: &Contest,
+        limits: Limits,
+        judge: &Judge<'_>,
+        check_samples: u128,
+        outcomes: Vec<Outcome>,
+    ) -> Self {
         let (grid, others): (Vec<_>, Vec<_>) =
             outcomes.into_iter().partition(|outcome| outcome.entrant.entry == Entry::Grid);
         let mut rows: Vec<((usize, f64), MethodRow)> = others
@@ -126,6 +136,7 @@ impl Results {
             limits,
             judged_by: judge.name(),
             start_gradient: judge.start_gradient,
+            check_samples,
             methods: rows.into_iter().map(|(_, row)| row).collect(),
         }
     }
@@ -198,8 +209,12 @@ impl Results {
             "exact-pass" => "by exact passes",
             _ => "by certificates; final gradients are measured by fresh samples",
         };
+        let check = match self.check_samples {
+            0 => String::new(),
+            samples => format!(" A check of the oracle took {samples} samples before."),
+        };
         format!(
-            "{}. Each run: {goal}; {seeds} runs each, seeds from {seed}. Points are judged {judged}; |grad f| = {} at the start.",
+            "{}. Each run: {goal}; {seeds} runs each, seeds from {seed}. Points are judged {judged}; |grad f| = {} at the start.{check}",
             self.problem,
             significant(self.start_gradient, 3)
         )
@@ -234,7 +249,7 @@ enum GridPart {
 
 impl MethodRow {
     fn new(outcome: Outcome, limits: &Limits, part: Option<GridPart>) -> Self {
-        let Outcome { entrant: Entrant { method, entry, batch, eta, .. }, runs } = outcome;
+        let Outcome { entrant: Entrant { method, entry, batch, eta, engine }, runs } = outcome;
         let reached = runs.iter().filter(|run| run.reached.is_some()).count();
         let failed = runs.iter().filter(|run| run.failed()).count();
         Self {
@@ -254,6 +269,7 @@ impl MethodRow {
             diverged: runs.iter().filter(|run| run.diverged).count(),
             worse: runs.iter().filter(|run| run.worse).count(),
             failure: clopper_pearson(failed as u64, runs.len() as u64),
+            fallback: engine.is_certified(),
             runs,
         }
     }
@@ -265,6 +281,7 @@ impl MethodRow {
             let _ = write!(name, " ({batch})");
         }
         let from = match self.entry {
+            "file" if self.fallback => ", as in the file, and auto beside it".to_owned(),
             "file" => ", as in the file".to_owned(),
             "proved" => ", proved constants".to_owned(),
             "grid-best" => format!(", best: eta {}", self.eta.unwrap_or(0.0)),

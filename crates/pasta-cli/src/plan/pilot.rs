@@ -7,7 +7,7 @@ use pasta_opt::recipe::{self, Constant, Constants, Guarantee, Plan};
 use serde::Serialize;
 
 use super::limit::{self, Limit};
-use crate::forecast::{Outlook, TABLE, held, judge, run_pilot, share};
+use crate::forecast::{FALLBACK, Outlook, TABLE, held, judge, run_pilot, share};
 use crate::spec::{self, Overrides, Promise, Spec};
 use pasta_report::Table;
 use pasta_report::console::{self, Exit, Failure, Report, Signals, with_threads};
@@ -24,6 +24,10 @@ pub(super) fn run(
     let Some(certification) = spec.certification else {
         return Err(Failure::input("which target?").hint("give it with --target: certify |grad f| <= eps"));
     };
+    if spec.method.fallback {
+        let hint = "leave the fall-back out of the file for a forecast of the recipe alone";
+        return Err(Failure::input(FALLBACK).hint(hint));
+    }
     let samples = samples.or(spec.pilot()).unwrap_or(0);
     if samples == 0 {
         let message = "the file sets no samples aside for a pilot";

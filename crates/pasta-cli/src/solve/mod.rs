@@ -49,6 +49,8 @@ A file has the tables [problem], [noise] and [recipe]:
     name = "smooth"         # a recipe of `pasta plan`, or another method:
     target = 0.1            # auto, sgd, adam, dog, ..
     constants = "problem"   # or a table [recipe.constants]
+    fallback = "auto"       # optional: auto beside the recipe, each with half
+                            # of the budget; the certificate chooses
 
     [certificate]           # optional: stop when |grad f| <= target is
     target = 0.1            # certified
@@ -159,7 +161,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         let mut gate = spec.problem.gate(spec.seed, spec.budget, signals.flag());
         // The folder comes last: what is in it stays as it is until the run is known to be possible.
         let walk = certified(&spec, &gate, spec.walk(&gate)?)?;
-        if !no_check && !check::before_run(&spec, &mut gate)? {
+        if !no_check && !check::before_run(&spec.problem, &mut gate)? {
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         }
         let Some(outlook) = forecast::outlook(&spec, &mut gate)? else {
@@ -195,7 +197,9 @@ pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
 
 /// The walk with its certificates, if the file asks for any.
 fn certified(spec: &Spec, gate: &Gate, walk: Box<dyn Walk>) -> Result<Box<dyn Walk>, Failure> {
-    let Some(certification) = &spec.certification else { return Ok(walk) };
+    let Some(certification) = spec.certification.filter(|_| !spec.method.engine.is_certified()) else {
+        return Ok(walk);
+    };
     Ok(Box::new(walk.certified(gate, certification.rule).map_err(Failure::input)?))
 }
 

@@ -35,6 +35,8 @@ pub(super) struct Outcome<'s> {
     distance: f64,
     ledger: &'s Ledger,
     promise: Promised,
+    /// Whose point it is, where a recipe has a fall-back.
+    by: Option<&'static str>,
     /// What the problem's own formulas say of the point; `None` where they are not known.
     truth: Option<Truths>,
     certificate: Option<Certified>,
@@ -131,7 +133,8 @@ impl<'s> Outcome<'s> {
             steps: view.step,
             distance: view.distance2.sqrt(),
             ledger: run.gate.ledger(),
-            promise: Promised::new(spec, stop),
+            promise: Promised::new(spec, stop, view.promised),
+            by: spec.method.fallback.then_some(if view.promised { "recipe" } else { "auto" }),
             truth: spec.problem.truth.as_ref().map(|truth| {
                 let at = |measure: Measure| measure.at(truth.objective(), view.point);
                 let promised = promise.map(|promise| promise.plan.guarantee.measure);
@@ -160,6 +163,15 @@ impl<'s> Outcome<'s> {
     pub(super) fn void(&self) -> Option<String> {
         let certificate = self.certificate.as_ref()?;
         certificate.doubt.as_deref().map(void)
+    }
+
+    fn method(&self) -> String {
+        let point = match self.by {
+            None => return self.method.to_owned(),
+            Some("recipe") => self.method,
+            Some(other) => other,
+        };
+        format!("{}, and auto beside it; the point is {point}'s", self.method)
     }
 
     /// The certificate in words.
@@ -227,7 +239,7 @@ impl Report for Outcome<'_> {
     fn text(&self) -> String {
         let row = |name: &str, value: String| (name.to_owned(), value);
         let mut rows = vec![
-            row("method", self.method.to_owned()),
+            row("method", self.method()),
             row("problem", self.problem.to_owned()),
             row("seed", self.seed.to_string()),
             row("stopped", self.stop.meaning.clone()),
@@ -273,7 +285,7 @@ fn repeated(counts: Counts) -> String {
 }
 
 impl Promised {
-    fn new(spec: &Spec, stop: Stop) -> Self {
+    fn new(spec: &Spec, stop: Stop, is_recipe: bool) -> Self {
         let Some(Promise { plan, doubts, estimated, proved, .. }) = &spec.method.promise else {
             let statement = "none: no theorem is about this method".into();
             return Self { holds: false, statement, guarantee: None, doubts: Vec::new(), predicted: None };
@@ -285,6 +297,9 @@ impl Promised {
             format!("E {} <= {} for {}{provided}", measure.formula(), plain(bound), point.description());
         let only_estimates = doubts.len() == 1 && !estimated.is_empty();
         let statement = match (stop, doubts.as_slice()) {
+            (Stop::PlannedEnd, _) if !is_recipe => {
+                format!("none: the point is auto's, not the recipe's ({promise})")
+            }
             (Stop::PlannedEnd, []) => promise,
             (Stop::PlannedEnd, [doubt]) if only_estimates => {
                 let they = if estimated.len() > 1 { "they" } else { "it" };
@@ -297,11 +312,11 @@ impl Promised {
             _ => format!("none: the run did not reach its planned end ({promise})"),
         };
         Self {
-            holds: stop == Stop::PlannedEnd && doubts.is_empty(),
+            holds: stop == Stop::PlannedEnd && is_recipe && doubts.is_empty(),
             statement,
             guarantee: Some(plan.guarantee),
             doubts: doubts.clone(),
-            predicted: Some(plan.cost),
+            predicted: (!spec.method.fallback).then_some(plan.cost),
         }
     }
 }

@@ -3,6 +3,7 @@
 use pasta_opt::method::{self, Engine, MethodError, Values};
 use pasta_opt::objective::{Facts, Measure, Objective};
 use pasta_opt::recipe::{self, Constant, Constants, Plan, RecipeError};
+use pasta_opt::walk::StopRule;
 
 use super::problem::{Problem, Truth};
 use super::section::{Section, WHOLE};
@@ -15,6 +16,8 @@ pub(crate) struct Method {
     pub(crate) engine: Engine,
     /// For a recipe.
     pub(crate) promise: Option<Promise>,
+    /// Whether the method without constants is to run beside a recipe.
+    pub(crate) fallback: bool,
 }
 
 /// A recipe's plan, and what speaks against its promise.
@@ -32,13 +35,20 @@ pub(crate) struct Promise {
 impl Method {
     /// The method without constants.
     pub(super) fn auto() -> Self {
-        Self { name: AUTO, engine: Engine::Auto { target: None }, promise: None }
+        Self { name: AUTO, engine: Engine::Auto { target: None }, promise: None, fallback: false }
     }
 
     /// Gives the method without constants something to aim at.
     pub(super) fn aim(&mut self, at: Option<f64>) {
         if let Engine::Auto { target } = &mut self.engine {
             *target = at;
+        }
+    }
+
+    /// Runs the method without constants beside a recipe that asks for it: the certificates of this rule choose between them.
+    pub(super) fn hedge(&mut self, rule: StopRule) {
+        if let Some(Promise { plan, .. }) = self.promise.as_ref().filter(|_| self.fallback) {
+            self.engine = Engine::Hedged { schedule: plan.schedule.clone(), rule };
         }
     }
 
@@ -73,12 +83,17 @@ impl Method {
     /// The most samples that it will draw, or is expected to draw; `None` where that is not planned.
     pub(crate) fn planned_samples(&self) -> Option<f64> {
         match (&self.promise, &self.engine) {
+            // What runs beside it has no plan.
+            (Some(_), Engine::Hedged { .. }) => None,
             (Some(promise), _) => Some(promise.plan.cost.samples),
             (None, Engine::Baseline(settings)) => Some(settings.steps as f64 * settings.batch as f64),
-            (None, Engine::Schedule(_) | Engine::Auto { .. }) => None,
+            (None, Engine::Schedule(_) | Engine::Auto { .. } | Engine::Hedged { .. }) => None,
         }
     }
 }
+
+/// The key that names what runs beside a recipe.
+pub(super) const FALLBACK: &str = "fallback";
 
 /// The method of a file that names none.
 pub(super) const AUTO: &str = "auto";
@@ -130,7 +145,7 @@ pub(super) fn read_method(
         }
         other => section.complain("", &other.to_string()),
     })?;
-    Ok(Method { name, engine, promise: None })
+    Ok(Method { name, engine, promise: None, fallback: false })
 }
 
 /// What the user chooses, as against what is true of the problem.
@@ -142,7 +157,15 @@ fn read_recipe(
     problem: &Problem,
     aim: Option<Aim>,
 ) -> Result<Method, Failure> {
-    section.only(&["name", "constants", "target", "variance", "lambda"])?;
+    section.only(&["name", "constants", "target", "variance", "lambda", FALLBACK])?;
+    let fallback = match section.text(FALLBACK)? {
+        None => false,
+        Some(AUTO) => true,
+        Some(other) => {
+            let message = format!("unknown fall-back {other:?}; expected {AUTO:?}, or no fall-back");
+            return Err(section.complain(FALLBACK, &message));
+        }
+    };
     let item = section
         .item("constants")
         .ok_or_else(|| section.missing("constants", "\"problem\", or a table of constants"))?;
@@ -184,6 +207,7 @@ fn read_recipe(
         name: row.name,
         engine,
         promise: Some(Promise { constants, plan, doubts, estimated, proved: given.is_none() }),
+        fallback,
     })
 }
 
@@ -199,7 +223,7 @@ pub(crate) fn proved_recipe(
     plan.schedule.check().map_err(|error| error.to_string())?;
     let engine = Engine::Schedule(plan.schedule.clone());
     let promise = Some(Promise { constants, plan, doubts: Vec::new(), estimated: Vec::new(), proved: true });
-    Ok(Method { name: row.name, engine, promise })
+    Ok(Method { name: row.name, engine, promise, fallback: false })
 }
 
 /// What is proved about the problem, or why the recipe cannot rest on that.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use certification::read_certification;
 pub(crate) use certification::{Certification, DELTA};
-use method::{AUTO, Aim, read_method};
+use method::{AUTO, Aim, FALLBACK, read_method};
 pub(crate) use method::{Method, Promise, proved_recipe};
 use pasta_opt::certificate::Basis;
 use pasta_opt::gate::Gate;
@@ -151,19 +151,36 @@ pub(crate) fn read_contest(path: &Path, overrides: &Overrides) -> Result<Contest
     let problem = &setup.problem;
     let own = match root.item("recipe") {
         None => None,
-        Some(_) => Some(own_method(&root.section("recipe")?, problem, overrides.target)?),
+        Some(_) => {
+            let recipe = root.section("recipe")?;
+            let mut own = own_method(&recipe, problem, overrides.target)?;
+            if own.fallback {
+                let target = overrides.target.or(own.gradient_target());
+                let rule = certificate_rule(&root, problem, &own, target, overrides)?;
+                own.hedge(rule.ok_or_else(|| no_choice(&recipe))?);
+            }
+            Some(own)
+        }
     };
     let judged = problem.truth.is_some() || problem.oracle.about().full_pass().is_some();
     let rule = match overrides.target.filter(|_| !judged) {
         None => None,
-        Some(target) => {
-            let certificate = root.item("certificate").map(|_| root.section("certificate")).transpose()?;
-            let flags = Overrides { certify: Some(target), ..overrides.clone() };
-            let method = Method::auto();
-            read_certification(certificate.as_ref(), problem, &method, &flags)?.map(|read| read.rule)
-        }
+        Some(target) => certificate_rule(&root, problem, &Method::auto(), Some(target), overrides)?,
     };
     Ok(Contest { setup, own, rule })
+}
+
+/// How a run of a comparison is certified.
+fn certificate_rule(
+    root: &Section<'_>,
+    problem: &Problem,
+    method: &Method,
+    target: Option<f64>,
+    overrides: &Overrides,
+) -> Result<Option<StopRule>, Failure> {
+    let certificate = root.item("certificate").map(|_| root.section("certificate")).transpose()?;
+    let flags = Overrides { certify: target, ..overrides.clone() };
+    Ok(read_certification(certificate.as_ref(), problem, method, &flags)?.map(|read| read.rule))
 }
 
 /// The method of a file, a recipe with this target if there is one.
@@ -241,6 +258,10 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     }
     let mut method = read(overrides.target.map(|target| Aim { flag: "--target", target }))?;
     let certificate = root.item("certificate").map(|_| root.section("certificate")).transpose()?;
+    if method.fallback && certificate.is_none() {
+        // The certificate chooses, so that there has to be one: of what the recipe aims at, unless told otherwise.
+        overrides.certify = overrides.certify.or(method.gradient_target());
+    }
     let certification = read_certification(certificate.as_ref(), &problem, &method, &overrides)?;
     if without_constants {
         if certification.is_none() && budget.is_none() {
@@ -256,8 +277,20 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
         overrides.target = Some(certified);
         method = read(Some(Aim { flag: "--certify", target: certified }))?;
     }
+    if method.fallback {
+        let Some(Certification { rule, .. }) = certification else {
+            return Err(no_choice(recipe.as_ref().unwrap_or(&root)));
+        };
+        method.hedge(rule);
+    }
     let effective = write_overrides(file, document, &overrides, problem.simulator.as_ref());
     Ok(Spec { seed, threads, budget, output, problem, method, certification, effective })
+}
+
+/// A fall-back without a certificate.
+fn no_choice(recipe: &Section<'_>) -> Failure {
+    let message = "a certificate chooses between a recipe and its fall-back, and none is asked for";
+    recipe.complain(FALLBACK, message).hint("give --certify EPS, or a table [certificate] with a target")
 }
 
 /// Writes the flags into the file's text, so that resuming needs no flags. The copy is kept in the output

@@ -170,14 +170,15 @@ impl Average {
         let weight = *radius * *radius;
         *weighed += weight * square;
         *weights += weight;
+        // Without this gradient: a step that an event itself makes shorter than the others is off to the side that events do not come from.
+        let recent = latest.iter().sum::<f64>() / latest.len().max(1) as f64;
+        let eta = SHORT * weight / weighed.max(*weights * recent).sqrt();
         if latest.len() == LATEST {
-            let u = square / (latest.iter().sum::<f64>() / LATEST as f64);
+            let u = square / recent;
             tail.iter_mut().zip([t, t * u, t * u * u]).for_each(|(sum, term)| *sum += term);
             latest.remove(0);
         }
         latest.push(square);
-        let recent = latest.iter().sum::<f64>() / latest.len() as f64;
-        let eta = SHORT * weight / weighed.max(*weights * recent).sqrt();
         let in_slow = weight * t.powi(SLOW);
         *slow += in_slow;
         moments.iter_mut().zip([t * square, t * square * square]).for_each(|(sum, term)| *sum += term);

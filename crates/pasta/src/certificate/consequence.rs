@@ -15,7 +15,7 @@ use super::{Certificate, ClaimError, demand, rounded_up};
 ///
 /// let noise = Noise { tail: Tail::Gaussian, growth: 1.0, floor: 1.0 };
 /// let f = Quadratic { spectrum: vec![1.0] };
-/// let mut gate = Gate::new(Noisy::new(Box::new(f), noise, &[1.0])?, 1);
+/// let mut gate = Gate::new(Noisy::new(Box::new(f), noise, vec![1.0])?, 1);
 /// let claim = Claim { target: 0.1, delta: 0.05, basis: Basis::Variance(2.0), budget: None, guess: None };
 /// let certificate = Certifier::start(&mut gate, &[0.01], claim, 0)?.finish(&mut gate)?;
 /// let bound = certificate.bound.unwrap(); // on |grad f|

@@ -15,6 +15,8 @@ mod philox;
 
 pub use philox::philox4x64;
 
+pub use {rand_core, rand_distr};
+
 use rand_core::{Infallible, TryRng, utils};
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
@@ -110,8 +112,8 @@ impl Address {
     }
 }
 
-/// The random words of one address: 2^64 blocks of four. Implements `rand_core::Rng`, so every
-/// distribution of `rand_distr` can be drawn from it.
+/// The random words of one address: 2^64 blocks of four. Implements [`rand_core::Rng`], so every
+/// distribution of [`rand_distr`] can be drawn from it; both crates are re-exported here, in the versions that fit.
 #[derive(Debug, Clone)]
 pub struct Stream {
     key: [u64; 2],
@@ -203,7 +205,16 @@ impl Stream {
         counts::poisson(self, mean)
     }
 
-    /// Draw from any distribution of `rand_distr`.
+    /// Draws from any distribution of [`rand_distr`].
+    ///
+    /// ```
+    /// use pasta_opt::draws::{Address, Role, rand_distr::Gamma};
+    ///
+    /// let mut xi = Address { seed: 1, role: Role::Setup, step: 0, sample: 0 }.stream();
+    /// let gamma = Gamma::new(2.0, 1.0)?;
+    /// assert!(xi.sample(&gamma) > 0.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn sample<T>(&mut self, distribution: &impl Distribution<T>) -> T {
         distribution.sample(self)
     }

@@ -147,6 +147,9 @@ pub struct PilotRun {
     pub step_samples: u128,
     /// How many steps it made.
     pub steps: u64,
+    /// The samples of its largest step.
+    #[serde(default)]
+    pub largest_step: u64,
     /// Whether it ended certified, and not for want of samples.
     pub certified: bool,
     /// E|g - grad f|^2 where it ended, as a certificate takes it: declared, or measured and enlarged a little.
@@ -241,7 +244,9 @@ impl Pilot {
             let number = pilot.runs.len() as u64 + 1;
             let mut fork = gate.fork(Role::Forecast, number, budget - pilot.samples);
             let walk = run(&fork, target).map_err(PilotError::Run)?;
-            let end = walk.certified(&fork, StopRule { target, ..own })?.finish(&mut fork);
+            let mut largest_step = 0;
+            let walk = walk.certified(&fork, StopRule { target, ..own })?;
+            let end = walk.tee(|record, _, _| largest_step = largest_step.max(record.n)).finish(&mut fork);
             let seen = end.and_then(|end| {
                 let (samples, steps) = (fork.ledger().samples(), fork.ledger().steps().samples);
                 let distance = squared_distance(&end.point, start).sqrt();
@@ -260,7 +265,8 @@ impl Pilot {
             pilot.samples += fork.ledger().samples();
             pilot.recursive |= fork.ledger().of(Role::Small).samples > 0;
             let steps = end.steps;
-            pilot.runs.push(PilotRun { target, samples, step_samples, steps, certified, variance });
+            let run = PilotRun { target, samples, step_samples, steps, largest_step, certified, variance };
+            pilot.runs.push(run);
             // A run that reached its planned end uncertified tells nothing; a finer one is longer.
             if end.stop == Stop::OutOfBudget {
                 break;

@@ -17,6 +17,10 @@ const CHANGE: f64 = 0.4;
 const CHANGES: [f64; 5] = [-1.4, -0.7, 0.0, 0.7, 1.4];
 /// The standard deviation of z, and the weight of each before anything is known.
 const SCATTERS: [(f64, f64); 5] = [(0.2, 1.0), (0.35, 2.0), (0.6, 2.0), (0.9, 1.0), (1.4, 0.5)];
+/// A run whose largest step has this share of its samples moves in rounds: one round more or less is a factor, which a pilot of a few runs
+/// does not show. So the scatter is at least this.
+const ROUND: f64 = 0.15;
+const LEAST_OF_ROUNDS: f64 = 0.6;
 /// So many runs do not succeed with their first certificate; they take longer by e^1 or so, give or take as much again.
 const LATE: f64 = 0.35;
 const LATER: f64 = 0.92;
@@ -150,7 +154,9 @@ pub(super) fn forecast(pilot: &Pilot, target: f64) -> Result<Forecast, Silence> 
     } else {
         Rules::Noise
     };
-    let posterior = Posterior::of(&seen, continued.u, &there);
+    let in_rounds = finest.largest_step as f64 >= ROUND * finest.step_samples as f64;
+    let least = if in_rounds { LEAST_OF_ROUNDS } else { 0.0 };
+    let posterior = Posterior::of(&seen, continued.u, &there, least);
     let quantiles = posterior.quantiles();
     let forecast = Forecast::from_quantiles(quantiles, rules);
     let Forecast { low, high, .. } = forecast;
@@ -184,7 +190,8 @@ struct Posterior {
 const CELL: f64 = 0.05;
 
 impl Posterior {
-    fn of(seen: &[Seen], u_0: f64, there: &There) -> Self {
+    fn of(seen: &[Seen], u_0: f64, there: &There, least_scatter: f64) -> Self {
+        let scatters = || SCATTERS.into_iter().filter(|(scatter, _)| *scatter >= least_scatter);
         // Costs in steps, to place the grid of a.
         let steps = seen.iter().map(|run| run.samples - run.step);
         let (low, high) = steps.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| (l.min(x), h.max(x)));
@@ -193,7 +200,7 @@ impl Posterior {
             (0..LEVELS).map(|i| low + (high - low) * i as f64 / (LEVELS - 1) as f64).collect();
         let growths: Vec<f64> = (0..GROWTHS).map(|i| MOST_GROWTH * i as f64 / (GROWTHS - 1) as f64).collect();
         let mut cells: Vec<(f64, Vec<(f64, f64)>)> =
-            SCATTERS.iter().map(|(scatter, _)| (*scatter, Vec::new())).collect();
+            scatters().map(|(scatter, _)| (scatter, Vec::new())).collect();
         let mut largest = f64::NEG_INFINITY;
         for &level in &levels {
             for &growth in &growths {
@@ -204,7 +211,7 @@ impl Posterior {
                         .iter()
                         .map(|run| (run.samples - way(run).max(run.noise + c), run.certified))
                         .collect();
-                    for ((scatter, costs), (_, weight)) in cells.iter_mut().zip(SCATTERS) {
+                    for ((scatter, costs), (_, weight)) in cells.iter_mut().zip(scatters()) {
                         let prior = weight.ln()
                             - 0.5 * ((growth - GROWTH.0) / GROWTH.1).powi(2)
                             - 0.5 * offset * offset;

@@ -31,6 +31,7 @@ mod error;
 mod hessian;
 mod linear;
 mod loss;
+mod matrix;
 mod sampling;
 
 pub use constants::{Proved, ProvedConstant};

@@ -21,9 +21,11 @@
 //! ```
 
 mod certified;
+mod hedged;
 
 pub(crate) use certified::LIKELY;
 pub use certified::{Candidate, CertificateLog, Certified, StopRule};
+pub use hedged::Hedged;
 
 use crate::certificate::{Certificate, ClaimError};
 use crate::check;
@@ -249,7 +251,6 @@ pub enum Advance {
 
 /// One step: its number, its kind, its samples and where it led.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
 pub struct Record {
     /// s.
     pub epoch: u64,

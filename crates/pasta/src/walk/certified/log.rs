@@ -32,6 +32,12 @@ impl CertificateLog {
         self.expected / 8
     }
 
+    /// The log of a run that is made of two: that of the one whose point counts, with the attempts of both and the confidence of both.
+    pub(in crate::walk) fn beside(&self, other: &Self, delta: f64, ended: Option<Stop>) -> Self {
+        let last = self.last.map(|last| Certificate { delta, ..last });
+        Self { attempts: self.attempts + other.attempts, last, ended, ..self.clone() }
+    }
+
     /// Which point the run handed out, once it has ended.
     pub fn handed_out(&self) -> Option<Candidate> {
         self.ended.map(|_| self.about)

@@ -110,6 +110,11 @@ impl<W: Walk> Certified<W> {
         Ok(Self { walk, rule, log, tail, attempt })
     }
 
+    /// How far its certificates have come.
+    pub(super) fn log(&self) -> &CertificateLog {
+        &self.log
+    }
+
     /// Samples that looks and certificates may still draw.
     fn allowance(&self, gate: &Gate) -> u128 {
         let share = self.rule.share;

@@ -35,9 +35,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod geometry;
+mod search;
+
 use std::sync::Arc;
 
 use serde::Serialize;
+
+use geometry::{Averaged, Geometry};
+use search::Search;
 
 use super::means::Means;
 use super::{
@@ -45,9 +51,8 @@ use super::{
 };
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
-use crate::kernels::{squared_distance, squared_norm, update_mean};
-use crate::moments::Moments;
-use crate::oracle::{About, Answer, Batch, Charge, Draw, Oracle, OracleError, Request, Source, Team};
+use crate::kernels::{squared_distance, squared_norm};
+use crate::oracle::{About, Source};
 
 /// A claim to certify: |grad phi_{1/lambda}(x)| is at most the target.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -275,273 +280,5 @@ impl MoreauClaim {
 
     fn affordable(&self) -> u64 {
         self.budget.map_or(u64::MAX, |budget| u64::try_from(budget / SEARCH_SHARE).unwrap_or(u64::MAX))
-    }
-}
-
-/// Epochs of normalised stochastic gradient steps on F, each from the mean of the last with half its radius: they need
-/// to know neither how smooth F is nor how steep.
-struct Search<'a> {
-    x: &'a [f64],
-    attempt: u64,
-    lambda: f64,
-    mu: f64,
-    epochs: u32,
-    steps: u64,
-    /// Samples of a step.
-    n: u64,
-    samples: u128,
-}
-
-impl<'a> Search<'a> {
-    fn plan(x: &'a [f64], attempt: u64, claim: &MoreauClaim, pilot: &Moments, norm: f64) -> Self {
-        let MoreauClaim { lambda, rho, target, points, budget, .. } = *claim;
-        let mu = lambda - rho;
-        let steps = points.max(LEAST_STEPS);
-        let epochs = (4.0 * norm * lambda / (mu * target)).log2().ceil().clamp(1.0, MOST_EPOCHS) as u32;
-        // The mean of an epoch shall know F's gradient to a quarter of what the target leaves.
-        let precision = mu * target / lambda / 4.0;
-        let needed = pilot.variance() / (steps as f64 * precision * precision);
-        let all_steps = u128::from(steps) * u128::from(epochs);
-        let affordable = budget.map_or(u128::MAX, |budget| budget / SEARCH_SHARE / all_steps);
-        let n =
-            (needed.ceil().clamp(1.0, MOST_EACH) as u64).min(u64::try_from(affordable).unwrap_or(u64::MAX));
-        Self { x, attempt, lambda, mu, epochs, steps, n, samples: 0 }
-    }
-
-    /// The last `count` iterates of the last epoch, or the mean of the epoch if only one point is wanted. `norm` is
-    /// about |grad f(x)|: the minimiser of F is at most norm/mu away.
-    fn points(&mut self, gate: &mut Gate, norm: f64, count: u64) -> Result<Vec<Vec<f64>>, Halt> {
-        let mut mean = self.x.to_vec();
-        let mut kept = Vec::new();
-        for epoch in 0..self.epochs {
-            let radius = norm / self.mu * 0.5f64.powi(epoch as i32);
-            let kept_here = if epoch + 1 == self.epochs { count } else { 1 };
-            (mean, kept) = self.epoch(gate, epoch, mean, radius, kept_here)?;
-        }
-        Ok(if count == 1 { vec![mean] } else { kept })
-    }
-
-    /// The mean of the epoch's iterates, and the last `count` of them.
-    fn epoch(
-        &mut self,
-        gate: &mut Gate,
-        epoch: u32,
-        from: Vec<f64>,
-        radius: f64,
-        count: u64,
-    ) -> Result<(Vec<f64>, Vec<Vec<f64>>), Halt> {
-        let Self { x, attempt, lambda, steps, n, .. } = *self;
-        let (mut y, mut mean) = (from.clone(), from);
-        let (mut g, mut squares) = (vec![0.0; y.len()], 0.0);
-        let mut kept = Vec::new();
-        for t in 0..steps {
-            if t >= steps - count {
-                kept.push(y.clone());
-            }
-            update_mean(&mut mean, &y, t + 1);
-            // Beyond the pilot's numbers.
-            let step = attempt << 40 | u64::from(epoch + 1) << 32 | t;
-            let batch = gate.batch(Role::Search, step, n);
-            self.samples += gate.ask(Request::sums(batch, &[&y]), &mut Answer::new(&mut g))?.samples;
-            for ((g, y), x) in g.iter_mut().zip(&y).zip(x) {
-                *g = *g / n as f64 + lambda * (y - x);
-            }
-            squares += squared_norm(&g);
-            if !squares.is_finite() {
-                return Err(Halt::NotFinite { role: Role::Search, step });
-            }
-            // The first step is as long as the epoch's radius, the later ones are as long as they are wide.
-            let eta = if squares > 0.0 { radius / squares.sqrt() } else { 0.0 };
-            y.iter_mut().zip(&g).for_each(|(y, g)| *y -= eta * g);
-        }
-        Ok((mean, kept))
-    }
-}
-
-/// The points that a certificate rests on, and what follows from the vector (mean G, C/r).
-#[derive(Debug)]
-struct Geometry {
-    points: Vec<Vec<f64>>,
-    /// ybar.
-    mean: Vec<f64>,
-    /// lambda (ybar - x): the part of mean G that is known.
-    pull: Vec<f64>,
-    distance: f64,
-    /// S.
-    spread: f64,
-    lambda: f64,
-    rho: f64,
-    /// r.
-    scale: f64,
-}
-
-impl Geometry {
-    fn new(x: &[f64], points: Vec<Vec<f64>>, lambda: f64, rho: f64) -> Self {
-        let mut mean = vec![0.0; x.len()];
-        for (t, point) in points.iter().enumerate() {
-            update_mean(&mut mean, point, t as u64 + 1);
-        }
-        let spread =
-            points.iter().map(|y| squared_distance(y, &mean)).sum::<f64>() / points.len().max(1) as f64;
-        let pull = mean.iter().zip(x).map(|(mean, x)| lambda * (mean - x)).collect();
-        let distance = squared_distance(x, &mean).sqrt();
-        Self { points, mean, pull, distance, spread, lambda, rho, scale: 1.0 }
-    }
-
-    fn mu(&self) -> f64 {
-        self.lambda - self.rho
-    }
-
-    /// Whether there is a C at all.
-    fn has_last(&self) -> bool {
-        self.points.len() > 1
-    }
-
-    /// How much the last coordinate, C/r, can add to a noise at y_t: a factor on its square.
-    fn stretch(&self, point: &[f64]) -> f64 {
-        if self.has_last() {
-            1.0 + squared_distance(point, &self.mean) / (self.scale * self.scale)
-        } else {
-            1.0
-        }
-    }
-
-    /// The largest declared variance over the points.
-    fn declared_variance(&self, basis: Basis, start: &[f64]) -> Option<f64> {
-        let at = |y: &Vec<f64>| basis.at_distance(squared_distance(y, start).sqrt()).declared_variance();
-        self.points.iter().map(at).try_fold(0.0, |largest: f64, v| v.map(|v| largest.max(v)))
-    }
-
-    /// The basis of the sum, from that of f's samples.
-    fn basis(&self, basis: Basis, variance: Option<f64>) -> Basis {
-        let count = self.points.len() as f64;
-        let stretches = || self.points.iter().map(|y| self.stretch(y));
-        match (basis, variance) {
-            // Independent samples at K points, each weighed 1/K.
-            (_, Some(variance)) => Basis::Variance(variance * stretches().sum::<f64>() / (count * count)),
-            // A stretched noise has at most its kurtosis times the square of the stretch, and a sum of independent
-            // ones at most the largest, or 3.
-            (Basis::Kurtosis(kappa), None) => {
-                Basis::Kurtosis(kappa.max(3.0) * stretches().fold(1.0, f64::max).powi(2))
-            }
-            (other, None) => other,
-        }
-    }
-
-    /// The U that makes D at most this.
-    fn norm_for(&self, d: f64) -> f64 {
-        let r = if self.has_last() { self.scale } else { 0.0 };
-        self.mu() * d * d / d.hypot(r)
-    }
-
-    /// lambda (|x - ybar| + D) with the largest D that mu D^2 <= U sqrt(D^2 + r^2) allows.
-    fn moreau_bound(&self, norm: f64) -> f64 {
-        let r = if self.has_last() { self.scale } else { 0.0 };
-        let u = norm / self.mu();
-        // D^2 is the larger root of t^2 = u^2 (t + r^2).
-        let d = (0.5 * u * (u + u.hypot(2.0 * r))).sqrt();
-        self.lambda * (self.distance + d)
-    }
-
-    /// Adds what is known without a sample: the pull, and (rho S)/r, since mean <lambda (y_t - x), y_t - ybar> = lambda S.
-    fn add_known(&self, n: f64, out: &mut [f64]) {
-        out.iter_mut().zip(&self.pull).for_each(|(out, pull)| *out += n * pull);
-        if self.has_last() {
-            out[self.pull.len()] += n * self.rho * self.spread / self.scale;
-        }
-    }
-
-    /// Adds g, a sum of f's subgradients at y_t, with its weight.
-    fn add(&self, t: usize, g: &[f64], out: &mut [f64]) {
-        let weight = 1.0 / self.points.len() as f64;
-        out.iter_mut().zip(g).for_each(|(out, g)| *out += weight * g);
-        if self.has_last() {
-            let along = g.iter().zip(&self.points[t]).zip(&self.mean).map(|((g, y), mean)| g * (y - mean));
-            out[g.len()] += weight * along.sum::<f64>() / self.scale;
-        }
-    }
-}
-
-/// An oracle for the vector (mean G, C/r): one of its samples is one of f's at each of the points.
-struct Averaged {
-    oracle: Arc<dyn Oracle>,
-    geometry: Arc<Geometry>,
-    about: About,
-}
-
-impl Averaged {
-    fn new(oracle: Arc<dyn Oracle>, geometry: Arc<Geometry>) -> Self {
-        let points = geometry.points.len();
-        let inner = oracle.about();
-        let about = About {
-            dim: inner.dim + usize::from(geometry.has_last()),
-            identity: format!("{points} points of {}", inner.identity),
-            source: match inner.source {
-                Source::Table { rows } => Source::Table { rows: rows * points as u64 },
-                other => other,
-            },
-            losses: false,
-            shared: false,
-        };
-        Self { oracle, geometry, about }
-    }
-
-    /// The question to f's oracle at point number `t`: fresh samples at every point.
-    fn draw(&self, draw: &Draw, t: usize) -> Draw {
-        match draw {
-            Draw::Batch(batch) => {
-                let points = self.geometry.points.len() as u64;
-                let step = batch.step.wrapping_mul(points).wrapping_add(t as u64);
-                Draw::Batch(Batch { step, ..batch.clone() })
-            }
-            everything @ Draw::Everything(_) => everything.clone(),
-        }
-    }
-}
-
-impl Oracle for Averaged {
-    fn about(&self) -> &About {
-        &self.about
-    }
-
-    fn price(&self, request: &Request<'_>) -> Charge {
-        let points = self.geometry.points.len() as u128;
-        let at = [self.geometry.mean.as_slice()];
-        let inner =
-            Request { draw: request.draw.clone(), points: &at, ..Request::everything(Role::Search, &at) };
-        let Charge { samples, evaluations, exact } = self.oracle.price(&inner);
-        Charge { samples: samples * points, evaluations: evaluations * points, exact }
-    }
-
-    fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
-        let n = match &request.draw {
-            Draw::Batch(batch) => batch.count() as f64,
-            Draw::Everything(_) => 1.0,
-        };
-        let mut total = Charge { exact: true, ..Charge::default() };
-        let out = &mut *answer.gradients;
-        out.fill(0.0);
-        let mut g = vec![0.0; self.geometry.pull.len()];
-        for (t, y) in self.geometry.points.iter().enumerate() {
-            let points: &[&[f64]] = &[y];
-            let request = Request {
-                draw: self.draw(&request.draw, t),
-                stop: request.stop,
-                team: request.team,
-                ..Request::everything(Role::Search, points)
-            };
-            let Charge { samples, evaluations, exact } =
-                self.oracle.answer(&request, &mut Answer::new(&mut g))?;
-            total.samples += samples;
-            total.evaluations += evaluations;
-            total.exact &= exact;
-            self.geometry.add(t, &g, out);
-        }
-        self.geometry.add_known(n, out);
-        Ok(total)
-    }
-
-    fn team(&self) -> Option<&dyn Team> {
-        self.oracle.team()
     }
 }

@@ -1,0 +1,235 @@
+//! What is known of a file before its rows are read: delimiter, header, and what each column is.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::Dictionary;
+use super::record::{Cells, is_blank, record};
+use crate::encoding::{Code, Encoding};
+use crate::fault::{Fault, Located, listed};
+use crate::number::whole;
+use crate::{Label, Missing, Options};
+
+/// What stands between columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Delimiter {
+    Byte(u8),
+    Blanks,
+}
+
+/// What a column of the file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// A feature, and its place.
+    Feature(usize),
+    Label,
+    Weight,
+    Ignored,
+}
+
+/// What is known of a file before its rows are read.
+pub(super) struct Layout<'e> {
+    pub(super) delimiter: Delimiter,
+    pub(super) roles: Vec<Role>,
+    /// The names of the features.
+    pub(super) names: Vec<String>,
+    pub(super) named: bool,
+    pub(super) label: String,
+    /// The bytes and lines of the header.
+    pub(super) header: (usize, u64),
+    pub(super) missing: Missing,
+    pub(super) one_hot: bool,
+    pub(super) encoding: Option<&'e Encoding>,
+    /// What becomes of each feature, by the encoding.
+    pub(super) codes: Option<Vec<Code>>,
+    /// The categories of each feature, by the encoding.
+    pub(super) known: Vec<Option<Dictionary>>,
+}
+
+impl<'e> Layout<'e> {
+    pub(super) fn of(
+        text: &[u8],
+        options: &Options,
+        encoding: Option<&'e Encoding>,
+    ) -> Result<Self, Located> {
+        let delimiter = match options.delimiter {
+            Some(b' ') => Delimiter::Blanks,
+            Some(byte) => Delimiter::Byte(byte),
+            None => delimiter(text),
+        };
+        let mut cells = Cells::new();
+        let (mut at, mut lines) = (0, 0);
+        // Blank lines before the first record are not its.
+        while at < text.len() && (cells.is_empty() || is_blank(&cells)) {
+            let (length, there) =
+                record(&text[at..], delimiter, &mut cells).map_err(|misfit| misfit.in_line(lines + 1))?;
+            at += length;
+            lines += there;
+        }
+        if cells.is_empty() || is_blank(&cells) {
+            return Err(Fault::Empty.into());
+        }
+        let header = match (options.header, encoding) {
+            (Some(header), _) => header,
+            (None, Some(encoding)) if encoding.is_named() => true,
+            _ => cells.iter().all(|cell| !cell.is_empty() && whole(cell).is_none()),
+        };
+        let count = cells.len();
+        let columns: Vec<String> = if header {
+            let name = |(k, cell): (usize, &Cow<'_, [u8]>)| {
+                let text = std::str::from_utf8(cell);
+                text.map(str::to_owned)
+                    .map_err(|error| Fault::NotText(cell[error.valid_up_to()]).at(k).in_line(lines))
+            };
+            cells.iter().enumerate().map(name).collect::<Result<_, _>>()?
+        } else {
+            (1..=count).map(|k| k.to_string()).collect()
+        };
+        if header {
+            let mut sorted: Vec<&String> = columns.iter().collect();
+            sorted.sort();
+            if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+                return Err(Fault::TwoColumns(twice[0].clone()).into());
+            }
+        }
+        let mut layout = Self {
+            delimiter,
+            roles: vec![Role::Ignored; count],
+            names: Vec::new(),
+            named: header,
+            label: String::new(),
+            header: if header { (at, lines) } else { (0, 0) },
+            missing: options.missing,
+            one_hot: options.one_hot,
+            encoding,
+            codes: encoding.map(Encoding::codes),
+            known: Vec::new(),
+        };
+        layout.assign(&columns, options)?;
+        Ok(layout)
+    }
+
+    /// Gives every column its role.
+    pub(super) fn assign(&mut self, columns: &[String], options: &Options) -> Result<(), Fault> {
+        let find = |name: &str| position(columns, name, self.named);
+        let must = |name: &str| {
+            find(name).ok_or_else(|| Fault::NoColumn { name: name.to_owned(), columns: listed(columns) })
+        };
+        let mut taken = vec![false; columns.len()];
+        let expected = self.codes.as_ref().map(Vec::len);
+        for name in &options.ignore {
+            taken[must(name)?] = true;
+        }
+        if let Some(name) = &options.weight {
+            let k = must(name)?;
+            (self.roles[k], taken[k]) = (Role::Weight, true);
+        }
+        let free = || taken.iter().filter(|taken| !**taken).count();
+        let label = match &options.label {
+            Label::Column(name) => Some(must(name)?),
+            Label::Usual => {
+                Some(usual(columns, self.named).ok_or_else(|| Fault::WhichLabel(listed(columns)))?)
+            }
+            // Without names, a file with one column more than the features has the labels too.
+            Label::IfThere(name) if !self.named => find(name).filter(|_| Some(free()) > expected),
+            Label::IfThere(name) => find(name),
+        };
+        if let Some(k) = label {
+            if taken[k] {
+                return Err(Fault::Choice(format!(
+                    "column {:?} cannot be the label and something else",
+                    columns[k]
+                )));
+            }
+            (self.roles[k], taken[k]) = (Role::Label, true);
+            self.label.clone_from(&columns[k]);
+        }
+        let features: Vec<usize> = (0..columns.len()).filter(|&k| !taken[k]).collect();
+        if let Some(codes) = self.codes.take() {
+            self.match_features(columns, &features, &codes)?;
+            self.names = codes.iter().map(|code| code.name.clone()).collect();
+            self.known = codes.iter().map(|code| code.categories.as_deref().map(Dictionary::of)).collect();
+            self.codes = Some(codes);
+        } else {
+            for (place, &k) in features.iter().enumerate() {
+                self.roles[k] = Role::Feature(place);
+            }
+            self.names = features.iter().map(|&k| columns[k].clone()).collect();
+        }
+        if self.names.is_empty() { Err(Fault::NoFeatures) } else { Ok(()) }
+    }
+
+    /// Matches columns with those of the encoding: by name where both have names, in their order otherwise.
+    pub(super) fn match_features(
+        &mut self,
+        columns: &[String],
+        features: &[usize],
+        codes: &[Code],
+    ) -> Result<(), Fault> {
+        let expected = || listed(&codes.iter().map(|code| code.name.clone()).collect::<Vec<_>>());
+        let by_name = self.named && self.encoding.is_some_and(Encoding::is_named);
+        if by_name {
+            let places: HashMap<&str, usize> =
+                codes.iter().enumerate().map(|(place, code)| (code.name.as_str(), place)).collect();
+            for &k in features {
+                let place = places.get(columns[k].as_str());
+                let unknown = || Fault::UnknownColumn { name: columns[k].clone(), expected: expected() };
+                self.roles[k] = Role::Feature(*place.ok_or_else(unknown)?);
+            }
+            if let Some(code) = codes.iter().find(|code| !columns.contains(&code.name)) {
+                return Err(Fault::NoColumn { name: code.name.clone(), columns: listed(columns) });
+            }
+        }
+        if features.len() != codes.len() {
+            return Err(Fault::Columns { expected: codes.len(), found: features.len() });
+        }
+        if !by_name {
+            for (place, &k) in features.iter().enumerate() {
+                self.roles[k] = Role::Feature(place);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a feature may have no value.
+    pub(super) fn may_miss(&self, place: usize) -> bool {
+        let filled = self.codes.as_ref().map(|codes| codes[place].fill.is_some());
+        self.missing == Missing::DropRow || filled.unwrap_or(self.missing != Missing::Refuse)
+    }
+}
+
+/// The column of this name, or of this number, from 1.
+pub(super) fn position(columns: &[String], name: &str, named: bool) -> Option<usize> {
+    let by_name = columns.iter().position(|column| named && column == name);
+    by_name.or_else(|| name.parse::<usize>().ok()?.checked_sub(1).filter(|k| *k < columns.len()))
+}
+
+/// The one column with a name that labels have.
+pub(super) fn usual(columns: &[String], named: bool) -> Option<usize> {
+    let is_label =
+        |name: &String| ["label", "target", "class", "y"].contains(&name.to_ascii_lowercase().as_str());
+    let mut found = (0..columns.len()).filter(|&k| named && is_label(&columns[k]));
+    found.next().filter(|_| found.next().is_none())
+}
+
+/// What the first line that is not blank has most of, outside of quotation marks.
+pub(super) fn delimiter(text: &[u8]) -> Delimiter {
+    let mut lines = text.split(|byte| *byte == b'\n');
+    let line = lines.find(|line| !line.iter().all(u8::is_ascii_whitespace)).unwrap_or_default();
+    let mut within = false;
+    let candidates = *b",;\t|";
+    let mut counts = [0; 4];
+    for byte in line {
+        within ^= *byte == b'"';
+        if let Some(k) = candidates.iter().position(|candidate| candidate == byte && !within) {
+            counts[k] += 1;
+        }
+    }
+    let most = (0..4).rev().max_by_key(|&k| counts[k]).unwrap_or(0);
+    let trimmed = line.trim_ascii();
+    match counts[most] {
+        0 if trimmed.contains(&b' ') && !trimmed.contains(&b'"') => Delimiter::Blanks,
+        0 => Delimiter::Byte(b','),
+        _ => Delimiter::Byte(candidates[most]),
+    }
+}

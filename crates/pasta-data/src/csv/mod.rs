@@ -1,0 +1,206 @@
+//! CSV: columns with a delimiter between them, quoted as RFC 4180 has it, or with blanks between them.
+//!
+//! A quotation mark is allowed only around a whole cell. So a line end is the end of a record exactly if an even number of marks
+//! comes before it, and the text can be cut for several threads.
+
+mod layout;
+mod record;
+mod table;
+
+use std::collections::HashMap;
+
+use layout::{Layout, Role};
+use record::{Cells, is_blank, record};
+use table::Raw;
+
+use crate::encoding::Encoding;
+use crate::fault::{Fault, Located, Misfit, shown};
+use crate::number::{Number, whole};
+use crate::source::{Chunks, Ends, Parsed, Watch};
+use crate::{Data, Missing, Options};
+
+pub(crate) fn read<T: Number>(
+    mut chunks: Chunks,
+    options: &Options,
+    encoding: Option<&Encoding>,
+    watch: Watch<'_>,
+) -> Result<Data, Located> {
+    chunks.ends = Ends::Record;
+    let layout = Layout::of(chunks.peek()?, options, encoding)?;
+    chunks.consume(layout.header.0, layout.header.1);
+    let mut raw = Raw::<T>::new(&layout);
+    chunks.parse(watch, |chunk| parse::<T>(chunk, &layout), |part| raw.take(part, &layout))?;
+    raw.finish(layout, options)
+}
+
+/// The bytes and lines of the header, if there is one.
+pub(crate) fn header(chunks: &mut Chunks, options: &Options) -> Result<(usize, u64), Located> {
+    chunks.ends = Ends::Record;
+    Ok(Layout::of(chunks.peek()?, options, None)?.header)
+}
+
+/// Words, numbered as they appear.
+#[derive(Debug, Clone, Default)]
+struct Dictionary {
+    words: Vec<String>,
+    numbers: HashMap<String, u32>,
+}
+
+impl Dictionary {
+    fn of(words: &[String]) -> Self {
+        let mut dictionary = Self::default();
+        for word in words {
+            dictionary.number(word);
+        }
+        dictionary
+    }
+
+    fn number(&mut self, word: &str) -> u32 {
+        if let Some(number) = self.numbers.get(word) {
+            return *number;
+        }
+        let number = self.words.len() as u32;
+        self.words.push(word.to_owned());
+        self.numbers.insert(word.to_owned(), number);
+        number
+    }
+}
+
+/// What a cell holds.
+enum Cell<'c> {
+    Number(f64),
+    Word(&'c str),
+    Missing,
+}
+
+impl Cell<'_> {
+    fn of(cell: &[u8]) -> Result<Cell<'_>, Fault> {
+        if let Some((value, length)) = crate::number::leading(cell)
+            && length == cell.len()
+        {
+            return if value.is_finite() { Ok(Cell::Number(value)) } else { Err(too_large::<f64>(cell)) };
+        }
+        match cell {
+            b"" | b"NA" | b"N/A" | b"n/a" | b"NaN" | b"nan" | b"NAN" | b"null" | b"NULL" | b"None" | b"?"
+            | b"." | b"<null>" => Ok(Cell::Missing),
+            _ if whole(cell).is_some() => Err(Fault::NotFinite(shown(cell)?)),
+            _ => match std::str::from_utf8(cell) {
+                Ok(word) => Ok(Cell::Word(word)),
+                Err(error) => Err(Fault::NotText(cell[error.valid_up_to()])),
+            },
+        }
+    }
+}
+
+fn too_large<T: Number>(cell: &[u8]) -> Fault {
+    Fault::TooLarge { found: String::from_utf8_lossy(cell).into_owned(), kept: T::NAME }
+}
+
+/// The rows of a chunk. A cell without a value has code 0, a word its number and 1.
+struct Part<T> {
+    cells: Vec<T>,
+    labels: Vec<f64>,
+    weights: Vec<f64>,
+    words: Vec<Dictionary>,
+    label_words: Dictionary,
+}
+
+fn parse<T: Number>(chunk: &[u8], layout: &Layout<'_>) -> Parsed<Part<T>> {
+    let width = layout.names.len();
+    let mut part = Part {
+        cells: Vec::new(),
+        labels: Vec::new(),
+        weights: Vec::new(),
+        words: vec![Dictionary::default(); width],
+        label_words: Dictionary::default(),
+    };
+    let mut cells = Cells::new();
+    let (mut rest, mut lines) = (chunk, 0);
+    while !rest.is_empty() {
+        let begin = lines + 1;
+        let row = match record(rest, layout.delimiter, &mut cells) {
+            Ok((length, there)) => {
+                rest = &rest[length..];
+                lines += there;
+                if is_blank(&cells) { Ok(()) } else { part.row(&cells, layout) }
+            }
+            Err(misfit) => Err(misfit),
+        };
+        if let Err(misfit) = row {
+            return Parsed { lines, result: Err((begin, misfit)) };
+        }
+    }
+    Parsed { lines, result: Ok(part) }
+}
+
+impl<T: Number> Part<T> {
+    fn row(&mut self, cells: &Cells<'_>, layout: &Layout<'_>) -> Result<(), Misfit> {
+        let expected = layout.roles.len();
+        if cells.len() != expected {
+            return Err(Fault::Ragged { expected, found: cells.len() }.into());
+        }
+        let width = layout.names.len();
+        let begin = self.cells.len();
+        self.cells.resize(begin + width, T::default());
+        for (k, (cell, role)) in cells.iter().zip(&layout.roles).enumerate() {
+            let done = match *role {
+                Role::Ignored => Ok(()),
+                Role::Feature(place) => {
+                    self.feature(cell, layout, place).map(|value| self.cells[begin + place] = value)
+                }
+                Role::Label => self.label(cell, layout).map(|label| self.labels.push(label)),
+                Role::Weight => weight(cell).map(|weight| self.weights.push(weight)),
+            };
+            done.map_err(|fault| fault.at(k))?;
+        }
+        Ok(())
+    }
+
+    fn feature(&mut self, cell: &[u8], layout: &Layout<'_>, place: usize) -> Result<T, Fault> {
+        let name = || layout.names[place].clone();
+        let known = layout.known.get(place).and_then(Option::as_ref);
+        let mut word = |word: &str| -> Result<T, Fault> {
+            let number = match known {
+                Some(known) => *known.numbers.get(word).ok_or_else(|| Fault::Category {
+                    column: name(),
+                    found: word.chars().take(40).collect(),
+                    known: known.words.len(),
+                })?,
+                None if layout.one_hot && layout.encoding.is_none() => self.words[place].number(word),
+                None => {
+                    return Err(Fault::Text { column: name(), found: word.chars().take(40).collect() });
+                }
+            };
+            if number >= T::CODES - 1 {
+                return Err(Fault::Categories { column: name(), most: T::CODES - 1 });
+            }
+            Ok(T::marked(number + 1))
+        };
+        match Cell::of(cell)? {
+            Cell::Number(value) if known.is_some() => word(&value.to_string()),
+            Cell::Number(value) => {
+                let kept = T::of(value);
+                if kept.wide().is_finite() { Ok(kept) } else { Err(too_large::<T>(cell)) }
+            }
+            Cell::Word(text) => word(text),
+            Cell::Missing if layout.may_miss(place) => Ok(T::marked(0)),
+            Cell::Missing => Err(Fault::Missing { column: name(), found: shown(cell)? }),
+        }
+    }
+
+    fn label(&mut self, cell: &[u8], layout: &Layout<'_>) -> Result<f64, Fault> {
+        match Cell::of(cell)? {
+            Cell::Number(value) => Ok(value),
+            Cell::Word(word) => Ok(f64::marked(self.label_words.number(word) + 1)),
+            Cell::Missing if layout.missing == Missing::DropRow => Ok(f64::marked(0)),
+            Cell::Missing => Err(Fault::Missing { column: layout.label.clone(), found: shown(cell)? }),
+        }
+    }
+}
+
+fn weight(cell: &[u8]) -> Result<f64, Fault> {
+    match Cell::of(cell)? {
+        Cell::Number(value) if value >= 0.0 => Ok(value),
+        _ => Err(Fault::Expected { expected: "a weight, not below 0", found: shown(cell)? }),
+    }
+}

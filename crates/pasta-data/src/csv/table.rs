@@ -1,0 +1,300 @@
+//! All rows of a file, and the table they become: words as columns, missing values filled.
+
+use std::collections::HashMap;
+
+use rayon::prelude::*;
+
+use super::layout::Layout;
+use super::{Dictionary, Part};
+use crate::encoding::{Code, Encoding};
+use crate::fault::{Fault, Located};
+use crate::number::Number;
+use crate::store::{DENSE, Storage, grow, reserve};
+use crate::{Data, Missing, Options};
+use pasta_opt::table::{Dense, Features, Sparse, shared};
+
+/// All rows, as they came.
+pub(super) struct Raw<T> {
+    pub(super) cells: Vec<T>,
+    pub(super) labels: Vec<f64>,
+    pub(super) weights: Vec<f64>,
+    pub(super) words: Vec<Dictionary>,
+    pub(super) label_words: Dictionary,
+}
+
+impl<T: Number> Raw<T> {
+    pub(super) fn new(layout: &Layout<'_>) -> Self {
+        let words = match layout.encoding {
+            Some(_) => layout.known.iter().map(|known| known.clone().unwrap_or_default()).collect(),
+            None => vec![Dictionary::default(); layout.names.len()],
+        };
+        Self {
+            cells: Vec::new(),
+            labels: Vec::new(),
+            weights: Vec::new(),
+            words,
+            label_words: Dictionary::default(),
+        }
+    }
+
+    pub(super) fn take(&mut self, part: Part<T>, layout: &Layout<'_>) -> Result<(), Located> {
+        let Part { mut cells, mut labels, weights, words, label_words } = part;
+        // The numbers that words have in this chunk become those that they have in the file.
+        for (place, local) in words.iter().enumerate().filter(|(_, local)| !local.words.is_empty()) {
+            let numbers: Vec<u32> = local.words.iter().map(|word| self.words[place].number(word)).collect();
+            if self.words[place].words.len() >= T::CODES as usize {
+                let column = layout.names[place].clone();
+                return Err(Fault::Categories { column, most: T::CODES - 1 }.into());
+            }
+            for cell in cells.iter_mut().skip(place).step_by(layout.names.len()) {
+                if let Some(code) = cell.code().filter(|code| *code > 0) {
+                    *cell = T::marked(numbers[code as usize - 1] + 1);
+                }
+            }
+        }
+        if !label_words.words.is_empty() {
+            let numbers: Vec<u32> =
+                label_words.words.iter().map(|word| self.label_words.number(word)).collect();
+            for label in &mut labels {
+                if let Some(code) = label.code().filter(|code| *code > 0) {
+                    *label = f64::marked(numbers[code as usize - 1] + 1);
+                }
+            }
+        }
+        grow(&mut self.cells, cells.len());
+        self.cells.extend_from_slice(&cells);
+        self.labels.extend_from_slice(&labels);
+        self.weights.extend_from_slice(&weights);
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self, layout: Layout<'_>, options: &Options) -> Result<Data, Located> {
+        let width = layout.names.len();
+        if self.cells.is_empty() {
+            return Err(Fault::Empty.into());
+        }
+        self.words_for_numbers(width);
+        let dropped = if layout.missing == Missing::DropRow { self.drop_rows(width) } else { 0 };
+        if self.cells.is_empty() {
+            return Err(Fault::Empty.into());
+        }
+        let codes = layout.codes.clone().unwrap_or_else(|| self.learn(&layout));
+        let classes = self.classes();
+        let Self { cells, labels, weights, words, .. } = self;
+        // Where the words of the file stand among the sorted categories.
+        let places: Vec<Option<Vec<usize>>> = codes
+            .iter()
+            .zip(&words)
+            .map(|(code, words)| {
+                let categories = code.categories.as_ref()?;
+                let places: HashMap<&String, usize> =
+                    categories.iter().enumerate().map(|(k, word)| (word, k)).collect();
+                Some(words.words.iter().map(|word| places[word]).collect())
+            })
+            .collect();
+        let features = expand(cells, &codes, &places, options.storage)?;
+        let encoding = match layout.encoding {
+            Some(encoding) => encoding.clone(),
+            None => Encoding::Cells { columns: codes, named: layout.named },
+        };
+        Ok(Data {
+            features,
+            labels: (!labels.is_empty()).then_some(labels),
+            weights: (!weights.is_empty()).then_some(weights),
+            encoding,
+            label: layout.label,
+            classes,
+            dropped,
+            mapped: false,
+        })
+    }
+
+    /// In a column with words, numbers are words too.
+    pub(super) fn words_for_numbers(&mut self, width: usize) {
+        for (place, words) in self.words.iter_mut().enumerate().filter(|(_, words)| !words.words.is_empty()) {
+            for cell in self.cells.iter_mut().skip(place).step_by(width).filter(|cell| cell.code().is_none())
+            {
+                *cell = T::marked(words.number(&cell.wide().to_string()) + 1);
+            }
+        }
+    }
+
+    /// Leaves out the rows in which something is missing; how many.
+    pub(super) fn drop_rows(&mut self, width: usize) -> u64 {
+        let rows = self.cells.len() / width;
+        let mut kept = 0;
+        for row in 0..rows {
+            let cells = row * width..(row + 1) * width;
+            let misses = self.cells[cells.clone()].iter().any(|cell| cell.code() == Some(0))
+                || self.labels.get(row).is_some_and(|label| label.code() == Some(0));
+            if !misses {
+                self.cells.copy_within(cells, kept * width);
+                for vector in [&mut self.labels, &mut self.weights] {
+                    if !vector.is_empty() {
+                        vector[kept] = vector[row];
+                    }
+                }
+                kept += 1;
+            }
+        }
+        self.cells.truncate(kept * width);
+        self.labels.truncate(kept);
+        self.weights.truncate(kept);
+        (rows - kept) as u64
+    }
+
+    /// What the columns are, and what stands for missing values.
+    pub(super) fn learn(&self, layout: &Layout<'_>) -> Vec<Code> {
+        let width = layout.names.len();
+        let code = |(place, name): (usize, &String)| {
+            let words = &self.words[place].words;
+            if !words.is_empty() {
+                let mut sorted = words.clone();
+                sorted.sort();
+                let fill = matches!(layout.missing, Missing::Mean | Missing::Median | Missing::Zero);
+                return Code { name: name.clone(), fill: fill.then_some(0.0), categories: Some(sorted) };
+            }
+            let present = || {
+                let cells = self.cells.iter().skip(place).step_by(width);
+                cells.filter(|cell| cell.code().is_none()).map(|cell| cell.wide())
+            };
+            let fill = match layout.missing {
+                Missing::Refuse | Missing::DropRow => None,
+                Missing::Zero => Some(0.0),
+                Missing::Mean => Some(mean(present())),
+                Missing::Median => Some(median(present().collect())),
+            };
+            Code { name: name.clone(), fill, categories: None }
+        };
+        layout.names.par_iter().enumerate().map(code).collect()
+    }
+
+    /// Puts the numbers of labels that are words in the order of the alphabet.
+    pub(super) fn classes(&mut self) -> Vec<String> {
+        if self.label_words.words.is_empty() {
+            return Vec::new();
+        }
+        for label in &mut self.labels {
+            if label.code().is_none() {
+                *label = f64::marked(self.label_words.number(&label.to_string()) + 1);
+            }
+        }
+        let words = &self.label_words.words;
+        let mut order: Vec<usize> = (0..words.len()).collect();
+        order.sort_by_key(|&k| &words[k]);
+        let mut rank = vec![0.0; words.len()];
+        order.iter().enumerate().for_each(|(place, &k)| rank[k] = place as f64);
+        for label in &mut self.labels {
+            if let Some(code) = label.code().filter(|code| *code > 0) {
+                *label = rank[code as usize - 1];
+            }
+        }
+        order.into_iter().map(|k| words[k].clone()).collect()
+    }
+}
+
+pub(super) fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    // Step by step, so that the sum of large numbers does not overflow.
+    let (mut mean, mut n) = (0.0, 0.0);
+    for value in values {
+        n += 1.0;
+        mean += value / n - mean / n;
+    }
+    mean
+}
+
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
+    if values.is_empty() {
+        return 0.0;
+    }
+    let middle = values.len() / 2;
+    let even = values.len().is_multiple_of(2);
+    let (below, at, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    let at = *at;
+    match below.iter().copied().max_by(f64::total_cmp) {
+        Some(before) if even => before / 2.0 + at / 2.0,
+        _ => at,
+    }
+}
+
+/// What a code or a missing value becomes: the value of a column of numbers, or the place of a 1 among the columns of a word.
+pub(super) enum Spot<T> {
+    Value(T),
+    One(usize),
+    Nothing,
+}
+
+pub(super) fn spot<T: Number>(cell: T, code: &Code, places: Option<&Vec<usize>>) -> Spot<T> {
+    match (cell.code(), places) {
+        (None, _) => Spot::Value(cell),
+        (Some(0), None) => Spot::Value(T::of(code.fill.unwrap_or(0.0))),
+        (Some(number), Some(places)) if number > 0 => Spot::One(places[number as usize - 1]),
+        _ => Spot::Nothing,
+    }
+}
+
+/// The columns of numbers: in place where they are dense.
+pub(super) fn expand<T: Number>(
+    mut cells: Vec<T>,
+    codes: &[Code],
+    places: &[Option<Vec<usize>>],
+    storage: Storage,
+) -> Result<Features, Fault> {
+    let raw = codes.len();
+    let columns: usize = codes.iter().map(|code| code.categories.as_ref().map_or(1, Vec::len)).sum();
+    let rows = cells.len() / raw;
+    let sparse = match storage {
+        Storage::Dense => false,
+        Storage::Sparse => true,
+        Storage::ByDensity => columns > raw && (raw as f64) < DENSE * columns as f64,
+    };
+    let mut first = 0;
+    let begins: Vec<usize> = codes
+        .iter()
+        .map(|code| {
+            let begin = first;
+            first += code.categories.as_ref().map_or(1, Vec::len);
+            begin
+        })
+        .collect();
+    if sparse {
+        let (mut starts, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        for row in cells.chunks_exact(raw) {
+            for (place, cell) in row.iter().enumerate() {
+                let (index, value) = match spot(*cell, &codes[place], places[place].as_ref()) {
+                    Spot::Value(value) => (begins[place], value),
+                    Spot::One(k) => (begins[place] + k, T::of(1.0)),
+                    Spot::Nothing => continue,
+                };
+                if value != T::default() {
+                    indices.push(index as u32);
+                    values.push(value);
+                }
+            }
+            starts.push(indices.len() as u64);
+        }
+        return Ok(Features::Sparse(Sparse {
+            columns,
+            starts: shared(starts),
+            indices: shared(indices),
+            values: T::values(values),
+        }));
+    }
+    let full = cells.len();
+    reserve(&mut cells, rows, columns, full)?;
+    let mut row = vec![T::default(); raw];
+    // A category never has fewer columns than its one cell, so from the last row on nothing is written over too early.
+    for r in (0..rows).rev() {
+        row.copy_from_slice(&cells[r * raw..(r + 1) * raw]);
+        let to = &mut cells[r * columns..(r + 1) * columns];
+        to.fill(T::default());
+        for (place, cell) in row.iter().enumerate() {
+            match spot(*cell, &codes[place], places[place].as_ref()) {
+                Spot::Value(value) => to[begins[place]] = value,
+                Spot::One(k) => to[begins[place] + k] = T::of(1.0),
+                Spot::Nothing => {}
+            }
+        }
+    }
+    Ok(Features::Dense(Dense { rows, columns, values: T::values(cells) }))
+}
