@@ -132,7 +132,9 @@ fn text_larger_than_half_of_the_free_memory_gets_a_cache_unasked() {
     };
     run(&(2 * size).to_string(), "read.json").success();
     assert!(!place.path("a.svm.cache").exists());
-    run(&(2 * size - 2).to_string(), "mapped.json").success().stderr(contains("writing the cache a.svm.cache"));
+    run(&(2 * size - 2).to_string(), "mapped.json")
+        .success()
+        .stderr(contains("writing the cache a.svm.cache"));
     assert!(place.path("a.svm.cache/about.json").exists());
     assert_eq!(place.read("read.json"), place.read("mapped.json"));
     run("much", "never.json").code(2).stderr(contains("PASTA_FREE_MEMORY: expected a number of bytes"));

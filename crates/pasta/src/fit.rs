@@ -57,6 +57,7 @@ pub struct Fit {
 
 /// The method of a fit.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one of them in a fit")]
 pub enum Way {
     /// By one of the methods; `auto` aims at the target of the fit.
     Method(Engine),
@@ -85,7 +86,11 @@ impl Way {
     /// # Ok::<(), pasta_opt::table::TableError>(())
     /// ```
     pub fn usual(linear: &Linear) -> Self {
-        if newton::is_quickest(linear) { Self::SecondOrder } else { Self::Method(Engine::Auto { target: None }) }
+        if newton::is_quickest(linear) {
+            Self::SecondOrder
+        } else {
+            Self::Method(Engine::Auto { target: None })
+        }
     }
 }
 

@@ -148,7 +148,18 @@ impl Newton {
     ) -> Result<Self, TableError> {
         fits(&linear)?;
         let (x, memory) = (start.clone(), Memory::default());
-        Ok(Self { linear, target, start, x, here, factor: None, memory, norms: Vec::new(), steps: 0, ended: None })
+        Ok(Self {
+            linear,
+            target,
+            start,
+            x,
+            here,
+            factor: None,
+            memory,
+            norms: Vec::new(),
+            steps: 0,
+            ended: None,
+        })
     }
 
     /// f and its gradient at x, which goes through the gate.
@@ -246,12 +257,7 @@ impl Newton {
     }
 
     /// A point along the direction with the weak Wolfe conditions, f and its gradient there; or the lowest that was seen, if any is lower.
-    fn search(
-        &mut self,
-        gate: &mut Gate,
-        value: f64,
-        gradient: &[f64],
-    ) -> Result<Option<Evaluated>, Halt> {
+    fn search(&mut self, gate: &mut Gate, value: f64, gradient: &[f64]) -> Result<Option<Evaluated>, Halt> {
         let Some(way) = self.direction(gradient) else { return Ok(None) };
         let slope = dot(&way, gradient);
         let (mut low, mut high, mut share) = (0.0, f64::INFINITY, 1.0);
@@ -405,7 +411,12 @@ pub fn falls_for_ever(linear: &Arc<Linear>, gate: &mut Gate, x: &[f64]) -> Resul
 }
 
 /// The step by all second derivatives at x; `None` where there are none.
-fn full_step(linear: &Linear, gate: &mut Gate, x: &[f64], gradient: &[f64]) -> Result<Option<Vec<f64>>, Halt> {
+fn full_step(
+    linear: &Linear,
+    gate: &mut Gate,
+    x: &[f64],
+    gradient: &[f64],
+) -> Result<Option<Vec<f64>>, Halt> {
     let rows = linear.table().rows() as u128;
     gate.count(Role::Large, Charge { samples: rows, evaluations: rows, exact: true })?;
     let factor = linear.hessian(x).factor();

@@ -1,6 +1,5 @@
 //! exp and ln(1 + x) without branches and tables: a loop over many numbers becomes vector instructions, with the bits that one number
 //! at a time has. The polynomials are those of fdlibm (Sun Microsystems, 1993), whose errors stay below one unit in the last place.
-#![expect(clippy::inline_always, reason = "a loop has AVX2 only where it is part of a function that has it")]
 
 /// ln 2 as a number of 33 bits, whose multiples by an exponent are exact, and the rest.
 const LN2: (f64, f64) = (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10);
