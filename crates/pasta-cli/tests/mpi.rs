@@ -68,7 +68,8 @@ impl OnRanks for Place {
     fn on(&self, ranks: usize, words: &str) -> Command {
         let mut command = mpirun();
         command.args(["-n", &ranks.to_string(), PASTA]).args(words.split_whitespace());
-        command.current_dir(self.0.path());
+        // Where jobs begin at the same time, those of Open MPI get in each other's way in a common folder.
+        command.current_dir(self.0.path()).env("OMPI_MCA_orte_tmpdir_base", self.0.path());
         command
     }
 
@@ -569,8 +570,7 @@ fn a_text_is_read_once_on_a_machine_and_mapped_by_all_its_ranks() {
     place.write("t.svm", "1 1:0.5\n-1 1:zero\n");
     let output = place.output(3, &format!("{svm} broken.json"));
     let said = text(&output.stderr);
-    assert_eq!((output.status.code(), said.matches("zero").count()), (Some(2), 1), "{said}");
-    assert!(said.contains("t.svm:2"), "{said}");
+    assert_eq!((output.status.code(), said.matches("t.svm:2: column 6").count()), (Some(2), 1), "{said}");
     // Nowhere to put it.
     place.write("t.svm", "1 1:0.5\n-1 1:0.25\n");
     let output =

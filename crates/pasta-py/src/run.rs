@@ -268,8 +268,9 @@ fn believed(gate: &mut Gate, start: &[f64]) -> Result<(), Trouble> {
         Err(Halt::Oracle(error)) => {
             let words =
                 std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+            let words = words.strip_prefix("it ").unwrap_or(&words);
             Err(Trouble::Input(format!(
-                "the oracle cannot be run, {words} (pasta_opt.check says more; check=False runs it all the same)"
+                "the oracle {words} (pasta_opt.check says more; check=False runs it all the same)"
             )))
         }
         Err(halt) => Err(input(halt)),

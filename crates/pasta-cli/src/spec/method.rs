@@ -125,7 +125,8 @@ pub(super) fn read_method(
         return Ok(Method::auto());
     }
     if let Some(Aim { flag, .. }) = aim {
-        return Err(Failure::input(format!("{flag}: {name} has no target")));
+        let hint = "`steps` says how long it runs; --certify EPS stops it on a certificate";
+        return Err(Failure::input(format!("{flag}: {name} has no target")).hint(hint));
     }
     let settings = method.settings();
     let known: Vec<_> =
