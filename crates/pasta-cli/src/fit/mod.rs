@@ -224,7 +224,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
         "{}, of which {} to read and {} to fit",
         seconds(begun.elapsed()),
         seconds(read),
-        seconds(fitted - read)
+        seconds(fitted.saturating_sub(read))
     );
     if let Some(failure) = outcome.failure() {
         say(&timed);

@@ -295,7 +295,10 @@ impl<'a> Reader<'a> {
             Store::Dense32(table) => rows::dot_each(table.row(row), outputs, scores),
             Store::DenseRoom => rows::dot_each(&self.room.values, outputs, scores),
             _ => {
-                scores.iter_mut().zip(outputs).for_each(|(z, (u, offset))| *z = self.product(row, u) + offset);
+                scores
+                    .iter_mut()
+                    .zip(outputs)
+                    .for_each(|(z, (u, offset))| *z = self.product(row, u) + offset);
             }
         }
     }
