@@ -17,7 +17,7 @@ use pasta_report as report;
 use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
 
 /// The long help.
-const HELP: &str = r#"Estimate L, B, b of a problem and check how its noise grows.
+const HELP: &str = r"Estimate L, B, b of a problem and check how its noise grows.
 
 L is the smoothness of f. B and b bound the noise: its variance at x is at
 most B^2 |x - x0|^2 + b^2, x0 the start (an assumption that is called BG-0).
@@ -42,7 +42,7 @@ Examples:
     pasta calibrate examples/sine-bowl.toml --json
 
 The budget of the file is for runs; this command has its own. Ctrl-C ends it,
-and nothing is written."#;
+and nothing is written.";
 
 /// Estimate L, B, b of a problem and check how its noise grows.
 #[derive(Args)]

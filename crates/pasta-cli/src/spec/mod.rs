@@ -149,19 +149,16 @@ pub(crate) fn read_contest(path: &Path, overrides: &Overrides) -> Result<Contest
     let root = root(&name, &text, &document)?;
     let setup = setup(&root, overrides)?;
     let problem = &setup.problem;
-    let own = match root.item("recipe") {
-        None => None,
-        Some(_) => {
-            let recipe = root.section("recipe")?;
-            let mut own = own_method(&recipe, problem, overrides.target)?;
-            if own.fallback {
-                let target = overrides.target.or(own.gradient_target());
-                let rule = certificate_rule(&root, problem, &own, target, overrides)?;
-                own.hedge(rule.ok_or_else(|| no_choice(&recipe))?);
-            }
-            Some(own)
+    let mut own = None;
+    if root.item("recipe").is_some() {
+        let recipe = root.section("recipe")?;
+        let method = own.insert(own_method(&recipe, problem, overrides.target)?);
+        if method.fallback {
+            let target = overrides.target.or(method.gradient_target());
+            let rule = certificate_rule(&root, problem, method, target, overrides)?;
+            method.hedge(rule.ok_or_else(|| no_choice(&recipe))?);
         }
-    };
+    }
     let judged = problem.truth.is_some() || problem.oracle.about().full_pass().is_some();
     let rule = match overrides.target.filter(|_| !judged) {
         None => None,
