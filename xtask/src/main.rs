@@ -22,6 +22,8 @@ cargo xtask COMMAND
          looks at the pages of a reproduction with chromium or google-chrome, and fails without one
   msrv   compiles with the oldest compiler that is promised; needs rustup toolchain install 1.89;
          arguments select packages
+  miri   looks for undefined behaviour in the vector loops with Miri; needs rustup toolchain install nightly
+         --component miri --component rust-src
   evidence
          what takes too long for every change; names select, --list lists
   mpi    clippy and tests of what needs MPI, on real ranks; needs mpirun, mpicc and libclang. Where MPICH is installed beside
@@ -34,7 +36,8 @@ cargo xtask COMMAND
          speed on tables beside NumPy, scikit-learn, JAX and cyanure; makes a Python environment
          under the target folder on its first run
   fit-peers
-         passes and time of a fit to a small gradient beside scikit-learn and cyanure, likewise
+         passes and time of a fit to a small gradient beside scikit-learn and cyanure, likewise; arguments
+         are the beginnings of names of tables
   bench-parse
          speed and memory of reading LIBSVM text beside scikit-learn, likewise
   bench-py
@@ -59,11 +62,12 @@ fn main() -> ExitCode {
         "browser" => browser(),
         "packages" => packages::dependencies() && packages::contents(),
         "msrv" => msrv(&rest),
+        "miri" => miri(),
         "evidence" => long::run(&rest),
         "mpi" => mpi(&rest),
         "py" => python::run(&rest),
         "bench-peers" => peers::run(),
-        "fit-peers" => evidence::fit_peers(),
+        "fit-peers" => evidence::fit_peers(&rest),
         "bench-parse" => evidence::bench_parse(),
         "bench-py" => python::bench(),
         "bench-mpi" => bench_mpi(),
@@ -104,6 +108,16 @@ fn browser() -> bool {
     )
 }
 
+/// The loops with unsafe blocks in Miri. Its processor has no AVX2, so it sees the other of the two versions of a loop.
+fn miri() -> bool {
+    let mut rustup = Command::new("rustup");
+    rustup.args(["run", "nightly", "cargo", "miri", "test", "--target-dir", "target/miri"]);
+    rustup.args(["--package", "pasta-opt", "--lib", "--", "kernels::rows", "kernels::huge"]);
+    // Proptest wants to know where it runs; a case takes seconds.
+    rustup.env("MIRIFLAGS", "-Zmiri-disable-isolation").env("PROPTEST_CASES", "8");
+    run_of(rustup)
+}
+
 /// Compiles with the oldest toolchain that is promised, in a folder of its own: two compilers share nothing.
 fn msrv(packages: &[String]) -> bool {
     let mut rustup = Command::new("rustup");
@@ -112,6 +126,11 @@ fn msrv(packages: &[String]) -> bool {
         rustup.args(["--workspace", "--all-targets"]);
     }
     rustup.args(packages);
+    run_of(rustup)
+}
+
+/// Runs the cargo of another toolchain.
+fn run_of(mut rustup: Command) -> bool {
     // This cargo's own choice of compiler must not reach the other.
     rustup.env_remove("CARGO").env_remove("RUSTC").env_remove("RUSTUP_TOOLCHAIN");
     match rustup.status() {

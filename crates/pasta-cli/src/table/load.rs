@@ -18,7 +18,8 @@ pub(crate) fn load_table(source: &Source, reading: &Reading) -> Result<Data, Fai
     let options = reading.options();
     let is_large = match source {
         Source::File(path) if reading.cache.is_none() => {
-            world::decided(|| is_too_large(path)).map_err(Failure::system)?
+            let free = free_memory()?;
+            world::decided(|| is_too_large(path, free)).map_err(Failure::system)?
         }
         _ => false,
     };
@@ -147,19 +148,31 @@ fn told(source: &Source) -> Result<Source, Failure> {
     }
 }
 
-/// Whether a text has more bytes than half of the memory that is free, where the system says how much that is.
-fn is_too_large(path: &Path) -> bool {
-    let Ok(about) = std::fs::metadata(path) else { return false };
+/// The variable with the bytes that count as free, for machines whose system says something else.
+const FREE: &str = "PASTA_FREE_MEMORY";
+
+/// The bytes of memory that are free: what [`FREE`] says, or the system, if one of them does.
+fn free_memory() -> Result<Option<u64>, Failure> {
+    if let Ok(said) = std::env::var(FREE) {
+        let wrong = || Failure::input(format!("{FREE}: expected a number of bytes, got {said:?}"));
+        return said.trim().parse().map(Some).map_err(|_| wrong());
+    }
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let free = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let free = free.and_then(|rest| rest.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    let kilobytes = free.and_then(|rest| rest.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    Ok(kilobytes.map(|kilobytes| kilobytes.saturating_mul(1024)))
+}
+
+/// Whether a text has more bytes than half of the memory that is free.
+fn is_too_large(path: &Path, free: Option<u64>) -> bool {
+    let Ok(about) = std::fs::metadata(path) else { return false };
     let mut head = [0; 4];
     let mut is_binary = || {
         let read =
             std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head));
         read.is_err() || [&b"\x93NUM"[..], b"PK\x03\x04", b"PAR1", b"\x1f\x8b\x08\x00"].contains(&&head[..])
     };
-    about.is_file() && free.is_some_and(|kilobytes| about.len() / 512 > kilobytes) && !is_binary()
+    about.is_file() && free.is_some_and(|free| about.len() > free / 2) && !is_binary()
 }
 
 /// Reads a table, with a bar on a terminal.
