@@ -436,6 +436,10 @@ impl Run {
         save(&self)?;
         let mut shown: Option<Instant> = None;
         let stop = loop {
+            // A walk that is asked plans for the budget that is left, and whoever stopped the check has not paid for it yet.
+            if self.gate.is_stopped() {
+                break Stop::Interrupted;
+            }
             match self.walk.advance(&mut self.gate) {
                 Ok(Advance::Step(_)) => {
                     if is_milestone(self.walk.view().step) {

@@ -129,10 +129,9 @@ def minimize(
     """
     if workers is not None:
         with importlib.import_module("._pool", __package__).Pool(oracle, workers) as pool:
-            given = {"target": target, "budget": budget, "method": method, "delta": delta, "certificate": certificate, "seed": seed}
+            given: dict[str, Any] = {"target": target, "budget": budget, "method": method, "delta": delta, "certificate": certificate, "seed": seed}
             given.update(threads=threads, callback=callback, progress=progress, check=check, pilot=pilot, output=output)
-            result: Result = minimize(pool, x0, **given)
-            return result
+            return minimize(pool, x0, **given)
     oracle, start, unflatten = bound(oracle, x0)
     samples = _budget(budget)
     if isinstance(method, str):

@@ -165,7 +165,8 @@ class Leaves:
         #: The processes that compute it, if it is not this one.
         self._pool: Computed | None = None
         if isinstance(oracle, Computed):
-            oracle, self._pool = oracle.oracle, oracle
+            self._pool = oracle
+            oracle = oracle.oracle
         if isinstance(oracle, Native):
             if oracle.dim != dim:
                 raise ValueError(f"{oracle.name} has {oracle.dim} coordinates, but the start has {dim}")
