@@ -266,15 +266,10 @@ impl Run {
         Standing::new(&self.walk.view(), self.gate.ledger(), spec.problem.objective())
     }
 
-    /// After how many samples it will end, if that is known or forecast. The forecast is that for a run which has come so far:
-    /// one that outlasts what was forecast before it began is expected to last longer.
+    /// After how many samples it will end, if that is known or forecast.
     fn likely_end(&self) -> Option<u128> {
-        let ledger = self.gate.ledger();
-        let besides = ledger.of(Role::Forecast).samples + ledger.of(Role::Check).samples;
-        let drawn = ledger.samples() - besides;
         let forecast = self.outlook.forecast.filter(|_| self.walk.view().ended.is_none());
-        let forecast = forecast.map(|forecast| besides + forecast.given(drawn as f64).middle as u128);
-        self.gate.budget().into_iter().chain(forecast).min()
+        progress::likely_end(self.gate.ledger(), self.gate.budget(), forecast.as_ref())
     }
 }
 
