@@ -13,6 +13,8 @@ module Pasta
 
 using Random
 
+const Generator = isdefined(Random, :Xoshiro) ? Random.Xoshiro : MersenneTwister   # before Julia 1.7 there is no Xoshiro
+
 function serve(sample; losses = false, name = "")
     hello = readline(stdin)
     d = parse(Int, match(r"\"dimension\": *([0-9]+)", hello)[1])
@@ -43,7 +45,7 @@ end
 function total(sample, x, seed, first, count)
     gradient, loss, square, g = zero(x), 0.0, 0.0, zero(x)
     for number in first:first+count-1
-        rng = Xoshiro(hash(number, hash(seed)))   # seed and number name the sample
+        rng = Generator(hash(number, hash(seed)))   # seed and number name the sample
         fill!(g, 0.0)
         f = sample(x, rng, g)
         gradient .+= g

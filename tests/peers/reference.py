@@ -2,10 +2,13 @@
 
     python3 -m venv env && env/bin/pip install optax && env/bin/python tests/peers/reference.py > tests/data/peers.json
 
+With a file as an argument it compares that file with what optax says now (`cargo xtask evidence peers`).
+
 f(x) = (x_0^2 + 10 x_1^2)/2 + sin(x_0), from (1, -2), in double precision. Each entry is the point that is handed out; of DoG, whose average
 optax leaves to others, the iterate.
 """
 import json
+import sys
 
 import jax
 
@@ -37,7 +40,7 @@ def schedule_free(base, rate, first):
     return run(optimizer, contrib.schedule_free_eval_params)
 
 
-print(json.dumps({
+said = {
     "optax": optax.__version__,
     "momentum": run(optax.sgd(0.05, momentum=0.9)),
     "adam": run(optax.adam(0.1)),
@@ -45,4 +48,14 @@ print(json.dumps({
     "prodigy": run(contrib.prodigy(uncorrected, betas=(0.9, 0.999), eps=1e-8, estim_lr0=1e-6)),
     "schedule-free-sgd": schedule_free(optax.sgd(0.1), 0.1, 0.9),
     "schedule-free-adamw": schedule_free(optax.adamw(0.05, b1=0.0, b2=0.999, eps=1e-8, weight_decay=0.0), 0.05, 0.9),
-}, indent=1))
+}
+if len(sys.argv) == 1:
+    print(json.dumps(said, indent=1))
+    sys.exit()
+with open(sys.argv[1]) as file:
+    recorded = json.load(file)
+names = sorted((set(said) | set(recorded)) - {"optax"})
+far = {name: float(jnp.max(jnp.abs(jnp.array(said[name]) - jnp.array(recorded[name])))) for name in names}
+for name, distance in far.items():
+    print(f"{name}: at most {distance:.1e} from what was recorded with optax {recorded['optax']} (this is {said['optax']})")
+sys.exit(max(far.values()) > 1e-11)

@@ -21,7 +21,7 @@ pub(crate) fn raw_tables() -> bool {
 }
 
 /// Compares passes and time of a fit with scikit-learn's and cyanure's.
-pub(crate) fn fit_peers() -> bool {
+pub(crate) fn fit_peers(names: &[String]) -> bool {
     let (root, target) = folders();
     let environment = target.join("fit-peers");
     let ready = built(&["--package", "pasta-cli"]) && made(&environment, &["numpy", "scipy", "scikit-learn"]);
@@ -36,7 +36,8 @@ pub(crate) fn fit_peers() -> bool {
             Command::new(python(&environment))
                 .arg(root.join("xtask/fit_peers.py"))
                 .arg(target.join("release/pasta"))
-                .arg(environment.join("files")),
+                .arg(environment.join("files"))
+                .args(names),
         )
 }
 
@@ -51,6 +52,18 @@ pub(crate) fn bench_parse() -> bool {
                 .arg(root.join("xtask/bench_parse.py"))
                 .arg(target.join("release/examples/parse"))
                 .arg(environment.join("files")),
+        )
+}
+
+/// Compares the steps of optax with those that the tests of the peers have on record.
+pub(crate) fn peers() -> bool {
+    let (root, target) = folders();
+    let environment = target.join("optax");
+    made(&environment, &["optax"])
+        && succeeds(
+            Command::new(python(&environment))
+                .arg(root.join("tests/peers/reference.py"))
+                .arg(root.join("tests/data/peers.json")),
         )
 }
 

@@ -3,81 +3,100 @@
 use std::env;
 use std::process::Command;
 
-/// Something long: a command of cargo, with its environment.
+use crate::evidence;
+
+/// Something long.
 struct Evidence {
     name: &'static str,
     shows: &'static str,
-    arguments: &'static [&'static str],
-    variables: &'static [(&'static str, &'static str)],
+    work: Work,
 }
 
-const ALL: [Evidence; 8] = [
+enum Work {
+    /// A command of cargo, with its environment.
+    Cargo(&'static [&'static str], &'static [(&'static str, &'static str)]),
+    Function(fn() -> bool),
+}
+
+const ALL: [Evidence; 9] = [
     Evidence {
         name: "auto",
         shows: "none of 7,560 runs of the method without constants ends above its start (docs/auto.md)",
-        arguments: &["test", "--package", "pasta-opt", "--test", "auto", "--", "--ignored"],
-        variables: &[],
+        work: Work::Cargo(&["test", "--package", "pasta-opt", "--test", "auto", "--", "--ignored"], &[]),
     },
     Evidence {
         name: "certificates",
         shows: "how often certificates are false, over 10,000 seeds (docs/certificate.md)",
-        arguments: &[
-            "run",
-            "--release",
-            "--package",
-            "pasta-lab",
-            "--",
-            "self-test",
-            "--output",
-            "target/self-test",
-        ],
-        variables: &[],
+        work: Work::Cargo(
+            &[
+                "run",
+                "--release",
+                "--package",
+                "pasta-lab",
+                "--",
+                "self-test",
+                "--output",
+                "target/self-test",
+            ],
+            &[],
+        ),
     },
     Evidence {
         name: "forecasts",
         shows: "how often the ranges of forecasts hold (docs/forecast.md)",
-        arguments: &["run", "--release", "--package", "pasta-lab", "--", "forecast"],
-        variables: &[],
+        work: Work::Cargo(&["run", "--release", "--package", "pasta-lab", "--", "forecast"], &[]),
     },
     Evidence {
         name: "reproduce",
         shows: "the paper's rates, guarantees and bounds at full length",
-        arguments: &[
-            "run",
-            "--release",
-            "--package",
-            "pasta-lab",
-            "--",
-            "reproduce",
-            "--full",
-            "--output",
-            "target/reproduce",
-        ],
-        variables: &[],
+        work: Work::Cargo(
+            &[
+                "run",
+                "--release",
+                "--package",
+                "pasta-lab",
+                "--",
+                "reproduce",
+                "--full",
+                "--output",
+                "target/reproduce",
+            ],
+            &[],
+        ),
     },
     Evidence {
         name: "packages",
         shows: "every package that is published compiles from its own files",
-        arguments: &["package", "--workspace", "--exclude", "xtask", "--exclude", "pasta-py"],
-        variables: &[],
+        work: Work::Cargo(&["package", "--workspace", "--exclude", "xtask", "--exclude", "pasta-py"], &[]),
+    },
+    Evidence {
+        name: "peers",
+        shows: "optax still takes the steps that the tests of the peers have on record",
+        work: Work::Function(evidence::peers),
     },
     Evidence {
         name: "problem-files",
         shows: "100,000 damaged problem files are read or refused",
-        arguments: &["test", "--package", "pasta-cli", "--lib", "mutations"],
-        variables: &[("PROPTEST_CASES", "100000")],
+        work: Work::Cargo(
+            &["test", "--package", "pasta-cli", "--lib", "mutations"],
+            &[("PROPTEST_CASES", "100000")],
+        ),
     },
     Evidence {
         name: "readers",
         shows: "300,000 damaged checkpoints and lines of traces are read or refused",
-        arguments: &["test", "--package", "pasta-opt", "--test", "readers"],
-        variables: &[("PROPTEST_CASES", "300000")],
+        work: Work::Cargo(
+            &["test", "--package", "pasta-opt", "--test", "readers"],
+            &[("PROPTEST_CASES", "300000")],
+        ),
     },
     Evidence {
         name: "tables",
         shows: "a million damaged tables of each kind are read or refused",
-        arguments: &["test", "--package", "pasta-data", "--test", "mutations"],
-        variables: &[("MUTATIONS", "1000000")],
+        work: Work::Cargo(
+            &["test", "--package", "pasta-data", "--test", "mutations"],
+            &[("MUTATIONS", "1000000")],
+        ),
     },
 ];
 
@@ -105,8 +124,12 @@ pub(crate) fn run(names: &[String]) -> bool {
 impl Evidence {
     fn holds(&self) -> bool {
         eprintln!("{}: {}", self.name, self.shows);
+        let (arguments, variables) = match self.work {
+            Work::Cargo(arguments, variables) => (arguments, variables),
+            Work::Function(holds) => return holds(),
+        };
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let status = Command::new(cargo).args(self.arguments).envs(self.variables.iter().copied()).status();
+        let status = Command::new(cargo).args(arguments).envs(variables.iter().copied()).status();
         status.is_ok_and(|status| status.success())
     }
 }

@@ -8,6 +8,7 @@ mod peers;
 mod python;
 
 use std::env;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
@@ -19,10 +20,14 @@ cargo xtask COMMAND
          last two alone: packages)
   browser
          looks at the pages of a reproduction with chromium or google-chrome, and fails without one
-  msrv   compiles with the oldest compiler that is promised; needs rustup toolchain install 1.89
+  msrv   compiles with the oldest compiler that is promised; needs rustup toolchain install 1.89;
+         arguments select packages
+  miri   looks for undefined behaviour in the vector loops with Miri; needs rustup toolchain install nightly
+         --component miri --component rust-src
   evidence
          what takes too long for every change; names select, --list lists
-  mpi    clippy and tests of what needs MPI, on real ranks; needs mpirun, mpicc and libclang
+  mpi    clippy and tests of what needs MPI, on real ranks; needs mpirun, mpicc and libclang. Where MPICH is installed beside
+         Open MPI (mpicc.mpich, mpirun.mpich), ranks of MPICH are tested too
   py     the Python package, installed into a fresh environment and tested there; needs python3 with
          venv; --jax and --torch add the tests of what needs JAX and PyTorch, which are installed
          for it; other arguments go to pytest
@@ -31,7 +36,8 @@ cargo xtask COMMAND
          speed on tables beside NumPy, scikit-learn, JAX and cyanure; makes a Python environment
          under the target folder on its first run
   fit-peers
-         passes and time of a fit to a small gradient beside scikit-learn and cyanure, likewise
+         passes and time of a fit to a small gradient beside scikit-learn and cyanure, likewise; arguments
+         are the beginnings of names of tables
   bench-parse
          speed and memory of reading LIBSVM text beside scikit-learn, likewise
   bench-py
@@ -55,12 +61,13 @@ fn main() -> ExitCode {
         "check" => check(),
         "browser" => browser(),
         "packages" => packages::dependencies() && packages::contents(),
-        "msrv" => cargo_of(MSRV, &["check", "--workspace", "--all-targets"]),
+        "msrv" => msrv(&rest),
+        "miri" => miri(),
         "evidence" => long::run(&rest),
         "mpi" => mpi(&rest),
         "py" => python::run(&rest),
         "bench-peers" => peers::run(),
-        "fit-peers" => evidence::fit_peers(),
+        "fit-peers" => evidence::fit_peers(&rest),
         "bench-parse" => evidence::bench_parse(),
         "bench-py" => python::bench(),
         "bench-mpi" => bench_mpi(),
@@ -101,10 +108,29 @@ fn browser() -> bool {
     )
 }
 
-/// Runs the cargo of another toolchain, in a folder of its own: two compilers share nothing.
-fn cargo_of(toolchain: &str, arguments: &[&str]) -> bool {
+/// The loops with unsafe blocks in Miri. Its processor has no AVX2, so it sees the other of the two versions of a loop.
+fn miri() -> bool {
     let mut rustup = Command::new("rustup");
-    rustup.args(["run", toolchain, "cargo"]).args(arguments).args(["--target-dir", "target/msrv"]);
+    rustup.args(["run", "nightly", "cargo", "miri", "test", "--target-dir", "target/miri"]);
+    rustup.args(["--package", "pasta-opt", "--lib", "--", "kernels::rows", "kernels::huge"]);
+    // Proptest wants to know where it runs; a case takes seconds.
+    rustup.env("MIRIFLAGS", "-Zmiri-disable-isolation").env("PROPTEST_CASES", "8");
+    run_of(rustup)
+}
+
+/// Compiles with the oldest toolchain that is promised, in a folder of its own: two compilers share nothing.
+fn msrv(packages: &[String]) -> bool {
+    let mut rustup = Command::new("rustup");
+    rustup.args(["run", MSRV, "cargo", "check", "--target-dir", "target/msrv"]);
+    if packages.is_empty() {
+        rustup.args(["--workspace", "--all-targets"]);
+    }
+    rustup.args(packages);
+    run_of(rustup)
+}
+
+/// Runs the cargo of another toolchain.
+fn run_of(mut rustup: Command) -> bool {
     // This cargo's own choice of compiler must not reach the other.
     rustup.env_remove("CARGO").env_remove("RUSTC").env_remove("RUSTUP_TOOLCHAIN");
     match rustup.status() {
@@ -132,6 +158,26 @@ fn mpi(rest: &[String]) -> bool {
         && is_there("mpicc")
         && cargo(&with("clippy", &["--all-targets", "--", "--deny", "warnings"]), &[], &[])
         && cargo(&with("test", &["--test", "mpirun", "--test", "mpi"]), rest, &[])
+        && mpich(rest)
+}
+
+/// The same ranks on MPICH, where it is installed beside another MPI. Debian calls its programs so.
+fn mpich(rest: &[String]) -> bool {
+    let is_there = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    if !is_there("mpicc.mpich") || !is_there("mpirun.mpich") {
+        eprintln!(
+            "ranks of MPICH are not tested: mpicc.mpich and mpirun.mpich are not installed (Debian: mpich libmpich-dev)"
+        );
+        return true;
+    }
+    // What is built with one MPI does not run with the other, and cargo does not know which it was.
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from).join("mpich");
+    let Some(target) = target.to_str() else {
+        eprintln!("the name of the target folder is no text");
+        return false;
+    };
+    let variables = [("MPICC", "mpicc.mpich"), ("MPIRUN", "mpirun.mpich"), ("CARGO_TARGET_DIR", target)];
+    cargo(&["test", "--package", "pasta-mpi", "--features", "mpi", "--test", "mpirun"], rest, &variables)
 }
 
 /// Two ranks against one, in the same run.

@@ -10,12 +10,14 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Licences that ask for no more than a notice.
-const ALLOWED: [&str; 8] = [
+const ALLOWED: [&str; 10] = [
     "0BSD",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
     "BSD-2-Clause",
     "BSD-3-Clause",
+    "CC0-1.0",
+    "ISC",
     "MIT",
     "Unicode-3.0",
     "Zlib",
@@ -105,7 +107,7 @@ fn incomplete(package: &Value) -> Vec<String> {
 }
 
 fn metadata() -> Option<Value> {
-    let json = output(&["metadata", "--format-version", "1", "--locked"])?;
+    let json = output(&["metadata", "--format-version", "1", "--locked", "--all-features"])?;
     serde_json::from_str(&json).map_err(|error| eprintln!("cargo metadata: {error}")).ok()
 }
 

@@ -19,17 +19,23 @@ use pasta_report::{Table, grouped};
 /// The long help.
 const HELP: &str = r"Check a problem for slips before a run, and find out how a simulator is best asked.
 
-Reads [problem] of a file that `pasta solve` takes. Of a built-in problem or a table it says whether samples repeat, sums are sums,
-differences differences, and losses belong to gradients. Of a command (docs/pipe.md) it finds out, at and near the start,
+Reads [problem] of a file that `pasta solve` takes. Of a built-in problem or a
+table it finds out whether the same seed repeats its samples, whether sums and
+differences over a batch agree with single samples, and whether losses agree
+with gradients. Of a simulator (docs/pipe.md) it finds out, at and near the
+start,
 
-  * whether the same seed gives the same answer twice, and in another worker (PAGE, resume and equal bits need that);
-  * whether samples belong to seed and number, and sums are sums of samples;
-  * whether losses and gradients belong together: differences of losses along random directions, same samples at all
-    points, with an interval;
-  * the noise, the time of a sample, the time of a request beside its samples, and a sensible `block`.
+  * whether the same seed gives the same answer twice, and in another worker
+    (resuming, equal bits and the variance reduction PAGE need that);
+  * whether a sample depends on its seed and number alone, and sums are sums of
+    samples;
+  * whether losses and gradients belong together: differences of losses along
+    random directions, same samples at all points, with an interval;
+  * the noise, the time of a sample, the time of a request beside its samples,
+    and a sensible `block`.
 
-Every `pasta solve` of a simulator makes a short form of this check first, and so does `pasta compare`, once for all its runs
-(--no-check leaves it out).
+Every `pasta solve` of a simulator makes a short form of this check first, and
+so does `pasta compare`, once for all its runs (--no-check leaves it out).
 
     pasta check examples/simulators/newsvendor.toml
 

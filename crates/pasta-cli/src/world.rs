@@ -83,6 +83,11 @@ pub(crate) fn watch(stop: Arc<AtomicBool>) -> Arc<AtomicBool> {
     members::watch(stop)
 }
 
+/// What the first decides. All have to call it.
+pub(crate) fn decided(decide: impl FnOnce() -> bool) -> io::Result<bool> {
+    Ok(members::tell(|| Ok(vec![u8::from(decide())]))? == [1])
+}
+
 /// The bytes of a file of the first. All have to call it.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     members::tell(|| std::fs::read(path))

@@ -98,6 +98,7 @@ fn the_keys_of_a_result_are_those_of_format_1() {
         "distance",
         "ledger",
         "promise",
+        "by",
         "truth",
         "certificate",
         "forecast",

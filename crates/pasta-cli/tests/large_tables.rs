@@ -95,6 +95,52 @@ fn tables_larger_than_the_memory_that_is_allowed_are_mapped_and_fitted() {
 }
 
 #[test]
+fn reading_needs_at_most_1_3_times_the_memory_of_the_table() {
+    let place = Place::new();
+    // 40,000 rows of 100 values of 8 bytes and a label: 32.3 million bytes.
+    write_pairs(File::create(place.path("dense.svm")).unwrap(), 40_000, 100);
+    // 100,000 rows of 26 values of 8 bytes, indices of 4, a place of 8 and a label: 32.8 million.
+    let mut text = String::new();
+    for k in 0..100_000_u64 {
+        let _ = write!(text, "{:.5}", number(k));
+        (0..26).for_each(|j| {
+            let _ = write!(text, " {}:{:.5}", 1 + 190 * j + (k + j) % 190, number(26 * k + j));
+        });
+        text.push('\n');
+    }
+    place.write("sparse.svm", &text);
+    for (file, bytes) in [("dense.svm", 32_300_000_u64), ("sparse.svm", 32_800_000)] {
+        // All that the program has, not the table alone.
+        let run = |bytes: u64| {
+            limited(&place, bytes >> 20, &format!("inspect {file} --json")).output().unwrap().status
+        };
+        assert!(run(bytes * 13 / 10).success(), "{file}");
+        assert!(!run(bytes * 9 / 10).success(), "{file}: the limit does not bite");
+    }
+}
+
+#[test]
+fn text_larger_than_half_of_the_free_memory_gets_a_cache_unasked() {
+    let place = Place::new();
+    write_pairs(File::create(place.path("a.svm")).unwrap(), 2000, 5);
+    let size = std::fs::metadata(place.path("a.svm")).unwrap().len();
+    let words = "fit a.svm --loss least-squares -o";
+    let run = |free: &str, model: &str| {
+        let mut command = place.pasta(&format!("{words} {model}"));
+        command.env("PASTA_FREE_MEMORY", free);
+        command.assert()
+    };
+    run(&(2 * size).to_string(), "read.json").success();
+    assert!(!place.path("a.svm.cache").exists());
+    run(&(2 * size - 2).to_string(), "mapped.json")
+        .success()
+        .stderr(contains("writing the cache a.svm.cache"));
+    assert!(place.path("a.svm.cache/about.json").exists());
+    assert_eq!(place.read("read.json"), place.read("mapped.json"));
+    run("much", "never.json").code(2).stderr(contains("PASTA_FREE_MEMORY: expected a number of bytes"));
+}
+
+#[test]
 fn a_cache_gives_the_same_model_and_is_written_again_when_the_text_changes() {
     let place = Place::new();
     // More than one block of 4 MB, and sparse; the first block has no index 0 and fewer columns.

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use pasta_opt::draws::{Address, Role};
 use place::{PASTA, Place, SGD, with};
 use serde_json::Value;
 
@@ -41,7 +42,8 @@ fn endless() -> String {
 
 /// `mpirun` as it can run here: by root, on fewer cores than ranks.
 fn mpirun() -> Command {
-    let mut command = Command::new("mpirun");
+    // MPICH calls it mpirun.mpich where Open MPI is installed as well.
+    let mut command = Command::new(std::env::var_os("MPIRUN").unwrap_or_else(|| "mpirun".into()));
     let variables = [
         ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
         ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
@@ -66,7 +68,8 @@ impl OnRanks for Place {
     fn on(&self, ranks: usize, words: &str) -> Command {
         let mut command = mpirun();
         command.args(["-n", &ranks.to_string(), PASTA]).args(words.split_whitespace());
-        command.current_dir(self.0.path());
+        // Where jobs begin at the same time, those of Open MPI get in each other's way in a common folder.
+        command.current_dir(self.0.path()).env("OMPI_MCA_orte_tmpdir_base", self.0.path());
         command
     }
 
@@ -124,7 +127,8 @@ impl Job {
 
     /// Waits until the checkpoint in `folder` has come to `step`.
     fn until(&mut self, place: &Place, folder: &str, step: u64) {
-        for _ in 0..10_000_000 {
+        // The ranks need the cores.
+        for _ in 0..300_000 {
             if place.step(folder).is_some_and(|at| at >= step) {
                 return;
             }
@@ -133,7 +137,7 @@ impl Job {
                 self.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
                 panic!("the run ended before step {step}: {status}, {said}");
             }
-            thread::yield_now();
+            thread::sleep(Duration::from_millis(1));
         }
         panic!("the run did not come to step {step}");
     }
@@ -153,13 +157,22 @@ fn text(bytes: &[u8]) -> String {
 
 /// Lets the run in `folder` go on alone for some steps and compares it with one that was never stopped.
 fn assert_same_as_uninterrupted(place: &Place, folder: &str) {
-    let budget = 1500 * (place.step(folder).unwrap() + 30);
-    let resumed = place.json(&format!("resume {folder} --budget {budget}"), 5);
-    let whole = place.json(&format!("solve p.toml --budget {budget} --output whole --overwrite"), 5);
-    assert_eq!(resumed, whole);
-    for file in ["result.json", "trace.jsonl"] {
-        assert_eq!(place.read(&format!("{folder}/{file}")), place.read(&format!("whole/{file}")), "{file}");
-    }
+    assert_goes_on_alike(place, folder, 1500);
+}
+
+/// The same for steps of so many samples.
+fn assert_goes_on_alike(place: &Place, folder: &str, batch: u64) {
+    let budget = batch * (place.step(folder).unwrap() + 30);
+    place.pasta(&format!("resume {folder} --budget {budget}")).assert().code(5);
+    place.pasta(&format!("solve p.toml --budget {budget} --output whole --overwrite")).assert().code(5);
+    // How often a simulator had to be asked and started is not the run's.
+    let of = |folder: &str| {
+        let mut result: Value = serde_json::from_str(&place.read(&format!("{folder}/result.json"))).unwrap();
+        result.as_object_mut().unwrap().remove("simulator");
+        result
+    };
+    assert_eq!(of(folder), of("whole"));
+    assert_eq!(place.read(&format!("{folder}/trace.jsonl")), place.read("whole/trace.jsonl"));
 }
 
 #[test]
@@ -267,23 +280,46 @@ fn a_signal_at_any_rank_stops_all_of_them() {
     assert_same_as_uninterrupted(&place, "run");
 }
 
-#[test]
-fn a_rank_that_is_killed_takes_the_job_down_and_the_last_checkpoint_is_good() {
-    let place = Place::holding(&endless());
+/// Kills a rank, begins again on another number of ranks, and so on, so many times: which rank, after how many steps and on how many ranks
+/// is random, and the same every time.
+fn killed_at_random(place: &Place, times: u64, seed: u64, batch: u64) {
+    let address = |sample| Address { seed, role: Role::Setup, step: 0, sample };
     let mut verb = "solve p.toml --output run";
-    // Steps that look random and are the same every time.
-    for (rank, further) in [(1, 17), (0, 41), (2, 5)] {
+    for time in 0..times {
+        let mut draws = address(time).stream();
+        let mut below = |bound: u64| (draws.uniform() * bound as f64) as u64;
+        let (ranks, further) = (2 + below(3), 1 + below(25));
+        let rank = below(ranks) as usize;
         let before = place.step("run").unwrap_or(0);
-        let mut command = place.on(3, &format!("{verb} --checkpoint-every 0"));
-        let mut job = Job::start(&mut command);
-        job.until(&place, "run", before + further);
-        assert!(signal("-KILL", process(&place, rank)));
+        let mut job = Job::start(&mut place.on(ranks as usize, &format!("{verb} --checkpoint-every 0")));
+        job.until(place, "run", before + further);
+        // It goes on meanwhile: where it is hit, in the middle of a step, of a message or of a checkpoint, is the machine's choice.
+        assert!(signal("-KILL", process(place, rank)));
         let (code, _, said) = job.end();
         assert_ne!(code, Some(0), "{said}");
         assert!(!place.path("run/result.json").exists());
         verb = "resume run";
     }
-    assert_same_as_uninterrupted(&place, "run");
+    assert_goes_on_alike(place, "run", batch);
+}
+
+#[test]
+fn a_rank_that_is_killed_takes_the_job_down_and_the_last_checkpoint_is_good() {
+    killed_at_random(&Place::holding(&endless()), 5, 1, 1500);
+}
+
+#[test]
+fn so_it_is_on_a_table() {
+    let place = table();
+    place.write("p.toml", &with(&place.read("p.toml"), "steps = 40", "steps = 1e15"));
+    killed_at_random(&place, 3, 2, 6000);
+}
+
+#[test]
+fn so_it_is_with_a_simulator() {
+    let place = simulator(100, "1e9", "yes");
+    killed_at_random(&place, 3, 3, 100);
+    ranks_of_workers(&place);
 }
 
 #[test]
@@ -482,6 +518,65 @@ fn a_table_is_solved_and_fitted_alike_on_any_number_of_ranks() {
         // One voice: the line with all settings comes once.
         assert_eq!(text(&output.stderr).matches("x.npy: 20,000 rows").count(), 1);
     }
+}
+
+/// A text of words and numbers with 6,000 rows.
+fn text_table() -> Place {
+    let place = Place::new();
+    let row = |i: usize| {
+        let (a, b) = ((0.37 * i as f64).sin(), (0.11 * (i * i) as f64).cos());
+        let kind = ["red", "green", "blue"][i * i % 7 % 3];
+        let label = if a + 0.5 * b + 0.3 * (1.7 * i as f64).sin() > 0.1 { "yes" } else { "no" };
+        format!("{a},{b},{kind},{label}\n")
+    };
+    let rows: String = (0..6000).map(row).collect();
+    place.write("t.csv", &format!("a,b,kind,y\n{rows}"));
+    let lines = rows.lines().map(|line| {
+        let cells: Vec<&str> = line.split(',').collect();
+        format!("{} 1:{} 2:{}\n", if cells[3] == "yes" { 1 } else { -1 }, cells[0], cells[1])
+    });
+    place.write("t.svm", &lines.collect::<String>());
+    place
+}
+
+#[test]
+fn a_text_is_read_once_on_a_machine_and_mapped_by_all_its_ranks() {
+    let place = text_table();
+    let csv = "fit t.csv --loss logistic --label y --one-hot --json --output";
+    let svm = "fit t.svm --loss logistic --json --output";
+    for (fit, name) in [(csv, "csv"), (svm, "svm")] {
+        place.pasta(&format!("{fit} {name}.json")).assert().code(0);
+        for ranks in [2, 3] {
+            let output = place
+                .on(ranks, &format!("{fit} {name}{ranks}.json"))
+                .env("TMPDIR", place.0.path())
+                .output()
+                .unwrap();
+            assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+            assert_eq!(place.read(&format!("{name}{ranks}.json")), place.read(&format!("{name}.json")));
+        }
+    }
+    // Through a cache, too, which one of them writes.
+    let output = place.output(3, &format!("{svm} cached.json --cache"));
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(place.read("cached.json"), place.read("svm.json"));
+    assert!(place.path("t.svm.cache/about.json").exists());
+    // Nothing else is left.
+    let left = fs::read_dir(place.0.path())
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+    assert_eq!(left.filter(|name| name.starts_with("pasta-table")).count(), 0);
+    // What is wrong with it is said once.
+    place.write("t.svm", "1 1:0.5\n-1 1:zero\n");
+    let output = place.output(3, &format!("{svm} broken.json"));
+    let said = text(&output.stderr);
+    assert_eq!((output.status.code(), said.matches("t.svm:2: column 6").count()), (Some(2), 1), "{said}");
+    // Nowhere to put it.
+    place.write("t.svm", "1 1:0.5\n-1 1:0.25\n");
+    let output =
+        place.on(2, &format!("{svm} nowhere.json")).env("TMPDIR", place.path("nowhere")).output().unwrap();
+    let said = text(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("TMPDIR names another folder"), "{said}");
 }
 
 fn three_ranks_answer_as_one_process(place: &Place, words: &str) {

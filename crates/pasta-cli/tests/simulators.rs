@@ -493,6 +493,29 @@ fn the_examples_in_python_c_and_r_run_and_find_what_is_known() {
     );
 }
 
+/// Debian has no package of Julia, so CI cannot install it.
+#[test]
+fn a_simulator_in_julia_works_where_julia_is_installed() {
+    if Command::new("julia").arg("--version").output().is_err() {
+        println!("skipped: a_simulator_in_julia_works, since julia is not installed");
+        return;
+    }
+    let place = Place::holding(
+        "seed = 1\n\n[problem]\ncommand = [\"julia\", \"--startup-file=no\", \"sim.jl\"]\ndimension = 2\nstart = 3.0\nworkers = 2\n\n\
+         [recipe]\nname = \"sgd\"\neta = 0.1\nsteps = 100\nbatch = 20\n",
+    );
+    let code = "function sample(x, rng, gradient)\n    x[1] > 50 && error(\"too far\")\n    e = x .- 1.0 .- randn(rng, length(x))\n    \
+                gradient .+= e\n    sum(abs2, e) / 2\nend\nPasta.serve(sample; losses = true, name = \"bowl\")\n";
+    place.write("sim.jl", &format!("include(\"{SDK}/pasta.jl\")\n{code}"));
+    let checked = place.json("check p.toml", 0);
+    assert_eq!((&checked["is_sound"], &checked["repeats"]["other_worker"]), (&true.into(), &true.into()));
+    let point = place.json("solve p.toml", 0)["point"].clone();
+    // SGD with eta = 0.1 and 20 samples of variance 1 stays within a few times sqrt(0.1/2/20) = 0.05 of the mean.
+    assert!(point.as_array().unwrap().iter().all(|x| (x.as_f64().unwrap() - 1.0).abs() < 0.3), "{point}");
+    place.write("p.toml", &with(&place.read("p.toml"), "start = 3.0", "start = 99.0"));
+    place.pasta("solve p.toml").assert().code(1).stderr(contains("too far"));
+}
+
 #[test]
 fn the_sdks_are_one_file_of_at_most_sixty_lines_each() {
     for name in ["pasta.py", "pasta.h", "pasta.R", "pasta.jl"] {

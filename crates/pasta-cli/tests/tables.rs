@@ -68,7 +68,7 @@ fn a_header_line_has_every_setting_and_stdout_only_the_answer() {
     assert_eq!(
         header,
         "pairs.svm: 399 rows, 2 columns (dense f64), 2 classes; loss logistic, intercept, standardised, degree 1, penalty \
-         0.01; method auto, |grad f| <= 1e-6 of the start, at most 39,900,000 rows read, seed 7, threads 2"
+         0.01; method exact (the quickest for this table), |grad f| <= 1e-6 of the start, at most 39,900,000 rows read, seed 7, threads 2"
     );
     let answer = unwrapped(&output.stdout);
     assert!(answer.contains("certified: |grad f| =") && answer.contains("accuracy 0."), "{answer}");

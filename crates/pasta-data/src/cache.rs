@@ -59,7 +59,8 @@ struct Origin {
 }
 
 /// Reads a text through a cache: a folder of arrays beside it, or in `folder`, which is written if it is not there or the text has changed since.
-/// The arrays are mapped, so that a table may be larger than memory. `notify` is told what is written where.
+/// The arrays are mapped, so that a table may be larger than memory. `notify` is told what is written where. Of several processes that want the same cache
+/// one writes it, and the others wait for it.
 ///
 /// For LIBSVM, and for CSV files of numbers without missing values: what a column holds must not depend on all rows.
 pub fn cached(
@@ -89,9 +90,21 @@ pub fn cached(
     let mut own = path.file_name().map_or_else(Default::default, ToOwned::to_owned);
     own.push(".cache");
     let place = folder.or(path.parent()).unwrap_or(Path::new("")).join(own);
-    let found = read_contents(&place).filter(|contents| contents.format == FORMAT && contents.text == text);
-    let written = found.is_none();
-    let contents = if let Some(contents) = found {
+    let found =
+        || read_contents(&place).filter(|contents| contents.format == FORMAT && contents.text == text);
+    let hint = |error: ReadError| match error.fault {
+        Fault::System(message) => fail(Fault::Cache(place.display().to_string(), message)),
+        _ => error,
+    };
+    let mut there = found();
+    // Held until the cache is written. Whoever had to wait for it finds one.
+    let mut lock = None;
+    if there.is_none() {
+        lock = Some(locked(&place).map_err(|error| hint(system(error)))?);
+        there = found();
+    }
+    let written = there.is_none();
+    let contents = if let Some(contents) = there {
         notify(&format!("{name}: mapped from the cache {}", place.display()));
         contents
     } else {
@@ -99,13 +112,10 @@ pub fn cached(
             "{name}: writing the cache {} (delete it when you no longer need it)",
             place.display()
         ));
-        let hint = |error: ReadError| match error.fault {
-            Fault::System(message) => fail(Fault::Cache(place.display().to_string(), message)),
-            _ => error,
-        };
-        write(path, options, &place, text, watch).map_err(hint)?
+        write(path, options, &place, text.clone(), watch).map_err(hint)?
     };
-    let mapped = map(&place, contents);
+    drop(lock);
+    let mapped = map(&place, contents, true);
     let data = mapped.ok_or_else(|| {
         fail(Fault::Cache(place.display().to_string(), "its files do not fit together; delete it".into()))
     })?;
@@ -119,6 +129,61 @@ fn settings(options: &Options) -> String {
     format!(
         "{format:?} {label:?} {weight:?} {ignore:?} {header:?} {delimiter:?} {missing:?} {first_index:?} {columns:?} {storage:?} {precision:?}"
     )
+}
+
+/// Waits until no other process writes this cache.
+fn locked(place: &Path) -> io::Result<File> {
+    fs::create_dir_all(place)?;
+    let file = File::create(place.join("lock"))?;
+    file.lock()?;
+    Ok(file)
+}
+
+/// A table in files that several processes of a machine map. A folder with a description and the arrays of a cache.
+#[derive(Debug, Serialize, Deserialize)]
+struct Shelf {
+    contents: Contents,
+    labelled: bool,
+    classes: Vec<String>,
+    dropped: u64,
+}
+
+/// Writes a table into a folder of its own, so that other processes of this machine can [pick it up](pick_up) without a copy in memory.
+pub fn put_down(data: &Data, place: &Path) -> io::Result<()> {
+    let mut arrays = Arrays::create(place)?;
+    put(&mut arrays.starts, &[0_u64])?;
+    let entries = append(&mut arrays, data, 0)?;
+    let Arrays { values, indices, starts, labels, weights } = arrays;
+    for file in [values, indices, starts, labels, weights] {
+        file.into_inner().map_err(io::IntoInnerError::into_error)?;
+    }
+    let values = match &data.features {
+        Features::Dense(Dense { values, .. }) | Features::Sparse(Sparse { values, .. }) => values,
+    };
+    let contents = Contents {
+        format: FORMAT,
+        text: Origin { bytes: 0, changed: 0, settings: String::new() },
+        rows: data.features.rows(),
+        columns: data.features.columns(),
+        entries,
+        sparse: matches!(data.features, Features::Sparse(_)),
+        single: matches!(values, Values::F32(_)),
+        weighted: data.weights.is_some(),
+        encoding: data.encoding.clone(),
+        label: data.label.clone(),
+    };
+    let (classes, dropped) = (data.classes.clone(), data.dropped);
+    let shelf = Shelf { contents, labelled: data.labels.is_some(), classes, dropped };
+    fs::write(place.join("about.json"), serde_json::to_vec(&shelf)?)
+}
+
+/// The table that was [put down](put_down) in a folder. Its columns are mapped; once it is picked up, the folder may be removed.
+pub fn pick_up(place: &Path) -> io::Result<Data> {
+    let shelf: Shelf = serde_json::from_slice(&fs::read(place.join("about.json"))?)?;
+    let Shelf { contents, labelled, classes, dropped } = shelf;
+    let broken = || io::Error::other("the files of a table do not fit together");
+    let data = map(place, contents, labelled).ok_or_else(broken)?;
+    Ok(Data { classes, dropped, ..data })
 }
 
 fn read_contents(place: &Path) -> Option<Contents> {
@@ -303,7 +368,7 @@ fn append(arrays: &mut Arrays, data: &Data, before: usize) -> io::Result<usize> 
     Ok(entries)
 }
 
-fn map(place: &Path, contents: Contents) -> Option<Data> {
+fn map(place: &Path, contents: Contents, labelled: bool) -> Option<Data> {
     fn open<T: Pod + Send + Sync>(place: &Path, name: &str, count: usize) -> Option<Shared<T>> {
         let file = File::open(place.join(name)).ok()?;
         Some(Arc::new(Mapped::<T>::open(&file, 0, count)?))
@@ -324,6 +389,7 @@ fn map(place: &Path, contents: Contents) -> Option<Data> {
     };
     let vector = |name: &str| open::<f64>(place, name, rows).map(|vector| (*vector).as_ref().to_vec());
     let weights = if weighted { Some(vector("weights")?) } else { None };
-    let labels = Some(vector("labels")?);
-    Some(Data { features, labels, weights, encoding, label, classes: Vec::new(), dropped: 0 })
+    let labels = if labelled { Some(vector("labels")?) } else { None };
+    let classes = Vec::new();
+    Some(Data { features, labels, weights, encoding, label, classes, dropped: 0, mapped: true })
 }

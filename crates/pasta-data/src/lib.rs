@@ -32,7 +32,7 @@ mod store;
 use pasta_opt::table::Features;
 
 pub use blocks::Blocks;
-pub use cache::{Cached, Notify, cached};
+pub use cache::{Cached, Notify, cached, pick_up, put_down};
 pub use encoding::{Code, Encoding};
 use fault::Located;
 pub use fault::{Fault, ReadError};
@@ -57,6 +57,8 @@ pub struct Data {
     pub classes: Vec<String>,
     /// Rows that were left out because something was missing.
     pub dropped: u64,
+    /// Whether the columns are mapped from a file, so that they take no memory of their own.
+    pub mapped: bool,
 }
 
 /// The kinds of files.

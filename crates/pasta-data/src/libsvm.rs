@@ -64,6 +64,7 @@ pub(crate) fn read<T: Number>(
         label: String::new(),
         classes: Vec::new(),
         dropped: 0,
+        mapped: false,
     })
 }
 

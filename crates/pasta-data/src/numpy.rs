@@ -304,12 +304,15 @@ pub(crate) fn read_npy(
             return Err(Fault::WhichLabel(fault).into());
         }
     };
-    let (features, labels) = match mapped(source, &shape, options.precision).filter(|_| label.is_none()) {
+    let found = mapped(source, &shape, options.precision).filter(|_| label.is_none());
+    let is_mapped = found.is_some();
+    let (features, labels) = match found {
         Some(features) => (features, None),
         None => shape.table(&mut from, label, options.precision)?,
     };
     let name = label.map_or(String::new(), |label| (label + 1).to_string());
-    finish(features, own.or(labels), None, name, encoding)
+    let data = finish(features, own.or(labels), None, name, encoding)?;
+    Ok(Data { mapped: is_mapped, ..data })
 }
 
 /// Refuses what only text has.
@@ -363,7 +366,7 @@ fn finish(
             Some(_) => encoding.clone(),
         },
     };
-    Ok(Data { features, labels, weights, encoding, label, classes: Vec::new(), dropped: 0 })
+    Ok(Data { features, labels, weights, encoding, label, classes: Vec::new(), dropped: 0, mapped: false })
 }
 
 pub(crate) fn read_npz(

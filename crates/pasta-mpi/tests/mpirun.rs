@@ -46,7 +46,8 @@ fn on(ranks: usize) -> Vec<String> {
         ("OMPI_MCA_btl_vader_single_copy_mechanism", "none"),
         ("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"),
     ];
-    let output = Command::new("mpirun")
+    // MPICH calls it mpirun.mpich where Open MPI is installed as well.
+    let output = Command::new(env::var_os("MPIRUN").unwrap_or_else(|| "mpirun".into()))
         .envs(variables)
         .env(FOLDER, folder.path())
         .env("RAYON_NUM_THREADS", (1 + ranks % 2).to_string())

@@ -494,10 +494,12 @@ pub(crate) fn meet(
 
 fn hear(worker: &mut Worker, simulator: &Simulator, on_stderr: &OnStderr) -> Result<Hello, Wrong> {
     loop {
-        worker.write(&[])?;
+        // One that has ended already may have said something before.
+        let written = worker.write(&[]);
         if worker.read(line_length)? {
             return read_hello(worker.said(), simulator.dimension);
         }
+        written?;
         worker.listen(on_stderr);
         let left = worker.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {

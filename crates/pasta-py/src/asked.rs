@@ -12,8 +12,8 @@ use crate::oracle::{Message, Remote};
 /// Whose samples a run draws.
 #[derive(Clone)]
 pub(crate) enum Asked {
-    /// A Python function's. Whether it gives losses; `None` where one sample is to show it.
-    Python { identity: String, dim: usize, losses: Option<bool> },
+    /// A Python function's. Whether it answers for several samples at once, and whether it gives losses; `None` where one sample is to show it.
+    Python { identity: String, dim: usize, batched: bool, losses: Option<bool> },
     /// An oracle's of this library: Python is not called.
     Library(Arc<dyn Oracle>),
 }
@@ -27,6 +27,7 @@ impl Asked {
             None => Self::Python {
                 identity: leaves.getattr("identity")?.extract()?,
                 dim: leaves.getattr("dim")?.extract()?,
+                batched: leaves.getattr("batched")?.extract()?,
                 losses: leaves.getattr("losses")?.extract()?,
             },
         })
@@ -44,10 +45,10 @@ impl Asked {
     pub(crate) fn oracle(&self, losses: bool, line: &Sender<Message>) -> Arc<dyn Oracle> {
         match self {
             Self::Library(oracle) => Arc::clone(oracle),
-            Self::Python { identity, dim, .. } => {
+            Self::Python { identity, dim, batched, .. } => {
                 let identity = identity.clone();
                 let about = About { dim: *dim, identity, source: Source::Stream, losses, shared: true };
-                Arc::new(Remote { about, line: line.clone() })
+                Arc::new(Remote { about, is_additive: !batched, line: line.clone() })
             }
         }
     }

@@ -54,12 +54,13 @@ impl Asking {
         rule: Option<(f64, f64, f64, NamedBasis)>,
         budget: Option<u128>,
         seed: u64,
+        check: bool,
         threads: usize,
     ) -> PyResult<Self> {
         let start = x0.as_slice()?.to_vec();
         let dim = start.len();
-        let begin = begin(start, method, &settings, steps, batch, rule, seed, 0)?;
-        let asked = Asked::Python { identity, dim, losses: Some(losses) };
+        let begin = begin(start, method, &settings, steps, batch, rule, seed, check, 0)?;
+        let asked = Asked::Python { identity, dim, batched, losses: Some(losses) };
         let job = Job { begin, asked, budget, shows: Shows::Never, checkpoint: None };
         let pool = pool(threads)?;
         let stop = Arc::<AtomicBool>::default();
@@ -212,7 +213,8 @@ impl Drop for Asking {
     }
 }
 
-fn cut(batch: &Batch, block: u64, leaves: &mut Vec<Batch>) {
+/// The leaves of a batch, in the order of additions.
+pub(crate) fn cut(batch: &Batch, block: u64, leaves: &mut Vec<Batch>) {
     match batch.halves(block) {
         None => leaves.push(batch.clone()),
         Some([left, right]) => {
@@ -223,7 +225,7 @@ fn cut(batch: &Batch, block: u64, leaves: &mut Vec<Batch>) {
 }
 
 /// Adds up leaves in the order that belongs to the batch.
-fn total(batch: &Batch, block: u64, leaves: &mut impl Iterator<Item = Vec<f64>>) -> Vec<f64> {
+pub(crate) fn total(batch: &Batch, block: u64, leaves: &mut impl Iterator<Item = Vec<f64>>) -> Vec<f64> {
     match batch.halves(block) {
         None => leaves.next().expect("a leaf for each leaf"),
         Some([left, right]) => {

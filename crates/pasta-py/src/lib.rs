@@ -55,7 +55,8 @@ type Columns<'py> = (
     Bound<'py, PyArray1<f64>>,
 );
 
-/// Runs a method from x0. `settings` are numbers by name; `rule` is target, delta, share and basis; `pilot` has the samples of a forecast;
+/// Runs a method from x0. `settings` are numbers by name; `rule` is target, delta, share and basis; `check` is whether the oracle is checked before the
+/// first step; `pilot` has the samples of a forecast;
 /// `every` seconds the callback is called, after every step if that is 0.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "keywords of Python, one by one")]
@@ -69,6 +70,7 @@ fn minimize<'py>(
     rule: Option<(f64, f64, f64, NamedBasis)>,
     budget: Option<u128>,
     seed: u64,
+    check: bool,
     pilot: u128,
     threads: usize,
     callback: Option<Bound<'py, PyAny>>,
@@ -76,7 +78,7 @@ fn minimize<'py>(
     checkpoint: Option<PathBuf>,
 ) -> PyResult<Ended<'py>> {
     let start = x0.as_slice()?.to_vec();
-    let begin = begin(start, method, &settings, steps, batch, rule, seed, pilot)?;
+    let begin = begin(start, method, &settings, steps, batch, rule, seed, check, pilot)?;
     work(leaves, begin, budget, threads, callback, every, checkpoint)
 }
 
@@ -90,6 +92,7 @@ fn begin(
     batch: u64,
     rule: Option<(f64, f64, f64, NamedBasis)>,
     seed: u64,
+    check: bool,
     pilot: u128,
 ) -> PyResult<Begin> {
     let rule = rule.map(read_rule).transpose()?;
@@ -103,6 +106,7 @@ fn begin(
         promise,
         rule,
         losses: false,
+        check,
         trace: Vec::new(),
         outlook: None,
     };
@@ -258,6 +262,20 @@ fn calibrate(
         run::calibrate(&asked, &x0, budget, seed, line, stop)
     })?;
     serde_json::to_string(&measured).map_err(value_error)
+}
+
+/// Checks an oracle at length. What was found as JSON.
+#[pyfunction]
+fn check(
+    leaves: Bound<'_, PyAny>,
+    x0: PyReadonlyArray1<'_, f64>,
+    seed: u64,
+    threads: usize,
+) -> PyResult<String> {
+    let (asked, x0) = (Asked::of(&leaves)?, x0.as_slice()?.to_vec());
+    beside(leaves, None, threads, move |line, stop, gives_losses| {
+        run::check(&asked, &x0, seed, &line, stop, gives_losses)
+    })
 }
 
 /// What a certified run will probably cost, as JSON.
@@ -446,6 +464,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(resume, module)?)?;
     module.add_function(wrap_pyfunction!(certify, module)?)?;
     module.add_function(wrap_pyfunction!(calibrate, module)?)?;
+    module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_class::<Native>()?;
     module.add_class::<Asking>()?;
     module.add_function(wrap_pyfunction!(forecast, module)?)?;

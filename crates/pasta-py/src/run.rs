@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use pasta_opt::calibrate::Calibration;
 use pasta_opt::certificate::{Certificate, Certifier, Claim};
+use pasta_opt::check::{self, Effort};
 use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::draws::{Role, derived_seed};
 use pasta_opt::forecast::{Family, Forecast, Pilot, PilotError};
@@ -89,6 +90,9 @@ pub(crate) struct Told {
     pub(crate) promise: Option<String>,
     pub(crate) rule: Option<StopRule>,
     pub(crate) losses: bool,
+    /// Whether the oracle is checked before the first step.
+    #[serde(default)]
+    pub(crate) check: bool,
     pub(crate) trace: Vec<TraceRow>,
     /// What was said before the run about its cost, or why nothing was.
     #[serde(default)]
@@ -216,9 +220,13 @@ pub(crate) fn run(
         Begin::Fresh { start, seed, method, pilot, told } => {
             let (mut gate, losses) = gate(&asked, &start, seed, budget, &line, stop, gives_losses)?;
             let walk = method.engine.clone().start(&gate, &start).map_err(input)?;
+            if told.check {
+                believed(&mut gate, &start)?;
+            }
             let walk = certified(&gate, walk, told.rule)?;
             let outlook = match told.rule {
-                Some(rule) if pilot > 0 => {
+                // Whoever was told to stop keeps a checkpoint and no more.
+                Some(rule) if pilot > 0 && !gate.is_stopped() => {
                     let pilot = run_pilot(&mut gate, &start, rule, pilot, &method)?;
                     Some(Outlook::of(&pilot, rule.target, &method))
                 }
@@ -235,8 +243,11 @@ pub(crate) fn run(
                     format!("the run has already drawn {drawn} samples, more than the budget of {budget}");
                 return Err(Trouble::Input(message));
             }
-            let gate = gate.with_budget(budget).with_stop(Arc::clone(stop));
+            let mut gate = gate.with_budget(budget).with_stop(Arc::clone(stop));
             let walk = method::resume(&gate, &mut stored).map_err(input)?;
+            if told.check {
+                believed(&mut gate, walk.view().start)?;
+            }
             let walk: Box<dyn Walk> = match told.rule {
                 Some(rule) if stored.has(CERTIFICATES) => {
                     Box::new(walk.certified_again(&gate, rule, &mut stored).map_err(input)?)
@@ -247,6 +258,51 @@ pub(crate) fn run(
         }
     };
     run.finish(shows, checkpoint)
+}
+
+/// Refuses an oracle that a few samples show to be wrong. Whoever stops it meanwhile is heard by the walk.
+fn believed(gate: &mut Gate, start: &[f64]) -> Result<(), Trouble> {
+    match check::before_run(gate, start) {
+        Ok(_) => Ok(()),
+        Err(_) if gate.is_stopped() => Ok(()),
+        Err(Halt::Oracle(error)) => {
+            let words =
+                std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+            let words = words.strip_prefix("it ").unwrap_or(&words);
+            Err(Trouble::Input(format!(
+                "the oracle {words} (pasta_opt.check says more; check=False runs it all the same)"
+            )))
+        }
+        Err(halt) => Err(input(halt)),
+    }
+}
+
+/// What a check at length finds, as JSON.
+pub(crate) fn check(
+    asked: &Asked,
+    x0: &[f64],
+    seed: u64,
+    line: &Sender<Message>,
+    stop: &Arc<AtomicBool>,
+    gives_losses: &Arc<AtomicBool>,
+) -> Result<String, Trouble> {
+    #[derive(Serialize)]
+    struct Checked {
+        problem: String,
+        is_believable: bool,
+        sentences: Vec<String>,
+        #[serde(flatten)]
+        findings: check::Findings,
+    }
+    let (mut gate, _) = gate(asked, x0, seed, None, line, stop, gives_losses)?;
+    let findings = check::oracle(&mut gate, x0, Effort::Thorough).map_err(|halt| match halt {
+        Halt::Interrupted => Trouble::Raised,
+        other => input(other),
+    })?;
+    let sentences: Vec<_> = findings.slips.iter().map(ToString::to_string).collect();
+    let problem = gate.about().identity.clone();
+    let checked = Checked { problem, is_believable: sentences.is_empty(), sentences, findings };
+    serde_json::to_string(&checked).map_err(input)
 }
 
 /// The gate, and whether there are losses, which one sample at the start shows where it is not known.

@@ -11,6 +11,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use crate::asking::{cut, total};
 use crate::oracle::{Message, Question, Snapshot, is_set};
 
 /// How long Ctrl-C may have to wait while the engine computes.
@@ -23,6 +24,8 @@ pub(crate) struct Server<'py> {
     leaves: Bound<'py, PyAny>,
     callback: Option<Bound<'py, PyAny>>,
     block: u64,
+    /// Whether leaves are answered by other processes, so that all that are wanted go there at once.
+    pooled: bool,
     stop: Arc<AtomicBool>,
     /// Whether the function turned out to give losses.
     gives_losses: Arc<AtomicBool>,
@@ -37,7 +40,8 @@ impl<'py> Server<'py> {
         gives_losses: Arc<AtomicBool>,
     ) -> PyResult<Self> {
         let block = leaves.getattr("block")?.extract()?;
-        Ok(Self { py: leaves.py(), leaves, callback, block, stop, gives_losses, raised: None })
+        let pooled = leaves.getattr("pooled")?.is_truthy()?;
+        Ok(Self { py: leaves.py(), leaves, callback, block, pooled, stop, gives_losses, raised: None })
     }
 
     /// Answers until the engine is done. What the user's code raised, if it did.
@@ -45,6 +49,7 @@ impl<'py> Server<'py> {
         loop {
             let receiver = &mut messages;
             match self.py.detach(move || receiver.recv_timeout(PATIENCE)) {
+                Ok(Message::Ask(question)) if self.pooled => self.answer_at_once(question, &messages),
                 Ok(Message::Ask(question)) => {
                     let sums = self.unless_raised(|server| server.sums(&question));
                     // The engine may be gone.
@@ -59,6 +64,51 @@ impl<'py> Server<'py> {
                 Err(RecvTimeoutError::Disconnected) => return self.raised,
             }
         }
+    }
+
+    /// Has other processes answer a question, and all that wait behind it.
+    fn answer_at_once(&mut self, first: Question, messages: &Receiver<Message>) {
+        let mut open = vec![first];
+        while let Ok(message) = messages.try_recv() {
+            match message {
+                Message::Ask(question) => open.push(question),
+                Message::Show(moment, reply) => {
+                    let _ = reply.send(self.unless_raised(|server| server.show(&moment)));
+                }
+            }
+        }
+        let answers = self.unless_raised(|server| server.pooled_sums(&open));
+        let mut answers = answers.map(Vec::into_iter);
+        for question in open {
+            // The engine may be gone.
+            let _ = question.reply.send(answers.as_mut().and_then(Iterator::next));
+        }
+    }
+
+    /// The sums of some questions, all of whose leaves are asked for in one call.
+    fn pooled_sums(&self, questions: &[Question]) -> PyResult<Vec<Vec<f64>>> {
+        self.py.check_signals()?;
+        let (mut asked, mut counts) = (Vec::new(), Vec::new());
+        for question in questions {
+            let points = PyList::new(self.py, question.points.iter().map(|x| read_only(self.py, x)))?;
+            let mut batches = Vec::new();
+            cut(&question.batch, self.block, &mut batches);
+            counts.push(batches.len());
+            for batch in &batches {
+                asked.push(self.leaf_of(batch, &points, question)?);
+            }
+        }
+        let mut answers = self.leaves.call_method1("all_sums", (asked,))?.try_iter()?;
+        if self.leaves.getattr("losses")?.is_truthy()? {
+            self.gives_losses.store(true, Ordering::Relaxed);
+        }
+        let short = || PyRuntimeError::new_err("a block was not answered");
+        let sums = questions.iter().zip(counts).map(|(question, count)| {
+            let told = (0..count).map(|_| numbers(&answers.next().ok_or_else(short)??, question));
+            let told: Vec<Vec<f64>> = told.collect::<PyResult<_>>()?;
+            Ok(total(&question.batch, self.block, &mut told.into_iter()))
+        });
+        sums.collect()
     }
 
     /// Keeps the first exception, and has the engine stop.
@@ -101,9 +151,20 @@ impl<'py> Server<'py> {
         Ok(sum)
     }
 
-    /// The samples of one block, in Python. Generators are set by position: one for each sample, and one for the block as a whole.
+    /// The samples of one block, in Python.
     fn leaf(&self, batch: &Batch, points: &Bound<'py, PyList>, question: &Question) -> PyResult<Vec<f64>> {
         self.py.check_signals()?;
+        let leaf = self.leaf_of(batch, points, question)?;
+        numbers(&self.leaves.call_method1("sums", leaf)?, question)
+    }
+
+    /// What Python is asked for a block. Generators are set by position: one for each sample, and one for the block as a whole.
+    fn leaf_of(
+        &self,
+        batch: &Batch,
+        points: &Bound<'py, PyList>,
+        question: &Question,
+    ) -> PyResult<Leaf<'py>> {
         let batched: bool = self.leaves.getattr("batched")?.extract()?;
         let streams: Vec<_> = if batched {
             vec![batch.whole().position()]
@@ -113,17 +174,22 @@ impl<'py> Server<'py> {
         let key = streams.first().map_or([0; 2], |(key, _)| *key);
         let counters: Vec<[u64; 4]> = streams.into_iter().map(|(_, counter)| before(counter)).collect();
         let differences = question.form == Form::Differences;
-        let arguments = (points, key, counters, batch.count(), differences, question.losses);
-        let sums: PyReadonlyArray1<'_, f64> = self.leaves.call_method1("sums", arguments)?.extract()?;
-        let rows = question.points.len() - usize::from(differences);
-        let losses = if question.losses { question.points.len() } else { 0 };
-        let needed = rows * question.points[0].len() + losses;
-        match sums.as_slice() {
-            Ok(sums) if sums.len() == needed => Ok(sums.to_vec()),
-            _ => {
-                Err(PyValueError::new_err(format!("expected {needed} numbers in a row, got {}", sums.len()?)))
-            }
-        }
+        Ok((points.clone(), key, counters, batch.count(), differences, question.losses))
+    }
+}
+
+/// Points, key, counters, count, whether differences are wanted, whether losses are.
+type Leaf<'py> = (Bound<'py, PyList>, [u64; 2], Vec<[u64; 4]>, u64, bool, bool);
+
+/// The answer for a block of a question.
+fn numbers(sums: &Bound<'_, PyAny>, question: &Question) -> PyResult<Vec<f64>> {
+    let sums: PyReadonlyArray1<'_, f64> = sums.extract()?;
+    let rows = question.points.len() - usize::from(question.form == Form::Differences);
+    let losses = if question.losses { question.points.len() } else { 0 };
+    let needed = rows * question.points[0].len() + losses;
+    match sums.as_slice() {
+        Ok(sums) if sums.len() == needed => Ok(sums.to_vec()),
+        _ => Err(PyValueError::new_err(format!("expected {needed} numbers in a row, got {}", sums.len()?))),
     }
 }
 

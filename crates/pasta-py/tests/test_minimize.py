@@ -119,9 +119,15 @@ def test_a_budget_is_never_overdrawn():
         return many(x, rng, n)
 
     oracle = pasta_opt.Oracle(counted, losses=False)
-    result = pasta_opt.minimize(oracle, np.zeros(3), budget=3_000, method=pasta_opt.methods.Sgd(eta=0.01))
+    method = pasta_opt.methods.Sgd(eta=0.01)
+    result = pasta_opt.minimize(oracle, np.zeros(3), budget=3_000, method=method, check=False)
     assert drawn == result.ledger.samples == 3_000
     assert result.stop.kind == "planned-end" and result.steps == 3_000
+    drawn = 0
+    result = pasta_opt.minimize(oracle, np.zeros(3), budget=3_000, method=method)
+    assert drawn > result.ledger.samples == 3_000 and result.stop.kind == "out-of-budget"
+    # A sample at two points is two calls.
+    assert drawn == result.ledger.evaluations
 
 
 def test_the_sample_that_shows_the_form_is_counted():
@@ -142,7 +148,7 @@ def test_an_address_gives_the_words_of_the_library():
         return np.zeros(1)
 
     oracle = pasta_opt.Oracle(oracle, losses=False)
-    pasta_opt.minimize(oracle, [0.0], seed=7, method=pasta_opt.methods.Sgd(eta=1, steps=2, batch=2))
+    pasta_opt.minimize(oracle, [0.0], seed=7, method=pasta_opt.methods.Sgd(eta=1, steps=2, batch=2), check=False)
     # Philox4x64-10 with the key (seed, role) and the counter (0, sample, step, 0); role 1 is that of large batches.
     for value, (step, sample) in zip(drawn, [(0, 0), (0, 1), (1, 0), (1, 1)], strict=True):
         counter = (sample << 64 | step << 128) - 1
@@ -159,7 +165,7 @@ def test_a_difference_sees_the_same_draws_at_both_points():
         return x
 
     method = pasta_opt.methods.Storm(eta=0.1, momentum=0.5, steps=4)
-    pasta_opt.minimize(pasta_opt.Oracle(oracle, losses=False), [1.0], method=method)
+    pasta_opt.minimize(pasta_opt.Oracle(oracle, losses=False), [1.0], method=method, check=False)
     assert [len(points) for points in seen.values()] == [1, 2, 2, 2]
 
 
@@ -398,8 +404,9 @@ except KeyboardInterrupt:
 """
     folder = tmp_path / "run"
     run = subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE, text=True)
-    run.stdout.readline()
-    time.sleep(0.2)
+    # The first call shows whether there are losses; the run begins after it.
+    for _ in range(3):
+        run.stdout.readline()
     run.send_signal(signal.SIGINT)
     rest = run.communicate(timeout=60)[0]
     assert rest.endswith("interrupted\n") and run.returncode == 0
@@ -547,3 +554,120 @@ def test_an_example_runs_and_draws(name, tmp_path):
     said = subprocess.run([sys.executable, path, str(figure)], capture_output=True, text=True, check=False)
     assert said.returncode == 0, said.stderr
     assert figure.read_text().lstrip().startswith("<?xml") and "certified" in said.stdout
+
+
+def own_generator(x, rng, n):
+    return many(x, np.random.default_rng(), n)
+
+
+class Keeping:
+    """Adds up over calls."""
+
+    def __init__(self):
+        self.sum = 0.0
+
+    def __call__(self, x, rng):
+        self.sum = self.sum + one(x, rng)
+        return self.sum
+
+
+def mean(x, rng, n):
+    return many(x, rng, n) / n
+
+
+def ignores_n(x, rng, n):
+    return one(x, rng)
+
+
+def ignores_rng(x, rng, n):
+    return many(x, np.random.default_rng(n), n)
+
+
+def in_a_corner(x, rng, n):
+    return many(x, rng, n) if x[0] > -1e-12 else np.full(3, np.nan)
+
+
+def other_loss(x, rng, n):
+    loss, gradient = with_losses(x, rng, n)
+    return 2 * loss, gradient
+
+
+def mean_loss(x, rng, n):
+    loss, gradient = with_losses(x, rng, n)
+    return loss.mean(), gradient
+
+
+class OtherDifference(Whole):
+    def difference(self, x, y, rng, n):
+        # Other rows at y.
+        return many(x, rng, n) - many(y, rng, n)
+
+
+@pytest.mark.parametrize(
+    ("oracle", "words"),
+    [
+        (own_generator, "a generator of its own"),
+        (Keeping(), "or keeps something from one call to the next"),
+        (mean, "the sum of the gradients of 16 samples is no larger than that of one sample .* it is their mean"),
+        (ignores_n, "leaves out all but one"),
+        (in_a_corner, "is not finite"),
+        (other_loss, "the gradient of each sample is 0.5000 times what its loss says"),
+        (mean_loss, "the sum of the losses of 16 samples is no larger"),
+        (OtherDifference(), r"is not g\(x\) - g\(y\)"),
+    ],
+    ids=["own generator", "keeps", "mean", "ignores n", "corner", "loss", "mean loss", "difference"],
+)
+def test_a_slip_is_refused_before_the_first_step_and_named(oracle, words, tmp_path):
+    method = pasta_opt.methods.Sgd(eta=1e-3, steps=3)
+    start = np.array([0.0, 2.0, -1.0])
+    with pytest.raises(ValueError, match=f"not to be believed: .*{words}.*check=False"):
+        pasta_opt.minimize(oracle, start, method=method, output=tmp_path / "run")
+    assert not (tmp_path / "run" / "checkpoint.pasta").exists()
+    found = pasta_opt.check(oracle, start)
+    assert not found.is_believable and len(found.slips) == len(found.sentences) >= 1
+    # The switch: it runs, to nowhere.
+    assert pasta_opt.minimize(oracle, start, method=method, check=False).stop.kind in ("planned-end", "diverged")
+
+
+def test_samples_of_the_check_are_counted_and_change_no_bit():
+    method = pasta_opt.methods.Adam(eta=0.01, steps=200)
+    for oracle in FORMS:
+        checked, believed = (pasta_opt.minimize(oracle, np.zeros(3), method=method, check=check) for check in (True, False))
+        assert checked.x.tobytes() == believed.x.tobytes()
+        taken = checked.ledger.by_role["check"]["samples"] - believed.ledger.by_role.get("check", {"samples": 0})["samples"]
+        assert 30 <= taken <= 66 and checked.ledger.samples == believed.ledger.samples + taken
+        assert f"check {checked.ledger.by_role['check']['samples']}" in repr(checked)
+        found = pasta_opt.check(oracle, np.zeros(3))
+        assert found.is_believable and found.has_noise and found.sentences == []
+    # Nothing is drawn where that would take more than a tenth of the budget, of the library's own oracles, and when a run goes on.
+    poor = pasta_opt.minimize(pasta_opt.Oracle(many, losses=False), np.zeros(3), method=method, budget=200)
+    assert "check" not in poor.ledger.by_role
+    hard = pasta_opt.HardInstance(smoothness=1, gap=1, growth=1, floor=0.5, target=0.001)
+    assert "check" not in pasta_opt.minimize(hard, hard.start, method=method).ledger.by_role
+
+
+def test_an_exception_within_the_check_arrives_unchanged():
+    calls = 0
+
+    def failing(x, rng, n):
+        nonlocal calls
+        calls += 1
+        if calls == 9:
+            raise OSError("the licence server is down")
+        return many(x, rng, n)
+
+    with pytest.raises(OSError, match="licence"):
+        pasta_opt.minimize(pasta_opt.Oracle(failing, losses=False), np.zeros(3), budget=10_000)
+    assert calls == 9
+
+
+def test_an_answer_may_be_written_to_the_same_memory_again():
+    memory = np.zeros(3)
+
+    def reusing(x, rng, n):
+        memory[:] = many(x, rng, n)
+        return memory
+
+    method = pasta_opt.methods.Storm(eta=0.01, momentum=0.3, steps=50, batch=4)
+    results = [pasta_opt.minimize(pasta_opt.Oracle(f, name="p"), np.zeros(3), method=method) for f in (many, reusing)]
+    assert results[0].x.tobytes() == results[1].x.tobytes()

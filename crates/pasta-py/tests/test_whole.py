@@ -1,6 +1,7 @@
 """The installed package beside the program: the same runs, the same bits. And runs that are answered from outside."""
 
 import concurrent.futures
+import concurrent.futures.process
 import json
 import pickle
 import signal
@@ -272,3 +273,58 @@ except KeyboardInterrupt:
     time.sleep(0.3)
     run.send_signal(signal.SIGINT)
     assert run.communicate(timeout=60)[0] == "interrupted\n"
+
+
+def slow(x, rng, n):
+    """In a worker of a pool or here."""
+    if x[0] > 1e3:
+        raise LookupError("far away")
+    return many(x, rng, n)
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_a_pool_of_processes_gives_the_bits_of_one(name):
+    method = pasta_opt.methods.Storm(eta=0.01, momentum=0.3, steps=20, batch=700)
+    alone = [pasta_opt.minimize(ORACLES[name], np.zeros(3), budget=4_000), pasta_opt.minimize(ORACLES[name], np.zeros(3), method=method)]
+    for workers in (1, 3):
+        with pasta_opt.Pool(ORACLES[name], workers) as pool:
+            together = [pasta_opt.minimize(pool, np.zeros(3), budget=4_000), pasta_opt.minimize(pool, np.zeros(3), method=method)]
+            assert pasta_opt.certify(pool, TRUTH, target=0.5) == pasta_opt.certify(ORACLES[name], TRUTH, target=0.5)
+        for one_process, several in zip(alone, together, strict=True):
+            assert several.x.tobytes() == one_process.x.tobytes() and several.ledger == one_process.ledger
+    result = pasta_opt.minimize(many, np.zeros(3), budget=4_000, workers=2)
+    assert result.x.tobytes() == pasta_opt.minimize(many, np.zeros(3), budget=4_000).x.tobytes()
+
+
+def test_what_a_worker_raises_arrives_here_and_a_dead_worker_is_noticed(tmp_path):
+    method = pasta_opt.methods.Sgd(eta=1.0, steps=10, batch=300)
+    with pasta_opt.Pool(pasta_opt.Oracle(slow, losses=True, name="p"), 2) as pool:
+        with pytest.raises(LookupError, match="far away") as caught:
+            pasta_opt.minimize(pool, np.full(3, 1e4), method=method)
+        assert "slow" in str(caught.value.__cause__)
+        # The pool is as good as before.
+        again = pasta_opt.minimize(pool, np.zeros(3), method=pasta_opt.methods.Sgd(eta=0.01, steps=30, batch=300), check=False)
+    whole = pasta_opt.minimize(pasta_opt.Oracle(slow, losses=True, name="p"), np.zeros(3), method=pasta_opt.methods.Sgd(eta=0.01, steps=30, batch=300), check=False)
+    assert again.x.tobytes() == whole.x.tobytes()
+
+    def killing(moment):
+        if moment.step == 5:
+            for process in list(pool._executor._processes.values()):
+                process.kill()
+
+    method = pasta_opt.methods.Sgd(eta=0.01, steps=30, batch=300)
+    with pasta_opt.Pool(pasta_opt.Oracle(slow, losses=True, name="p"), 2) as pool, pytest.raises(concurrent.futures.process.BrokenProcessPool):
+        pasta_opt.minimize(pool, np.zeros(3), method=method, check=False, callback=killing, output=tmp_path)
+    with pasta_opt.Pool(pasta_opt.Oracle(slow, losses=True, name="p"), 2) as pool:
+        assert pasta_opt.resume(tmp_path, pool).x.tobytes() == whole.x.tobytes()
+
+
+def test_what_no_pool_can_compute_is_refused():
+    for oracle, workers, error, words in [
+        (3, 2, TypeError, "a function, an Oracle or a Problem"),
+        (pasta_opt.HardInstance(smoothness=1, gap=1, growth=1, floor=0.5, target=0.001), 2, TypeError, "of Python"),
+        (many, 0, ValueError, "workers must be a whole number"),
+        (many, 1.5, ValueError, "workers must be a whole number"),
+    ]:
+        with pytest.raises(error, match=words):
+            pasta_opt.Pool(oracle, workers)

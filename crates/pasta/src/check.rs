@@ -54,7 +54,8 @@ impl Effort {
         }
     }
 
-    /// The most samples that the check of an oracle draws.
+    /// The most samples that the check draws of an oracle whose sums can be compared with their terms. Of another it draws 20 more, or 150 for
+    /// [`Thorough`](Self::Thorough), and some 550 if its sums look like means.
     pub fn samples(self) -> u128 {
         let (sum, losses, directions) = self.size();
         u128::from(6 * sum + losses * directions)
@@ -75,7 +76,7 @@ pub enum Slip {
     /// Two answers to one question.
     #[error(
         "asked twice for the same {samples} samples, it gave two answers, {relative:.1e} apart (relatively): it draws from a generator of \
-         its own instead of that of the sample"
+         its own instead of that of the sample, or keeps something from one call to the next"
     )]
     OwnGenerator {
         /// How many samples.
@@ -101,6 +102,22 @@ pub enum Slip {
         samples: u64,
         /// The error of the sum over the size of its terms.
         relative: f64,
+    },
+    /// The mean, or a single sample, in place of the sum.
+    #[error(
+        "the sum of the {} of {samples} samples is no larger than that of one sample ({sum:.3e} against {single:.3e} in the mean square): it is \
+         their mean, or leaves out all but one",
+        if *of_losses { "losses" } else { "gradients" }
+    )]
+    MeanForSum {
+        /// How many samples.
+        samples: u64,
+        /// Whether it is the losses that are not added up, rather than the gradients.
+        of_losses: bool,
+        /// The size of a sum, in the mean square.
+        sum: f64,
+        /// The size of one sample.
+        single: f64,
     },
     /// Other addresses, the same samples.
     #[error(
@@ -217,7 +234,9 @@ pub fn before_run(gate: &mut Gate, x: &[f64]) -> Result<Option<Findings>, Halt> 
     if !gate.doubts() || begun || gate.left() / 10 < Effort::Quick.samples() {
         return Ok(None);
     }
-    let findings = oracle(gate, x, Effort::Quick)?;
+    let before = gate.ledger().clone();
+    // What did not come to its end is made, and counted, again when the run is resumed.
+    let findings = oracle(gate, x, Effort::Quick).inspect_err(|_| gate.rewind(before))?;
     if findings.slips.is_empty() {
         gate.believe();
         return Ok(Some(findings));
@@ -248,6 +267,9 @@ enum Early {
 /// Sums are compared up to this part of the size of their terms. Rounding is below it by far, slips are above it.
 const ROUNDING: f64 = 1e-9;
 
+/// Of gradients and of losses: the size of a sum, and of its change from one point to another.
+type Sizes = [[f64; 2]; 2];
+
 struct Checker<'a> {
     gate: &'a mut Gate,
     x: &'a [f64],
@@ -271,6 +293,8 @@ impl Checker<'_> {
         findings.has_noise = singles.iter().any(|single| *single != singles[0]);
         if self.gate.is_additive() {
             findings.slips.extend(not_the_sum(&sum, &singles));
+        } else {
+            findings.slips.extend(self.mean_for_sum(n)?);
         }
         // Where few values occur, two sums may agree by chance.
         let all_differ = (1..singles.len()).all(|i| !singles[..i].contains(&singles[i]));
@@ -293,6 +317,70 @@ impl Checker<'_> {
         let asked = self.gate.ask(Request::sums(batch, &[self.x]), &mut Answer::new(&mut sum));
         finite(asked, 0.0)?;
         Ok(sum)
+    }
+
+    /// Whether sums over samples are sums, where they cannot be compared with their terms.
+    ///
+    /// The mean square of a sum of n independent samples is at least n times that of one, whatever their law is; that of their mean is at most that of
+    /// one. A few samples raise a suspicion, which more samples confirm or not, by medians of mean squares, which no outlier moves: an honest oracle pays for
+    /// them now and then, and is not accused. Draws that cancel each other, as antithetic ones do, may make the sum small where the gradient is; the change from one point to
+    /// another is then still that of a sum.
+    fn mean_for_sum(&mut self, n: u64) -> Result<Option<Slip>, Early> {
+        const SAMPLES: u64 = 16;
+        const TIMES: u64 = 32;
+        const GROUP: usize = 8;
+        let mean = |sizes: &[Sizes], of: usize| -> f64 {
+            sizes.iter().map(|sizes| sizes[of][0].powi(2)).sum::<f64>() / sizes.len() as f64
+        };
+        // In doubt, the mean square of the sums is large and that of the single samples small.
+        let medians = |sums: &[Sizes], singles: &[Sizes], of: usize, what: usize| {
+            let groups = |sizes: &[Sizes]| {
+                let square = |group: &[Sizes]| group.iter().map(|sizes| sizes[of][what].powi(2)).sum::<f64>();
+                let mut squares: Vec<f64> = sizes.chunks_exact(GROUP).map(square).collect();
+                squares.sort_by(f64::total_cmp);
+                squares.into_iter().map(|square| square / GROUP as f64).collect::<Vec<f64>>()
+            };
+            let (sums, singles) = (groups(sums), groups(singles));
+            [sums[sums.len() / 2], singles[(singles.len() - 1) / 2]]
+        };
+        let (sums, singles) = (self.sizes(100, n, 3)?, self.sizes(200, 1, n)?);
+        let suspects = [0, 1].map(|of| mean(&sums, of) < 4.0 * mean(&singles, of));
+        if suspects == [false; 2] || self.gate.left() / 10 < u128::from(TIMES * (SAMPLES + 1)) {
+            return Ok(None);
+        }
+        let (sums, singles) = (self.sizes(300, SAMPLES, TIMES)?, self.sizes(400, 1, TIMES)?);
+        let medians = |of: usize, what: usize| medians(&sums, &singles, of, what);
+        let is_small = |[sum, single]: [f64; 2]| sum < 2.0 * single;
+        // Where most samples do not change at all, as between the kinks of a loss, the change says nothing.
+        let is_wrong = |of: usize| {
+            let changes = medians(of, 1);
+            suspects[of] && is_small(medians(of, 0)) && (changes[1] == 0.0 || is_small(changes))
+        };
+        Ok((0..2).find(|of| is_wrong(*of)).map(|of| {
+            let [sum, single] = medians(of, 0).map(f64::sqrt);
+            Slip::MeanForSum { samples: SAMPLES, of_losses: of == 1, sum, single }
+        }))
+    }
+
+    /// The sizes of the sums of so many batches of n samples at the start, and of their changes to a point nearby.
+    fn sizes(&mut self, step: u64, n: u64, batches: u64) -> Result<Vec<Sizes>, Early> {
+        let has_losses = self.gate.about().losses;
+        let (y, away) = self.moved(0, 1e-2);
+        let points: [&[f64]; 2] = [self.x, &y];
+        let d = y.len();
+        let (mut sums, mut losses) = (vec![0.0; 2 * d], [0.0; 2]);
+        let mut all = Vec::new();
+        for i in 0..batches {
+            let batch = self.gate.batch(Role::Check, step + i, n);
+            let room: &mut [f64] = if has_losses { &mut losses } else { &mut [] };
+            let mut answer = Answer { gradients: &mut sums, losses: room, support: d };
+            let request = Request { losses: has_losses, ..Request::sums(batch, &points) };
+            finite(self.gate.ask(request, &mut answer), away)?;
+            let (here, there) = sums.split_at(d);
+            let [loss, other] = losses;
+            all.push([[norm(here), distance(here, there)], [loss.abs(), (loss - other).abs()]]);
+        }
+        Ok(all)
     }
 
     /// What is wrong with differences.
@@ -328,8 +416,10 @@ impl Checker<'_> {
         for direction in 1..=directions {
             let [coarse, fine] = self.slopes(direction, n)?;
             findings.slopes.push(fine.0);
-            // What kinks and curvature do depends on the scale, what a slip does does not.
-            let (is_wrong, factor) = (coarse.1.is_some() && fine.1.is_some(), fine.1.flatten());
+            // What kinks and curvature do depends on the scale, what a slip does does not: a start on a kink is off by a hundredth at a hundredth of the scale.
+            let is_everywhere = fine.0.difference.abs() > 0.1 * coarse.0.difference.abs();
+            let is_wrong = coarse.1.is_some() && fine.1.is_some() && is_everywhere;
+            let factor = fine.1.flatten();
             if is_wrong && !findings.slips.iter().any(|slip| matches!(slip, Slip::Loss { .. })) {
                 let Slopes { losses, gradients, difference, error } = fine.0;
                 findings.slips.push(Slip::Loss { losses, gradients, difference, error, factor, samples: n });

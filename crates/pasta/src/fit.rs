@@ -31,9 +31,10 @@ use serde::{Deserialize, Serialize};
 use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
+use crate::kernels::squared_norm;
 use crate::method::{self, Engine};
-use crate::newton::Newton;
-use crate::oracle::{Answer, Oracle, Request};
+use crate::newton::{self, Newton};
+use crate::oracle::Oracle;
 use crate::state::StartError;
 use crate::stop::Stop;
 use crate::table::{Class, Linear, TableError};
@@ -56,6 +57,7 @@ pub struct Fit {
 
 /// The method of a fit.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one of them in a fit")]
 pub enum Way {
     /// By one of the methods; `auto` aims at the target of the fit.
     Method(Engine),
@@ -63,6 +65,33 @@ pub enum Way {
     SecondOrder,
     /// From where a fit of the same table was interrupted.
     Resume(Box<Checkpoint>),
+}
+
+impl Way {
+    /// The quickest way that is known to fit a table: second-order steps where the loss is smooth and convex and a matrix of second derivatives
+    /// costs little, and otherwise `auto`.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use pasta_opt::fit::Way;
+    /// use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Table};
+    ///
+    /// let features = Dense { rows: 4, columns: 1, values: vec![0.0, 1.0, 2.0, 3.0].into() };
+    /// let table = Arc::new(Table::new(Features::Dense(features), Arc::new(vec![-1.0, 2.0, 5.0, 8.0]), None, Vec::new())?);
+    /// let smooth = Linear::new(Arc::clone(&table), Loss::LeastSquares, Design::default())?;
+    /// assert!(matches!(Way::usual(&smooth), Way::SecondOrder));
+    /// let kinks = Linear::new(table, Loss::Absolute, Design::default())?;
+    /// assert!(matches!(Way::usual(&kinks), Way::Method(_)));
+    /// # Ok::<(), pasta_opt::table::TableError>(())
+    /// ```
+    pub fn usual(linear: &Linear) -> Self {
+        if newton::is_quickest(linear) {
+            Self::SecondOrder
+        } else {
+            Self::Method(Engine::Auto { target: None })
+        }
+    }
 }
 
 /// How much smaller than at the start the gradient shall be, unless a target is given.
@@ -190,12 +219,8 @@ impl FitError {
 
 /// f and its gradient at x, by a pass.
 pub fn exactly(gate: &mut Gate, role: Role, x: &[f64]) -> Result<Exactly, Halt> {
-    let mut gradient = vec![0.0; x.len()];
-    let mut losses = [0.0];
-    let mut answer = Answer { losses: &mut losses, ..Answer::new(&mut gradient) };
-    gate.ask(Request { losses: true, ..Request::everything(role, &[x]) }, &mut answer)?;
-    let gradient = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
-    Ok(Exactly { objective: losses[0], gradient })
+    let (objective, gradient) = Newton::evaluate(gate, role, x)?;
+    Ok(Exactly { objective, gradient: squared_norm(&gradient).sqrt() })
 }
 
 impl Fit {
@@ -216,15 +241,20 @@ impl Fit {
         let mut gate =
             Gate::over(Arc::clone(&oracle), self.seed).with_budget(budget).with_stop(Arc::clone(&stop));
         let x0 = self.start.unwrap_or_else(|| linear.start());
-        let start = exactly(&mut gate, Role::Look, &x0)?;
+        let here = Newton::evaluate(&mut gate, Role::Look, &x0)?;
+        let start = Exactly { objective: here.0, gradient: squared_norm(&here.1).sqrt() };
         let target = self.target.unwrap_or(RELATIVE * start.gradient);
         let mut walk: Box<dyn Walk> = match self.way {
             Way::Method(Engine::Auto { .. }) => Engine::Auto { target: Some(target) }.start(&gate, &x0)?,
             Way::Method(other) => other.start(&gate, &x0)?,
-            Way::SecondOrder => Box::new(Newton::start(Arc::clone(linear), 0.5 * target)?),
+            Way::SecondOrder => Box::new(Newton::from(Arc::clone(linear), x0, target, Some(here))?),
             Way::Resume(mut checkpoint) => {
                 gate = Gate::resume(oracle, &mut checkpoint)?.with_budget(budget).with_stop(stop);
-                method::resume(&gate, &mut checkpoint)?
+                if checkpoint.has(Newton::SECTION) {
+                    Box::new(Newton::resume(Arc::clone(linear), target, &mut checkpoint)?)
+                } else {
+                    method::resume(&gate, &mut checkpoint)?
+                }
             }
         };
         let unfinished = |gate, walk| Err(FitError::Interrupted(Some(Box::new(Unfinished { gate, walk }))));
@@ -240,9 +270,13 @@ impl Fit {
         };
         gate.hold(0);
         let (point, steps) = (walk.view().point.to_vec(), walk.view().step);
-        let end = match exactly(&mut gate, Role::Certificate, &point) {
-            Err(Halt::Interrupted) => return unfinished(gate, walk),
-            end => end?,
+        let end = match walk.view().exact {
+            // The walk's own last pass was over all rows at this point: another would have the same bits.
+            Some((objective, gradient)) => Exactly { objective, gradient },
+            None => match exactly(&mut gate, Role::Certificate, &point) {
+                Err(Halt::Interrupted) => return unfinished(gate, walk),
+                end => end?,
+            },
         };
         let kinks = matches!(linear.loss().row().class, Class::LipschitzConvex | Class::WeaklyConvex);
         let rounding = 1e-9 * (1.0 + start.objective.abs());

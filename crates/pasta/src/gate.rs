@@ -392,8 +392,10 @@ impl Gate {
             let here = here.identity.clone();
             return Err(CheckpointError::Problem { found: identity, here });
         }
-        // It was checked when the run began.
-        Ok(Self { ledger, ..Self::over(oracle, seed).believing() })
+        let gate = Self::over(oracle, seed);
+        // It was checked before the first step.
+        let doubts = gate.doubts && ledger.steps().samples == 0;
+        Ok(Self { ledger, doubts, ..gate })
     }
 }
 

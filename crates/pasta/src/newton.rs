@@ -1,8 +1,11 @@
-//! Second-order steps on a table: with few coordinates, the quickest way to a gradient of zero.
+//! Second-order steps on a table: with few columns, the quickest way to a gradient of zero.
 //!
-//! Each step solves H v = -grad f(x) with the [second derivatives](Linear::hessian) of all rows and a Cholesky factor, and halves v until the
-//! loss falls. For least squares H is formed once: the first step is the direct solution by normal equations, and those after it refine it by
-//! exact gradients, which makes up for the digits that normal equations lose.
+//! Each step solves H v = -grad f(x) with a Cholesky factor of the [second derivatives](Linear::hessian) of all rows at this point or an earlier
+//! one, corrected by what the gradients of the steps since then said about curvature (L-BFGS with H as its first matrix). A new matrix is
+//! made where the way that is left would take more passes than the matrix costs. Where it costs many passes, its diagonal stands for it at
+//! first; where rows have several scores, one matrix for the columns serves all of them. For least squares the first step is
+//! the direct solution by normal equations, and those after it refine it by exact gradients, which makes up for the digits that normal equations
+//! lose.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -25,11 +28,12 @@
 
 use std::sync::Arc;
 
-use crate::checkpoint::Saver;
+use crate::auto::memory::{Base, Memory, Pair};
+use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
 use crate::draws::Role;
 use crate::estimator::Kind;
 use crate::gate::{Gate, Halt};
-use crate::kernels::{along, dot, squared_distance, squared_norm};
+use crate::kernels::{along, dot, minus, squared_distance, squared_norm};
 use crate::oracle::{Answer, Charge, Request};
 use crate::stop::Stop;
 use crate::table::{Class, Factor, Linear, Loss, MOST_FULL, TableError};
@@ -44,97 +48,290 @@ pub struct Newton {
     x: Vec<f64>,
     /// f and its gradient at x, once they are known.
     here: Option<(f64, Vec<f64>)>,
-    /// The factor, where it is the same everywhere.
-    factor: Option<Factor>,
+    factor: Option<Curved>,
+    /// What the steps since then said.
+    memory: Memory,
+    /// |grad f| at the points since then.
+    norms: Vec<f64>,
     steps: u64,
     ended: Option<Stop>,
 }
 
-/// A step is halved so often before the run ends.
-const HALVINGS: u32 = 40;
-/// Of the fall that the slope promises, a step must have this share.
+/// The factor of second derivatives at a point of the run.
+#[derive(Debug, Clone)]
+struct Curved {
+    factor: Factor,
+    /// Whether it is whole, for the coordinates of one score, or the diagonal of all.
+    whole: bool,
+    /// Where it was made.
+    at: Vec<f64>,
+}
+
+impl Base for Factor {
+    /// One factor may serve the coordinates of several scores.
+    fn solve(&self, scale: f64, v: &mut [f64]) {
+        for v in v.chunks_mut(self.dim()) {
+            let solved = Self::solve(self, v);
+            v.iter_mut().zip(solved).for_each(|(v, solved)| *v = scale * solved);
+        }
+    }
+
+    fn squared(&self, v: impl Iterator<Item = f64>) -> f64 {
+        let v: Vec<f64> = v.collect();
+        v.chunks(self.dim()).map(|v| dot(v, &Self::solve(self, v))).sum()
+    }
+}
+
+/// A point, f and its gradient there.
+type Evaluated = (Vec<f64>, f64, Vec<f64>);
+
+/// Trials of a step before the run ends.
+const TRIALS: u32 = 40;
+/// Of the fall that the slope promises, a step must have this share; the slope at its end has at most this share of that at its beginning.
 const ENOUGH: f64 = 1e-4;
-/// Steps that many losses never need.
-const MOST_STEPS: u64 = 200;
+const FLATTER: f64 = 0.9;
+/// Losses that are closer than this, relatively, are the same.
+const ROUNDING: f64 = 1e-10;
+/// A run begins with a whole matrix if that costs at most so many passes; with least squares it ends the run.
+const CHEAP: f64 = 8.0;
+const CHEAP_AND_FINAL: f64 = 24.0;
+/// Passes that are needed after a new matrix.
+const AFTER: f64 = 3.0;
+/// Steps before a matrix is given up: a diagonal, one for several scores, one that is right.
+const PATIENCE: (usize, usize, usize) = (8, 25, 1);
+/// Steps back that the present speed is measured over.
+const SPEED: usize = 8;
+
+/// Whether second-order steps fit a loss and the number of columns.
+fn fits(linear: &Linear) -> Result<(), TableError> {
+    let row = linear.loss().row();
+    if !matches!(row.class, Class::SmoothConvex | Class::LocallySmoothConvex) {
+        return Err(TableError::NotSmoothConvex { loss: row.name });
+    }
+    let got = linear.dim() / linear.loss().outputs();
+    if got > MOST_FULL {
+        let name = "weights of a score in a second-order method";
+        return Err(TableError::Setting { name, needs: "at most 512", got: got as f64 });
+    }
+    Ok(())
+}
+
+/// Whether second-order steps are the quickest way to fit a table: the loss is smooth and convex, and a matrix of second derivatives costs at
+/// most as much as some dozen passes.
+pub fn is_quickest(linear: &Linear) -> bool {
+    fits(linear).is_ok() && matrix_cost(linear) <= CHEAP_AND_FINAL
+}
+
+/// The passes that a whole matrix costs: multiplications, where a loss counts as much as twenty.
+fn matrix_cost(linear: &Linear) -> f64 {
+    let outputs = linear.loss().outputs() as f64;
+    let columns = linear.dim() as f64 / outputs;
+    let stored = (linear.table().features.entries() as f64 / linear.table().rows() as f64).max(1.0);
+    let read = if linear.design().degree > 1 { columns } else { stored };
+    0.5 * columns * columns / (outputs * (2.0 * read + 20.0))
+}
 
 impl Newton {
     /// A run from the usual start, until |grad f| is at most the target. Refuses losses that are not smooth and convex, and more
-    /// coordinates than a matrix should have.
+    /// than 512 weights of a score.
     pub fn start(linear: Arc<Linear>, target: f64) -> Result<Self, TableError> {
-        let name = linear.loss().row().name;
-        if !matches!(linear.loss().row().class, Class::SmoothConvex | Class::LocallySmoothConvex) {
-            return Err(TableError::NotSmoothConvex { loss: name });
-        }
-        if linear.dim() > MOST_FULL {
-            let got = linear.dim() as f64;
-            return Err(TableError::Setting {
-                name: "coordinates of a second-order method",
-                needs: "at most 512",
-                got,
-            });
-        }
         let start = linear.start();
-        let x = start.clone();
-        Ok(Self { linear, target, start, x, here: None, factor: None, steps: 0, ended: None })
+        Self::from(linear, start, target, None)
     }
 
-    fn evaluate(gate: &mut Gate, x: &[f64]) -> Result<(f64, Vec<f64>), Halt> {
+    /// A run from a point, where f and its gradient may be known.
+    pub(crate) fn from(
+        linear: Arc<Linear>,
+        start: Vec<f64>,
+        target: f64,
+        here: Option<(f64, Vec<f64>)>,
+    ) -> Result<Self, TableError> {
+        fits(&linear)?;
+        let (x, memory) = (start.clone(), Memory::default());
+        Ok(Self {
+            linear,
+            target,
+            start,
+            x,
+            here,
+            factor: None,
+            memory,
+            norms: Vec::new(),
+            steps: 0,
+            ended: None,
+        })
+    }
+
+    /// f and its gradient at x, which goes through the gate.
+    pub(crate) fn evaluate(gate: &mut Gate, role: Role, x: &[f64]) -> Result<(f64, Vec<f64>), Halt> {
         let (mut gradient, mut losses) = (vec![0.0; x.len()], [0.0]);
         let mut answer = Answer { losses: &mut losses, ..Answer::new(&mut gradient) };
-        gate.ask(Request { losses: true, ..Request::everything(Role::Large, &[x]) }, &mut answer)?;
+        gate.ask(Request { losses: true, ..Request::everything(role, &[x]) }, &mut answer)?;
         Ok((losses[0], gradient))
     }
 
-    /// The direction of a step from x, where the gradient is g.
-    fn direction(&mut self, gate: &mut Gate, gradient: &[f64]) -> Result<Option<Vec<f64>>, Halt> {
-        if self.factor.is_none() {
-            let rows = self.linear.table().rows() as u128;
-            gate.count(Role::Large, Charge { samples: rows, evaluations: rows, exact: true })?;
-            self.factor = self.linear.hessian(&self.x).factor();
+    /// Whether a matrix should be made here, and then whether it should be whole.
+    fn wanted(&self, norm: f64) -> Option<bool> {
+        let cost = matrix_cost(&self.linear);
+        let squares = self.linear.loss() == Loss::LeastSquares;
+        let Some(curved) = &self.factor else {
+            return Some(cost <= if squares { CHEAP_AND_FINAL } else { CHEAP });
+        };
+        let patience = match (curved.whole, self.linear.loss().outputs()) {
+            // Those of least squares are the same everywhere.
+            (true, _) if squares => return None,
+            (false, _) => PATIENCE.0,
+            (true, 1) => PATIENCE.2,
+            (true, _) => PATIENCE.1,
+        };
+        let steps = self.norms.len();
+        if steps < patience {
+            return None;
         }
-        let v = self.factor.as_ref().map(|factor| factor.solve(gradient));
-        if self.linear.loss() != Loss::LeastSquares {
-            self.factor = None;
+        let back = steps.min(SPEED);
+        // By how much a step lowers ln |grad f|.
+        let speed = libm::log(self.norms[steps - back] / norm) / back as f64;
+        let left = libm::log(norm / self.target) / speed;
+        (speed <= 0.0 || left > cost + AFTER).then_some(true)
+    }
+
+    /// Makes a matrix at x. False if there is none.
+    fn look(&mut self, gate: &mut Gate, whole: bool) -> Result<bool, Halt> {
+        let rows = self.linear.table().rows() as u128;
+        gate.count(Role::Large, Charge { samples: rows, evaluations: rows, exact: true })?;
+        let hessian =
+            if whole { self.linear.hessian_of_one(&self.x) } else { self.linear.hessian_diagonal(&self.x) };
+        let at = self.x.clone();
+        self.factor = hessian.factor().map(|factor| Curved { factor, whole, at });
+        self.memory.clear();
+        self.norms.clear();
+        Ok(self.factor.is_some())
+    }
+
+    /// The direction of a step from x, where the gradient is g; `None` where there is none that leads down.
+    fn direction(&mut self, gradient: &[f64]) -> Option<Vec<f64>> {
+        let factor = &self.factor.as_ref()?.factor;
+        let leads_down = |way: &Vec<f64>| dot(way, gradient) < 0.0 && dot(way, way).is_finite();
+        let way = self.memory.direction(gradient, 0.0, factor);
+        if leads_down(&way) {
+            return Some(way);
         }
-        Ok(v.map(|v| v.iter().map(|v| -v).collect()))
+        self.memory.clear();
+        Some(self.memory.direction(gradient, 0.0, factor)).filter(leads_down)
     }
 
     fn step(&mut self, gate: &mut Gate) -> Result<(), Halt> {
         let (value, gradient) = match self.here.take() {
             Some(here) => here,
-            None => Self::evaluate(gate, &self.x)?,
+            None => Self::evaluate(gate, Role::Large, &self.x)?,
         };
-        let settle = |this: &mut Self, value, gradient| {
-            this.ended = Some(Stop::Settled);
-            this.here = Some((value, gradient));
-            Ok(())
-        };
-        let length2 = squared_norm(&gradient);
-        if length2.sqrt() <= self.target || self.steps >= MOST_STEPS {
-            return settle(self, value, gradient);
-        }
-        let Some(way) = self.direction(gate, &gradient)? else { return settle(self, value, gradient) };
-        let slope = dot(&way, &gradient);
-        let mut share = 1.0;
-        for _ in 0..HALVINGS {
-            let there = along(&self.x, share, &way);
-            match Self::evaluate(gate, &there) {
-                // At the end f no longer shows what the gradient does.
-                Ok((lower, next))
-                    if lower <= value + ENOUGH * share * slope
-                        || (squared_norm(&next) < 0.25 * length2 && lower <= value + 1e-9 * value.abs()) =>
-                {
-                    self.x = there;
-                    self.here = Some((lower, next));
-                    return Ok(());
+        let norm = squared_norm(&gradient).sqrt();
+        let mut found = None;
+        if norm > self.target {
+            let seen = match self.wanted(norm) {
+                Some(whole) => self.look(gate, whole)?,
+                None => true,
+            };
+            if seen {
+                self.norms.push(norm);
+                found = self.search(gate, value, &gradient)?;
+            }
+            let fresh = self.factor.as_ref().is_none_or(|curved| curved.whole && curved.at == self.x);
+            if found.is_none() && !fresh {
+                // What was known of another point led nowhere.
+                if self.look(gate, true)? {
+                    self.norms.push(norm);
+                    found = self.search(gate, value, &gradient)?;
                 }
-                Ok(_) | Err(Halt::NotFinite { .. }) => share *= 0.5,
-                Err(halt) => return Err(halt),
             }
         }
-        settle(self, value, gradient)
+        let Some((x, lower, next)) = found else {
+            self.ended = Some(Stop::Settled);
+            self.here = Some((value, gradient));
+            return Ok(());
+        };
+        self.memory.add(minus(&x, &self.x), minus(&next, &gradient), true);
+        self.x = x;
+        self.here = Some((lower, next));
+        Ok(())
     }
+
+    /// A point along the direction with the weak Wolfe conditions, f and its gradient there; or the lowest that was seen, if any is lower.
+    fn search(&mut self, gate: &mut Gate, value: f64, gradient: &[f64]) -> Result<Option<Evaluated>, Halt> {
+        let Some(way) = self.direction(gradient) else { return Ok(None) };
+        let slope = dot(&way, gradient);
+        let (mut low, mut high, mut share) = (0.0, f64::INFINITY, 1.0);
+        let mut best = None;
+        for _ in 0..TRIALS {
+            let there = along(&self.x, share, &way);
+            let is_low = match Self::evaluate(gate, Role::Large, &there) {
+                Ok((lower, next)) => {
+                    let end = dot(&way, &next);
+                    // At the end f no longer shows what the slope does.
+                    let same = lower <= value + ROUNDING * value.abs() && end <= (2.0 * ENOUGH - 1.0) * slope;
+                    let is_low = lower <= value + ENOUGH * share * slope || same;
+                    if is_low {
+                        best = Some((there, lower, next));
+                        if end >= FLATTER * slope {
+                            break;
+                        }
+                    }
+                    is_low
+                }
+                Err(Halt::NotFinite { .. }) => false,
+                Err(halt) => return Err(halt),
+            };
+            if is_low {
+                low = share;
+            } else {
+                high = share;
+            }
+            share = if high == f64::INFINITY { 4.0 * share } else { 0.5 * (low + high) };
+        }
+        Ok(best)
+    }
+
+    /// The run that a checkpoint was taken of, from where it was taken, bit for bit.
+    pub(crate) fn resume(
+        linear: Arc<Linear>,
+        target: f64,
+        checkpoint: &mut Checkpoint,
+    ) -> Result<Self, CheckpointError> {
+        let damaged = || CheckpointError::damaged("the vectors of its run do not fit the problem");
+        let ((steps, ended, value, norms, whole), mut vectors): (Saved, Vec<Vec<f64>>) =
+            checkpoint.take(Self::SECTION)?;
+        let known = 2 + usize::from(value.is_some()) + usize::from(whole.is_some());
+        let pairs = vectors.len().checked_sub(known).filter(|rest| rest % 2 == 0).ok_or_else(damaged)?;
+        if fits(&linear).is_err() || vectors.iter().any(|v| v.len() != linear.dim()) {
+            return Err(damaged());
+        }
+        let mut rest = vectors.split_off(vectors.len() - pairs).into_iter();
+        let mut memory = Memory::default();
+        while let (Some(step), Some(change)) = (rest.next(), rest.next()) {
+            memory.pairs.push(Pair { step, change, sure: true });
+        }
+        let mut vectors = vectors.into_iter();
+        let mut take = || vectors.next().unwrap_or_default();
+        let (start, x) = (take(), take());
+        let here = value.map(|value| (value, take()));
+        let factor = match whole {
+            None => None,
+            Some(whole) => {
+                // The same matrix once more, which no ledger counts again.
+                let at = take();
+                let hessian = if whole { linear.hessian_of_one(&at) } else { linear.hessian_diagonal(&at) };
+                Some(Curved { factor: hessian.factor().ok_or_else(damaged)?, whole, at })
+            }
+        };
+        Ok(Self { linear, target, start, x, here, factor, memory, norms, steps, ended })
+    }
+
+    /// The name of its section in a checkpoint.
+    pub(crate) const SECTION: &'static str = "newton";
 }
+
+/// Steps, end, f where the run stands, |grad f| since the last matrix, and whether that is whole.
+type Saved = (u64, Option<Stop>, Option<f64>, Vec<f64>, Option<bool>);
 
 impl Walk for Newton {
     fn advance(&mut self, gate: &mut Gate) -> Result<Advance, Halt> {
@@ -148,11 +345,11 @@ impl Walk for Newton {
             }
             return Err(halt);
         }
-        next.steps += 1;
         *self = next;
         if let Some(stop) = self.ended {
             return Ok(Advance::Stop(stop));
         }
+        self.steps += 1;
         let n = u64::try_from(gate.ledger().samples() - before.samples()).unwrap_or(u64::MAX);
         let distance2 = squared_distance(&self.x, &self.start);
         Ok(Advance::Step(Record { epoch: self.steps, t: 0, kind: Kind::Fresh, n, distance2 }))
@@ -161,11 +358,20 @@ impl Walk for Newton {
     fn view(&self) -> View<'_> {
         let mut view = View::new(self.steps, &self.start, &self.x);
         view.ended = self.ended;
+        view.exact = self.here.as_ref().map(|(value, gradient)| (*value, squared_norm(gradient).sqrt()));
         view
     }
 
     fn save<'a>(&'a self, to: &mut Saver<'a>) {
-        to.put("newton", &(self.steps, self.ended), [&self.start[..], &self.x[..]]);
+        let Self { start, x, here, factor, memory, norms, steps, ended, .. } = self;
+        let whole = factor.as_ref().map(|curved| curved.whole);
+        let known = here.iter().map(|(_, gradient)| &gradient[..]);
+        let at = factor.iter().map(|curved| &curved.at[..]);
+        let pairs = memory.pairs.iter().flat_map(|pair| [&pair.step[..], &pair.change[..]]);
+        let vectors = [&start[..], &x[..]].into_iter().chain(known).chain(at).chain(pairs);
+        let value = here.as_ref().map(|(value, _)| *value);
+        let data: Saved = (*steps, *ended, value, norms.clone(), whole);
+        to.put(Self::SECTION, &data, vectors);
     }
 }
 
@@ -183,37 +389,63 @@ pub fn falls_for_ever(linear: &Arc<Linear>, gate: &mut Gate, x: &[f64]) -> Resul
     if linear.dim() > MOST_FULL || !grows {
         return Ok(None);
     }
-    let (start, x) = (x.to_vec(), x.to_vec());
-    let mut newton = Newton {
-        linear: Arc::clone(linear),
-        target: 0.0,
-        start,
-        x,
-        here: None,
-        factor: None,
-        steps: 0,
-        ended: None,
-    };
+    let mut x = x.to_vec();
+    let (mut value, mut gradient) = Newton::evaluate(gate, Role::Large, &x)?;
     for _ in 0..POLISHED {
-        newton.step(gate)?;
-        if newton.ended.is_some() {
-            break;
-        }
+        let Some(way) = full_step(linear, gate, &x, &gradient)? else { return Ok(Some(true)) };
+        let Some(found) = halved(gate, &x, value, &gradient, &way)? else { break };
+        (x, value, gradient) = found;
     }
-    let (value, gradient) = match newton.here.take() {
-        Some(here) => here,
-        None => Newton::evaluate(gate, &newton.x)?,
-    };
     // Where f has no curvature left in any direction, every score is beyond all others' reach.
-    let Some(way) = newton.direction(gate, &gradient)? else { return Ok(Some(true)) };
+    let Some(way) = full_step(linear, gate, &x, &gradient)? else { return Ok(Some(true)) };
     let rise = -0.5 * FAR * FAR * dot(&gradient, &way);
     // A gradient that is all rounding points anywhere, also where f is flat.
     if rise <= 1e-9 * value.abs() {
         return Ok(Some(false));
     }
-    match Newton::evaluate(gate, &along(&newton.x, FAR, &way)) {
+    match Newton::evaluate(gate, Role::Large, &along(&x, FAR, &way)) {
         Ok((there, _)) => Ok(Some(there < value + 0.01 * rise)),
         Err(Halt::NotFinite { .. }) => Ok(Some(false)),
         Err(halt) => Err(halt),
     }
+}
+
+/// The step by all second derivatives at x; `None` where there are none.
+fn full_step(
+    linear: &Linear,
+    gate: &mut Gate,
+    x: &[f64],
+    gradient: &[f64],
+) -> Result<Option<Vec<f64>>, Halt> {
+    let rows = linear.table().rows() as u128;
+    gate.count(Role::Large, Charge { samples: rows, evaluations: rows, exact: true })?;
+    let factor = linear.hessian(x).factor();
+    Ok(factor.map(|factor| factor.solve(gradient).iter().map(|v| -v).collect()))
+}
+
+/// Halves a step until f falls; where f and its gradient are then.
+fn halved(
+    gate: &mut Gate,
+    x: &[f64],
+    value: f64,
+    gradient: &[f64],
+    way: &[f64],
+) -> Result<Option<Evaluated>, Halt> {
+    let (slope, length2) = (dot(way, gradient), squared_norm(gradient));
+    let mut share = 1.0;
+    for _ in 0..TRIALS {
+        let there = along(x, share, way);
+        match Newton::evaluate(gate, Role::Large, &there) {
+            // At the end f no longer shows what the gradient does.
+            Ok((lower, next))
+                if lower <= value + ENOUGH * share * slope
+                    || (squared_norm(&next) < 0.25 * length2 && lower <= value + 1e-9 * value.abs()) =>
+            {
+                return Ok(Some((there, lower, next)));
+            }
+            Ok(_) | Err(Halt::NotFinite { .. }) => share *= 0.5,
+            Err(halt) => return Err(halt),
+        }
+    }
+    Ok(None)
 }

@@ -17,16 +17,23 @@ use pasta_report as report;
 use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
 
 /// The long help.
-const HELP: &str = r#"Estimate L, B, b of a problem and check how its noise grows.
+const HELP: &str = r"Estimate L, B, b of a problem and check how its noise grows.
 
-Reads [problem] and [noise] of a file that `pasta solve` takes; a [recipe] is not needed. Draws samples at the
-start and along a few rays from it, the same samples at all points of a ray, and prints
+L is the smoothness of f. B and b bound the noise: its variance at x is at
+most B^2 |x - x0|^2 + b^2, x0 the start (an assumption that is called BG-0).
 
-  * estimates with intervals of about 95 %: L, Lbar, B, b, and what each may be used for;
-  * for each ray, how fast the noise grows: "BG-0 fails along this direction: exponent 5.9";
-  * what cannot be measured at all (Delta, the distance to a minimiser, mu, rho) and must be declared;
-  * a table [recipe.constants] that `pasta solve` takes. With it nothing is promised: estimates prove nothing.
-    L and Lbar are in it with a factor of 2, and a short run has tried it: the first lines say how that went.
+Reads [problem] and [noise] of a file that `pasta solve` takes; a [recipe] is
+not needed. Draws samples at the start and along a few rays from it, the same
+samples at all points of a ray, and prints
+
+  * estimates of L, Lbar, B and b with intervals of about 95 %, and what each
+    may be used for;
+  * for each ray, how fast the noise grows, and whether BG-0 can hold;
+  * what cannot be measured at all (Delta, the distance to a minimiser, mu,
+    rho) and must be declared;
+  * a table [recipe.constants] that `pasta solve` takes. With it nothing is
+    promised: estimates prove nothing. L and Lbar are in it with a factor of
+    2, and a trial run has used it: the first lines say how that went.
 
 Examples:
 
@@ -34,7 +41,8 @@ Examples:
     pasta calibrate examples/sine-bowl.toml --budget 200000 --output calibration
     pasta calibrate examples/sine-bowl.toml --json
 
-The budget of the file is for runs; this command has its own. Ctrl-C ends it, and nothing is written."#;
+The budget of the file is for runs; this command has its own. Ctrl-C ends it,
+and nothing is written.";
 
 /// Estimate L, B, b of a problem and check how its noise grows.
 #[derive(Args)]

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use pasta_opt::draws::Role;
 
 use self::entrant::Entrant;
@@ -54,6 +54,7 @@ The same seed gives the same bits on any number of threads.";
 /// Compare methods on a problem: how soon each reaches a target, how far it comes, how often it fails.
 #[derive(Args)]
 #[command(long_about = HELP)]
+#[command(group = ArgGroup::new("end").args(["target", "budget"]).required(true).multiple(true))]
 pub(crate) struct Arguments {
     /// The problem file.
     file: PathBuf,
@@ -61,7 +62,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     methods: Vec<String>,
     /// Stop a run when |grad f| <= EPS.
-    #[arg(long, value_name = "EPS", allow_negative_numbers = true, required_unless_present = "budget")]
+    #[arg(long, value_name = "EPS", allow_negative_numbers = true)]
     target: Option<f64>,
     /// Samples of each run; with a target 1e6 unless given.
     #[arg(long, value_name = "SAMPLES", allow_negative_numbers = true, value_parser = flags::count)]

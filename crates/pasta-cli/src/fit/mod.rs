@@ -14,7 +14,7 @@ use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::draws::Role;
 use pasta_opt::fit::{Exactly, Fit, FitError, Fitted, RELATIVE, Way, exactly, usual_budget};
 use pasta_opt::gate::{Gate, Halt};
-use pasta_opt::method::{self, Engine, Values};
+use pasta_opt::method::{self, Values};
 use pasta_opt::newton;
 use pasta_opt::table::{Class, Features, Linear, Loss, MOST_FULL};
 use pasta_opt::walk::Walk;
@@ -56,10 +56,11 @@ pub(crate) struct Arguments {
     /// Score the model on another file, or on this share of the rows, which is then not fitted
     #[arg(long, value_name = "FILE|SHARE")]
     validation: Option<String>,
-    /// The method: auto; exact, second-order steps with a Cholesky factor, for smooth convex losses with at most 512 weights; or another that
-    /// docs/formats.md lists, with --steps and --set
-    #[arg(long, value_name = "NAME", default_value = "auto")]
-    method: String,
+    /// The method: exact, second-order steps with a Cholesky factor, for smooth convex losses with at most 512 weights (of a class); auto, which
+    /// needs no matrix and takes any loss; or another that docs/formats.md lists, with --steps and --set [default: exact where a matrix costs at
+    /// most some dozen passes, otherwise auto; the first line says which]
+    #[arg(long, value_name = "NAME")]
+    method: Option<String>,
     /// Steps of a method that has no end of its own
     #[arg(long, value_name = "N", value_parser = flags::count, allow_negative_numbers = true)]
     steps: Option<u64>,
@@ -138,6 +139,8 @@ fn setting(text: &str) -> Result<(String, f64), String> {
 const QUICK: f64 = 4e6;
 /// The method of second-order steps.
 const EXACT: &str = "exact";
+/// The method that takes any loss.
+const AUTO: &str = "auto";
 /// Rows times the square of the coordinates up to which second derivatives take no time to speak of.
 const MOST_WORK: f64 = 4e9;
 /// Passes that a look for directions without a minimiser may take.
@@ -152,7 +155,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     let begun = Instant::now();
     arguments.shaping.loss(&arguments.loss, 2)?;
-    let engine = engine(arguments)?;
+    let asked = asked_way(arguments)?;
     if arguments.one_pass && world::rank().is_some() {
         return Err(Failure::input("--one-pass: a stream is learnt by one process"));
     }
@@ -187,8 +190,10 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     let read = begun.elapsed();
     let linear = &loaded.linear;
     let budget = arguments.budget.unwrap_or_else(|| usual_budget(linear));
-    say(&header(arguments, &file, &loaded, budget));
-    let mut run = match descend(arguments, engine, linear, budget, &signals)? {
+    let way = asked.unwrap_or_else(|| Way::usual(linear));
+    let method = method_name(arguments, &way);
+    say(&header(arguments, &file, &loaded, &method, budget));
+    let mut run = match descend(arguments, way, linear, budget, &signals)? {
         Descent::Done(run) => *run,
         Descent::Interrupted(None) => return Ok(interrupted(&signals)),
         Descent::Interrupted(Some(checkpoint)) => {
@@ -196,6 +201,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         }
     };
+    let fitted = begun.elapsed();
     let falls = match falls(linear, &mut run, arguments.budget.is_some(), &signals) {
         Ok(falls) => falls,
         Err(Halt::Interrupted) => return Ok(interrupted(&signals)),
@@ -205,8 +211,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
         // The first of several processes judges, and says how all exit.
         return Ok(Exit::Done);
     }
-    let time = begun.elapsed();
-    let outcome = judge(arguments, &file, &loaded, &run, validation, falls)?;
+    let outcome = judge(arguments, &file, &loaded, &run, validation, method, falls)?;
     if let Some(checkpoint) = &arguments.resume {
         // What was to be gone on with is done. One that cannot be removed does no harm.
         let _ = std::fs::remove_file(checkpoint);
@@ -214,7 +219,13 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(page) = &arguments.page {
         write_file(page, html::page(&outcome, &run).html()?)?;
     }
-    let timed = format!("{:.2} s, of which {:.2} s to read", time.as_secs_f64(), read.as_secs_f64());
+    let seconds = |duration: std::time::Duration| format!("{:.4} s", duration.as_secs_f64());
+    let timed = format!(
+        "{}, of which {} to read and {} to fit",
+        seconds(begun.elapsed()),
+        seconds(read),
+        seconds(fitted.saturating_sub(read))
+    );
     if let Some(failure) = outcome.failure() {
         say(&timed);
         return Err(failure);
@@ -266,18 +277,30 @@ impl Arguments {
     }
 }
 
-/// The method: `None` for second-order steps, which only tables have.
-fn engine(arguments: &Arguments) -> Result<Option<Engine>, Failure> {
-    let name = &arguments.method;
-    if arguments.one_pass && name != "auto" {
+/// The name of the method that runs.
+fn method_name(arguments: &Arguments, way: &Way) -> String {
+    match (&arguments.method, way) {
+        (Some(name), _) => name.clone(),
+        (None, Way::SecondOrder) => EXACT.to_owned(),
+        (None, _) => AUTO.to_owned(),
+    }
+}
+
+/// The way that was asked for; `None` leaves the choice to the table.
+fn asked_way(arguments: &Arguments) -> Result<Option<Way>, Failure> {
+    let name = match &arguments.method {
+        None if arguments.steps.is_some() || !arguments.set.is_empty() => AUTO,
+        None => return Ok(None),
+        Some(name) => name,
+    };
+    if arguments.one_pass && name != AUTO {
         return Err(Failure::input(format!("--method: {name} does not learn in one pass; leave it out")));
     }
     if name == EXACT {
-        return match (arguments.steps, arguments.set.first(), &arguments.resume) {
-            (None, None, None) => Ok(None),
-            (Some(_), _, _) => Err(Failure::input("--steps: exact ends by itself")),
-            (_, Some(_), _) => Err(Failure::input("--set: exact has no settings")),
-            _ => Err(Failure::input("--resume: exact has few steps and leaves no checkpoint")),
+        return match (arguments.steps, arguments.set.first()) {
+            (None, None) => Ok(Some(Way::SecondOrder)),
+            (Some(_), _) => Err(Failure::input("--steps: exact ends by itself")),
+            (_, Some(_)) => Err(Failure::input("--set: exact has no settings")),
         };
     }
     let found = method::find(name).filter(|method| method.row().is_none());
@@ -306,7 +329,8 @@ fn engine(arguments: &Arguments) -> Result<Option<Engine>, Failure> {
         None if method.has_steps() => return Err(Failure::input(format!("{name} needs --steps N"))),
         None => 0,
     };
-    method.engine(&values, steps, arguments.batch).map(Some).map_err(Failure::input)
+    let engine = method.engine(&values, steps, arguments.batch).map_err(Failure::input)?;
+    Ok(Some(Way::Method(engine)))
 }
 
 /// The problem, and the rows that are put aside.
@@ -348,7 +372,7 @@ fn other_rows(path: &str, options: &Options, loaded: &Loaded) -> Result<Rows, Fa
 }
 
 /// Every setting, in a line.
-fn header(arguments: &Arguments, file: &str, loaded: &Loaded, budget: u128) -> String {
+fn header(arguments: &Arguments, file: &str, loaded: &Loaded, method: &str, budget: u128) -> String {
     let linear = &loaded.linear;
     let table = linear.table();
     let (rows, columns) = (grouped(table.rows() as u64), grouped(table.columns() as u64));
@@ -369,7 +393,7 @@ fn header(arguments: &Arguments, file: &str, loaded: &Loaded, budget: u128) -> S
         dropped => format!(", {} rows dropped", grouped(dropped)),
     };
     format!(
-        "{file}: {rows} rows, {columns} columns ({layout} f{}){label}{dropped}; loss {}, {}, {}, degree {}, penalty {}; method {}, |grad f| <= {target}, \
+        "{file}: {rows} rows, {columns} columns ({layout} f{}){label}{dropped}; loss {}, {}, {}, degree {}, penalty {}; method {}{}, |grad f| <= {target}, \
          at most {} rows read, seed {}, threads {}",
         8 * width,
         words(&linear.loss()),
@@ -377,7 +401,8 @@ fn header(arguments: &Arguments, file: &str, loaded: &Loaded, budget: u128) -> S
         if design.standardise { "standardised" } else { "raw columns" },
         design.degree,
         given(design.penalty),
-        arguments.method,
+        method,
+        if arguments.method.is_none() && method == EXACT { " (the quickest for this table)" } else { "" },
         grouped(budget),
         arguments.seed,
         rayon_threads(arguments),
@@ -418,16 +443,15 @@ enum Descent {
 /// Runs the method to its end.
 fn descend(
     arguments: &Arguments,
-    engine: Option<Engine>,
+    way: Way,
     linear: &std::sync::Arc<Linear>,
     budget: u128,
     signals: &Signals,
 ) -> Result<Descent, Failure> {
     let rows = linear.table().rows() as u128;
-    let way = match (engine, &arguments.resume) {
-        (_, Some(path)) => Way::Resume(Box::new(asked_before(arguments, path)?)),
-        (None, None) => Way::SecondOrder,
-        (Some(engine), None) => Way::Method(engine),
+    let way = match &arguments.resume {
+        Some(path) => Way::Resume(Box::new(asked_before(arguments, path)?)),
+        None => way,
     };
     let bar = (std::io::stderr().is_terminal() && !console::is_muted()).then(|| {
         let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
@@ -479,9 +503,6 @@ fn descend(
 
 /// Writes a checkpoint beside the model, or here.
 fn keep(arguments: &Arguments, gate: &Gate, walk: &dyn Walk) -> Result<Option<PathBuf>, Failure> {
-    if arguments.method == EXACT {
-        return Ok(None);
-    }
     let mut path = arguments.output.clone().unwrap_or_else(|| PathBuf::from("fit")).into_os_string();
     path.push(".checkpoint");
     let path = PathBuf::from(path);
@@ -501,7 +522,8 @@ fn keep(arguments: &Arguments, gate: &Gate, walk: &dyn Walk) -> Result<Option<Pa
 const SECTION: &str = "fit";
 
 fn asked(arguments: &Arguments) -> String {
-    let Arguments { method, target, budget, validation, steps, batch, set, seed, .. } = arguments;
+    let Arguments { target, budget, validation, steps, batch, set, seed, .. } = arguments;
+    let method = arguments.method.as_deref().unwrap_or("usual");
     format!("{method} {target:?} {budget:?} {validation:?} {steps:?} {batch} {set:?} {seed}")
 }
 
@@ -560,6 +582,7 @@ fn judge(
     loaded: &Loaded,
     run: &Run,
     validation: Option<(String, Rows)>,
+    method: String,
     falls: bool,
 ) -> Result<Outcome, Failure> {
     let linear = &loaded.linear;
@@ -603,7 +626,7 @@ fn judge(
             checksum: format!("{:08x}", table.checksum()),
         },
         constants: constants.map_err(Failure::system)?,
-        method: arguments.method.clone(),
+        method: method.clone(),
         seed: arguments.seed,
         ledger: run.gate.ledger().clone(),
         certificate: Certificate {
@@ -620,9 +643,9 @@ fn judge(
         no_minimiser: no_minimiser(linear, &training, falls),
         stop: run.stop,
         budgeted: arguments.budget.is_some(),
-        auto: arguments.method == "auto",
-        exact: arguments.method == "auto"
-            && linear.dim() <= MOST_FULL
+        auto: method == AUTO,
+        exact: method == AUTO
+            && linear.dim() / linear.loss().outputs() <= MOST_FULL
             && matches!(linear.loss().row().class, Class::SmoothConvex | Class::LocallySmoothConvex),
         passes: run.gate.ledger().samples() as f64 / table.rows() as f64,
         training,

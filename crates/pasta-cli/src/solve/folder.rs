@@ -32,9 +32,11 @@ pub(crate) fn spec_file(folder: &Path) -> Result<PathBuf, Failure> {
     let lacks = match (look(&file)?, look(folder)?) {
         (At::File, _) => return Ok(file),
         (_, At::Folder) => "it has no problem.toml",
+        (_, At::File) => "it is a file",
         _ => "there is no such folder",
     };
-    Err(Failure::input(format!("{} is not the output folder of a run: {lacks}", folder.display())))
+    let message = format!("{} is not the output folder of a run: {lacks}", folder.display());
+    Err(Failure::input(message).hint("`pasta solve FILE --output DIR` makes one"))
 }
 
 /// The checkpoint of an earlier run.

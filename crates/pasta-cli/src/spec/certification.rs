@@ -94,7 +94,7 @@ pub(super) fn read_certification(
     };
     rule.check(problem.oracle.about()).map_err(|error| match (&error, section) {
         (ClaimError::Number { name: "target", .. }, _) if flag.is_some() => {
-            Failure::input(format!("--certify: {error}"))
+            Failure::input(format!("--certify (or --target): {error}"))
         }
         (ClaimError::Number { name, .. }, Some(section)) => section.complain(name, &error.to_string()),
         _ => Failure::input(&error),
@@ -124,7 +124,7 @@ fn read_basis(
                 None => "nothing is known about the noise on which a certificate could rest".into(),
             };
             complain(section, &message)
-                .hint("let the table certificate have kurtosis = 100, say, or variance = V")
+                .hint("write kurtosis = 100, say, or variance = V under [certificate] in the file (docs/faq.md: which kurtosis?)")
         })
     };
     let Some(section) = section else { return of_problem() };

@@ -83,11 +83,10 @@ impl Method {
     /// The most samples that it will draw, or is expected to draw; `None` where that is not planned.
     pub(crate) fn planned_samples(&self) -> Option<f64> {
         match (&self.promise, &self.engine) {
-            // What runs beside it has no plan.
-            (Some(_), Engine::Hedged { .. }) => None,
+            // What runs beside a recipe has no plan.
+            (_, Engine::Hedged { .. }) | (None, Engine::Schedule(_) | Engine::Auto { .. }) => None,
             (Some(promise), _) => Some(promise.plan.cost.samples),
             (None, Engine::Baseline(settings)) => Some(settings.steps as f64 * settings.batch as f64),
-            (None, Engine::Schedule(_) | Engine::Auto { .. } | Engine::Hedged { .. }) => None,
         }
     }
 }
@@ -125,7 +124,8 @@ pub(super) fn read_method(
         return Ok(Method::auto());
     }
     if let Some(Aim { flag, .. }) = aim {
-        return Err(Failure::input(format!("{flag}: {name} has no target")));
+        let hint = "`steps` says how long it runs; --certify EPS stops it on a certificate";
+        return Err(Failure::input(format!("{flag}: {name} has no target")).hint(hint));
     }
     let settings = method.settings();
     let known: Vec<_> =

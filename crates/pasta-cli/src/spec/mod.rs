@@ -105,10 +105,10 @@ pub(crate) struct Overrides {
     /// Stop before drawing more samples than this.
     #[arg(long, allow_negative_numbers = true, value_name = "SAMPLES", value_parser = sample_count)]
     pub(crate) budget: Option<u128>,
-    /// Target accuracy of the recipe.
+    /// Target accuracy of the recipe; for auto, the same as --certify.
     #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
     pub(crate) target: Option<f64>,
-    /// Stop when |grad f| <= EPS is certified by fresh samples (as the table certificate of the file does). A recipe
+    /// Stop when |grad f| <= EPS is certified by fresh samples (as the table [certificate] of the file does). A recipe
     /// that aims at a larger gradient aims at EPS instead, unless --target says otherwise.
     #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
     pub(crate) certify: Option<f64>,
@@ -149,19 +149,16 @@ pub(crate) fn read_contest(path: &Path, overrides: &Overrides) -> Result<Contest
     let root = root(&name, &text, &document)?;
     let setup = setup(&root, overrides)?;
     let problem = &setup.problem;
-    let own = match root.item("recipe") {
-        None => None,
-        Some(_) => {
-            let recipe = root.section("recipe")?;
-            let mut own = own_method(&recipe, problem, overrides.target)?;
-            if own.fallback {
-                let target = overrides.target.or(own.gradient_target());
-                let rule = certificate_rule(&root, problem, &own, target, overrides)?;
-                own.hedge(rule.ok_or_else(|| no_choice(&recipe))?);
-            }
-            Some(own)
+    let mut own = None;
+    if root.item("recipe").is_some() {
+        let recipe = root.section("recipe")?;
+        let method = own.insert(own_method(&recipe, problem, overrides.target)?);
+        if method.fallback {
+            let target = overrides.target.or(method.gradient_target());
+            let rule = certificate_rule(&root, problem, method, target, overrides)?;
+            method.hedge(rule.ok_or_else(|| no_choice(&recipe))?);
         }
-    };
+    }
     let judged = problem.truth.is_some() || problem.oracle.about().full_pass().is_some();
     let rule = match overrides.target.filter(|_| !judged) {
         None => None,
@@ -199,7 +196,8 @@ fn load(path: &Path) -> Result<(String, String), Failure> {
 fn open<'d>(file: &str, text: &'d str) -> Result<Document<&'d str>, Failure> {
     Document::parse(text).map_err(|error| {
         let line = error.span().map_or(1, |span| line_at(text, span.start));
-        Failure::input(error.message()).in_file(file).at_line(line)
+        let hint = "a problem file is TOML (docs/formats.md); for a table of data use `pasta fit`";
+        Failure::input(error.message()).in_file(file).at_line(line).hint(hint)
     })
 }
 

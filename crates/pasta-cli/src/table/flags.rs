@@ -213,9 +213,27 @@ impl Shaping {
     }
 }
 
+/// What a loss is called here that other packages call so.
+fn elsewhere(name: &str) -> Option<&'static str> {
+    let here = match name.to_ascii_lowercase().replace('_', "-").as_str() {
+        "mse" | "l2" | "ols" | "linear" | "squared-error" | "squared-loss" => "least-squares",
+        "mae" | "l1" | "lad" | "absolute-error" => "absolute",
+        "log-loss" | "logloss" | "log" | "bce" | "binary-cross-entropy" | "binomial" => "logistic",
+        "softmax" | "cross-entropy" | "categorical" | "multiclass" => "multinomial",
+        "svm" => "hinge",
+        "pinball" => "quantile",
+        _ => return None,
+    };
+    Some(here)
+}
+
 fn unknown(name: &str) -> Failure {
     let names: Vec<_> = LOSSES.iter().map(|row| row.name).collect();
-    Failure::input(format!("unknown loss {name:?}; expected one of {}", names.join(", ")))
+    let failure = Failure::input(format!("unknown loss {name:?}; expected one of {}", names.join(", ")));
+    match elsewhere(name) {
+        Some(here) => failure.hint(format!("{name} is called {here} here")),
+        None => failure,
+    }
 }
 
 /// All losses with their formulas, for the help.

@@ -1,6 +1,7 @@
 //! From a file to a problem.
 
 use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -15,13 +16,15 @@ use crate::world;
 /// Reads a table with a bar on a terminal, through a cache if that is asked for or the text is too large to be held.
 pub(crate) fn load_table(source: &Source, reading: &Reading) -> Result<Data, Failure> {
     let options = reading.options();
-    if reading.cache.is_some() && world::rank().is_some() {
-        return Err(Failure::input(
-            "--cache: several processes would write it at once; an NPY file can be mapped by all",
-        ));
-    }
+    let is_large = match source {
+        Source::File(path) if reading.cache.is_none() => {
+            let free = free_memory()?;
+            world::decided(|| is_too_large(path, free)).map_err(Failure::system)?
+        }
+        _ => false,
+    };
     match (source, &reading.cache) {
-        (Source::File(path), cache) if cache.is_some() || (world::rank().is_none() && is_too_large(path)) => {
+        (Source::File(path), cache) if cache.is_some() || is_large => {
             let folder = cache.as_ref().and_then(Option::as_deref);
             let data = with_bar(|watch| {
                 pasta_data::cached(path, &options, folder, watch, &|line| say_over_bar(line))
@@ -29,38 +32,152 @@ pub(crate) fn load_table(source: &Source, reading: &Reading) -> Result<Data, Fai
             Ok(data.data)
         }
         (_, Some(_)) => Err(Failure::input("--cache: standard input has no file to put it beside")),
-        _ => load(source, &options, None),
+        _ => match world::rank() {
+            None => load(source, &options, None),
+            Some(rank) => load_together(rank, source, &options),
+        },
     }
 }
 
-/// Whether a text has more bytes than half of the memory that is free, where the system says how much that is.
-fn is_too_large(path: &std::path::Path) -> bool {
-    let Ok(about) = std::fs::metadata(path) else { return false };
+/// Reads a table that several processes need: one of each machine reads it and puts it down in files, which all of that machine map. So it is in
+/// memory once, and not once for each process, and what nobody uses can be dropped. The files are gone when all have picked it up.
+fn load_together(rank: usize, source: &Source, options: &Options) -> Result<Data, Failure> {
+    let hosts = world::gather(host()).map_err(Failure::system)?;
+    let reader = hosts.iter().position(|host| *host == hosts[rank]).unwrap_or(rank);
+    let source = &told(source)?;
+    let mut shelf = Shelf(None);
+    let mut own = None;
+    let mut read = || {
+        let data = load(source, options, None)?;
+        if data.mapped {
+            own = Some(data);
+            return Ok(Vec::new());
+        }
+        shelf.put(&data)
+    };
+    let places = agreed(if rank == reader { read() } else { Ok(Vec::new()) })?;
+    let data = match (own, places[reader].as_slice()) {
+        (Some(data), _) => Ok(data),
+        // It is mapped where it is.
+        (None, []) => load(source, options, None),
+        (None, place) => {
+            let place = String::from_utf8_lossy(place);
+            pasta_data::pick_up(Path::new(&*place)).map_err(|error| Failure::system(error).in_file(&place))
+        }
+    };
+    // The files stay until all have mapped them.
+    let (data, done) = match data {
+        Ok(data) => (Some(data), Ok(Vec::new())),
+        Err(failure) => (None, Err(failure)),
+    };
+    agreed(done)?;
+    drop(shelf);
+    data.ok_or_else(|| Failure::system("the table was lost"))
+}
+
+/// A folder, for a while, in which a table is handed on.
+struct Shelf(Option<PathBuf>);
+
+impl Shelf {
+    /// Writes a table, and says where.
+    fn put(&mut self, data: &Data) -> Result<Vec<u8>, Failure> {
+        let place = std::env::temp_dir().join(format!("pasta-table-{}", std::process::id()));
+        let words = place.display().to_string();
+        let failed = |error: std::io::Error| {
+            let failure = Failure::system(error).in_file(&words);
+            failure.hint("the processes of a machine share a table there; TMPDIR names another folder")
+        };
+        let mut builder = std::fs::DirBuilder::new();
+        // For nobody else to look into.
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&place).map_err(failed)?;
+        let place = self.0.insert(place);
+        pasta_data::put_down(data, place).map_err(failed)?;
+        Ok(words.clone().into_bytes())
+    }
+}
+
+impl Drop for Shelf {
+    fn drop(&mut self) {
+        // What cannot be removed is where nothing is kept for long.
+        let _ = self.0.take().map(std::fs::remove_dir_all);
+    }
+}
+
+/// Which machine this is, as far as files in memory and in the folder for a while are concerned.
+fn host() -> Vec<u8> {
+    let mut words = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    #[cfg(unix)]
+    if let Ok(about) = std::fs::metadata(std::env::temp_dir()) {
+        use std::os::unix::fs::MetadataExt;
+        words.extend([about.dev(), about.ino()].map(u64::to_le_bytes).concat());
+    }
+    words
+}
+
+/// What each of several processes has to say, or the failure of one of them, which is then everybody's.
+fn agreed(here: Result<Vec<u8>, Failure>) -> Result<Vec<Vec<u8>>, Failure> {
+    const WORKED: u8 = 0;
+    const FAILED: u8 = 1;
+    let (kind, words) = match &here {
+        Ok(words) => (WORKED, words.clone()),
+        Err(failure) => (FAILED, failure.to_string().into_bytes()),
+    };
+    let all = world::gather([vec![kind], words].concat()).map_err(Failure::system)?;
+    here?;
+    if let Some((rank, words)) = all.iter().enumerate().find(|(_, words)| words[0] == FAILED) {
+        let words = String::from_utf8_lossy(&words[1..]);
+        return Err(Failure::input(format!(
+            "rank {rank}: {}",
+            words.strip_prefix("error: ").unwrap_or(&words)
+        )));
+    }
+    Ok(all.into_iter().map(|mut words| words.split_off(1)).collect())
+}
+
+/// The standard input is that of the first of several processes.
+fn told(source: &Source) -> Result<Source, Failure> {
+    match source {
+        Source::Standard if world::rank().is_some() => {
+            let name = source.name();
+            let bytes = world::read_standard().map_err(|error| Failure::system(error).in_file(&name))?;
+            Ok(Source::Bytes(name, bytes.into()))
+        }
+        source => Ok(source.clone()),
+    }
+}
+
+/// The variable with the bytes that count as free, for machines whose system says something else.
+const FREE: &str = "PASTA_FREE_MEMORY";
+
+/// The bytes of memory that are free: what [`FREE`] says, or the system, if one of them does.
+fn free_memory() -> Result<Option<u64>, Failure> {
+    if let Ok(said) = std::env::var(FREE) {
+        let wrong = || Failure::input(format!("{FREE}: expected a number of bytes, got {said:?}"));
+        return said.trim().parse().map(Some).map_err(|_| wrong());
+    }
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let free = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let free = free.and_then(|rest| rest.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    let kilobytes = free.and_then(|rest| rest.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    Ok(kilobytes.map(|kilobytes| kilobytes.saturating_mul(1024)))
+}
+
+/// Whether a text has more bytes than half of the memory that is free.
+fn is_too_large(path: &Path, free: Option<u64>) -> bool {
+    let Ok(about) = std::fs::metadata(path) else { return false };
     let mut head = [0; 4];
     let mut is_binary = || {
         let read =
             std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head));
         read.is_err() || [&b"\x93NUM"[..], b"PK\x03\x04", b"PAR1", b"\x1f\x8b\x08\x00"].contains(&&head[..])
     };
-    about.is_file() && free.is_some_and(|kilobytes| about.len() / 512 > kilobytes) && !is_binary()
+    about.is_file() && free.is_some_and(|free| about.len() > free / 2) && !is_binary()
 }
 
 /// Reads a table, with a bar on a terminal.
 pub(crate) fn load(source: &Source, options: &Options, encoding: Option<&Encoding>) -> Result<Data, Failure> {
-    let told;
-    let source = match source {
-        // It is the first of several processes that has one.
-        Source::Standard if world::rank().is_some() => {
-            let name = source.name();
-            let bytes = world::read_standard().map_err(|error| Failure::system(error).in_file(&name))?;
-            told = Source::Bytes(name, bytes.into());
-            &told
-        }
-        source => source,
-    };
+    let source = &told(source)?;
     with_bar(|watch| pasta_data::read(source, options, encoding, watch))
 }
 

@@ -15,6 +15,8 @@ use super::Classes;
 /// The format of a model file.
 pub(crate) const FORMAT: u64 = 1;
 
+const ORDER: &str = "the model comes first, a file that `pasta fit -o` wrote: pasta predict MODEL DATA";
+
 /// What a model file holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -146,8 +148,8 @@ impl ModelFile {
         let name = path.display().to_string();
         let failed = |message: String| Failure::input(message).in_file(&name);
         let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-        let value: Value =
-            serde_json::from_str(&text).map_err(|error| failed(format!("not a model: {error}")))?;
+        let value: Value = serde_json::from_str(&text)
+            .map_err(|error| failed(format!("not a model: {error}")).hint(ORDER))?;
         match value.get("format").and_then(Value::as_u64) {
             Some(FORMAT) => {}
             Some(newer) if newer > FORMAT => {
@@ -156,7 +158,7 @@ impl ModelFile {
                 ))
                 .hint("use the program that wrote it, or a newer one"));
             }
-            _ => return Err(failed("not a model of this program".into())),
+            _ => return Err(failed("not a model of this program".into()).hint(ORDER)),
         }
         serde_json::from_value(value).map_err(|error| failed(format!("not a model: {error}")))
     }

@@ -105,6 +105,7 @@ impl<T: Number> Raw<T> {
             label: layout.label,
             classes,
             dropped,
+            mapped: false,
         })
     }
 

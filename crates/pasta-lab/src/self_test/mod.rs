@@ -1,7 +1,7 @@
 //! The evidence for certificates: how often they are false, and what they cost, on noise of every kind.
 //!
-//! A row is a noise, a dimension and a grade. Over many seeds it counts the false certificates at a point with
-//! |grad f| = 1.02 eps, and the certificates and their samples at one with |grad f| = eps/2. Where the grade's
+//! A row is a noise, a dimension and a basis. Over many seeds it counts the false certificates at a point with
+//! |grad f| = 1.02 eps, and the certificates and their samples at one with |grad f| = eps/2. Where the basis's
 //! assumption holds, more false certificates than delta refute the method, and the program fails. Where it does not
 //! hold, nothing is promised, and the table shows what comes of it.
 
@@ -37,7 +37,7 @@ const GOAL_KURTOSIS: f64 = 155.0;
 /// Anything that keeps a row from being measured.
 type Broken = Box<dyn std::error::Error + Send + Sync>;
 
-/// Measure how often certificates are false and what they cost: every grade on every noise, over many seeds
+/// Measure how often certificates are false and what they cost: every basis on every noise, over many seeds
 ///
 /// Exits with 1 if a certificate is false more often than promised although its assumption holds.
 #[derive(Args)]
@@ -204,7 +204,7 @@ impl Outcome {
     }
 }
 
-/// One noise, dimension and grade.
+/// One noise, dimension and basis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct TrialRow {
     noise: String,
@@ -303,7 +303,7 @@ impl TrialRow {
     }
 }
 
-/// What the certificates of a grade cost, where its assumption holds.
+/// What the certificates on a basis cost, where its assumption holds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 struct Cost {
     grade: Declaration,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from . import methods
 from ._asktell import AskTell, Block
 from ._engine import __version__
-from ._measure import calibrate, certify, compare, forecast, lower_bound, plan
+from ._measure import calibrate, certify, check, compare, forecast, lower_bound, plan
 from ._minimize import Exact, Growth, Kurtosis, Variance, minimize, resume
 from ._native import HardInstance, Native, Table, read_problem
 from ._oracle import Oracle, Problem
@@ -26,6 +26,7 @@ from ._result import Certificate, Forecast, Ledger, Result, Stop
 if TYPE_CHECKING:
     from . import jax as jax
     from . import torch as torch
+    from ._pool import Pool as Pool
     from ._sklearn import PastaClassifier as PastaClassifier
     from ._sklearn import PastaRegressor as PastaRegressor
 
@@ -42,6 +43,7 @@ __all__ = [
     "Moment",
     "Native",
     "Oracle",
+    "Pool",
     "Problem",
     "Result",
     "Stop",
@@ -50,6 +52,7 @@ __all__ = [
     "__version__",
     "calibrate",
     "certify",
+    "check",
     "compare",
     "forecast",
     "lower_bound",
@@ -60,7 +63,7 @@ __all__ = [
     "resume",
 ]
 
-_LATER = {"PastaRegressor": "._sklearn", "PastaClassifier": "._sklearn", "jax": ".jax", "torch": ".torch"}
+_LATER = {"PastaRegressor": "._sklearn", "PastaClassifier": "._sklearn", "Pool": "._pool", "jax": ".jax", "torch": ".torch"}
 
 
 def __getattr__(name: str) -> Any:

@@ -80,6 +80,7 @@ class AskTell:
         certificate: AnyBasis | None = None,
         seed: int = 1,
         threads: int | None = None,
+        check: bool = True,
         losses: bool = False,
         batched: bool = True,
         block: int | None = None,
@@ -105,6 +106,7 @@ class AskTell:
             None if target is None else _rule(None, target, delta, certificate),
             samples,
             _whole("seed", seed, 0, 2**64 - 1),
+            bool(check),
             _threads(threads),
         )
 

@@ -56,6 +56,7 @@ class Asking:
         rule: _Rule | None,
         budget: int | None,
         seed: int,
+        check: bool,
         threads: int,
     ) -> Asking: ...
     def ask(self) -> list[_Leaf] | None: ...
@@ -73,6 +74,7 @@ def minimize(
     rule: _Rule | None,
     budget: int | None,
     seed: int,
+    check: bool,
     pilot: int,
     threads: int,
     callback: _Callback | None,
@@ -84,6 +86,7 @@ def resume(
 ) -> _Ended: ...
 def certify(leaves: Any, x: _Vector, rule: _Rule, budget: int | None, seed: int, threads: int) -> str: ...
 def calibrate(leaves: Any, x0: _Vector, budget: int, seed: int, threads: int) -> str: ...
+def check(leaves: Any, x0: _Vector, seed: int, threads: int) -> str: ...
 def forecast(
     leaves: Any,
     x0: _Vector,

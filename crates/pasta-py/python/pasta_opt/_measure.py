@@ -66,6 +66,25 @@ def calibrate(
     return namespace(text)
 
 
+def check(oracle: AnyOracle, x0: Any, *, seed: int = 1, threads: int | None = None) -> SimpleNamespace:
+    """Says whether an oracle can be believed, from some hundreds of samples at and near x0: what every run does briefly before its first step.
+
+    `is_believable`, `sentences`, one for each slip that was found, and `slips` with their numbers: answers that are not finite, a generator of its own or
+    something kept from one call to the next, a mean where the sum belongs, a difference that is not the difference, a seed that is ignored, a loss that does
+    not belong to the gradient. `slopes` has the losses against the gradients along random directions; `has_noise` and `samples` say what they say.
+
+    >>> import pasta_opt
+    >>> found = pasta_opt.check(lambda x, rng, n: (a := x - rng.normal(size=(n, 2))).mean(axis=0), [3.0, 0.0])
+    >>> found.is_believable, found.slips[0].kind
+    (False, 'mean-for-sum')
+    >>> pasta_opt.check(lambda x, rng, n: (x - rng.normal(size=(n, 2))).sum(axis=0), [3.0, 0.0]).is_believable
+    True
+    """
+    oracle, start, _ = bound(oracle, x0)
+    whole = _whole("seed", seed, 0, 2**64 - 1)
+    return namespace(_engine.check(Leaves(oracle, len(start)), start, whole, _threads(threads)))
+
+
 def lower_bound(
     *,
     gap: float,

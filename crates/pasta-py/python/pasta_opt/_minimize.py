@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import operator
 import os
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from . import _engine, methods
 from ._native import Native
-from ._oracle import Leaves, Oracle, Problem, Structured
+from ._oracle import Computed, Leaves, Oracle, Problem, Structured
 from ._progress import Moment, shown
 from ._result import CHECKPOINT, Result, read
 
@@ -23,7 +24,7 @@ from ._result import CHECKPOINT, Result, read
 SHARE = 0.5
 
 #: What can be asked for samples.
-AnyOracle = Callable[..., Any] | Oracle | Problem | Native | Structured
+AnyOracle = Callable[..., Any] | Oracle | Problem | Native | Structured | Computed
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,9 @@ def minimize(
     threads: int | None = None,
     callback: Callable[[Moment], object] | None = None,
     progress: bool | Callable[[Moment], object] | None = None,
+    check: bool = True,
     pilot: int = 0,
+    workers: int | None = None,
     output: str | os.PathLike[str] | None = None,
 ) -> Result:
     """Minimises f(x) = E f(x, xi) from stochastic gradients.
@@ -100,8 +103,14 @@ def minimize(
     progress
         True shows a line on stderr that says where the run stands; a function is called with a :class:`Moment` instead. Both at most ten
         times a second.
+    check
+        Whether some fifty samples before the first step have to show that the oracle can be believed; they count, under the role "check". What is
+        wrong is a ``ValueError`` that names it (:func:`check` says more). Oracles of the library are never checked, nor is anything with a budget
+        below ten times that.
     pilot
         With a target, draw up to so many samples before the run to forecast what it will cost (``result.forecast``). They count.
+    workers
+        Let so many processes compute the oracle, as :class:`Pool` does: the bits are the same.
     output
         A folder for a checkpoint, written every ten seconds, at the end, and when the oracle raises or Ctrl-C is pressed.
         :func:`resume` goes on from there, bit for bit.
@@ -118,6 +127,12 @@ def minimize(
     >>> bool(np.linalg.norm(result.x - truth) < 0.2)
     True
     """
+    if workers is not None:
+        with importlib.import_module("._pool", __package__).Pool(oracle, workers) as pool:
+            given = {"target": target, "budget": budget, "method": method, "delta": delta, "certificate": certificate, "seed": seed}
+            given.update(threads=threads, callback=callback, progress=progress, check=check, pilot=pilot, output=output)
+            result: Result = minimize(pool, x0, **given)
+            return result
     oracle, start, unflatten = bound(oracle, x0)
     samples = _budget(budget)
     if isinstance(method, str):
@@ -144,6 +159,7 @@ def minimize(
         rule,
         samples,
         _whole("seed", seed, 0, 2**64 - 1),
+        bool(check),
         _whole("pilot", pilot, 0, 2**63),
         _threads(threads),
         *shown(callback, progress, samples),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -117,6 +117,16 @@ class Structured:
         raise NotImplementedError
 
 
+class Computed:
+    """An oracle that others compute, block by block: a base class, for pools."""
+
+    oracle: Any
+
+    def sums(self, dim: int, asked: Sequence[tuple[Any, ...]]) -> list[Vector]:
+        """The sums of some blocks, each with the arguments of :meth:`Leaves.sums`, in their order."""
+        raise NotImplementedError
+
+
 def takes_count(function: Callable[..., Any]) -> bool:
     """Whether a function takes n after x and rng."""
     try:
@@ -152,6 +162,10 @@ class Leaves:
         self._loss: Callable[..., Any] | None = None
         #: The oracle of the library, if it is one: then nothing here is called.
         self.native: _engine.Native | None = None
+        #: The processes that compute it, if it is not this one.
+        self._pool: Computed | None = None
+        if isinstance(oracle, Computed):
+            oracle, self._pool = oracle.oracle, oracle
         if isinstance(oracle, Native):
             if oracle.dim != dim:
                 raise ValueError(f"{oracle.name} has {oracle.dim} coordinates, but the start has {dim}")
@@ -180,6 +194,18 @@ class Leaves:
         self.identity = f"{name}, {dim} coordinates, blocks of {self.block}"
         self._bits = np.random.Philox(key=[0, 0])
         self._rng = np.random.Generator(self._bits)
+
+    @property
+    def pooled(self) -> bool:
+        """Whether other processes compute it."""
+        return self._pool is not None
+
+    def all_sums(self, asked: list[tuple[Any, ...]]) -> list[Vector]:
+        """The sums of several blocks, computed by other processes."""
+        # Whether there are losses is seen here.
+        if self.losses is None or self._pool is None:
+            return [self.sums(*leaf) for leaf in asked]
+        return self._pool.sums(self.dim, asked)
 
     def sums(
         self,
@@ -222,7 +248,8 @@ class Leaves:
         bits, rng, dim, base = self._bits, self._rng, self.dim, points[-1]
         if self._difference is None:
             bits.state = state
-            at_base = self._called(base, rng, n)[1]
+            # A copy: the function may write its next answer to the same memory.
+            at_base = self._called(base, rng, n)[1].copy()
         for i, x in enumerate(points[:-1]):
             bits.state = state
             if self._difference is not None:

@@ -18,6 +18,7 @@ from ._result import Result
 try:
     import torch  # type: ignore[import-not-found,import-untyped,unused-ignore]
     from torch.func import functional_call, grad_and_value  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    from torch.nn.modules.batchnorm import _BatchNorm  # type: ignore[import-not-found,import-untyped,unused-ignore]
 except ImportError as error:
     raise ImportError(f"pasta_opt.torch needs PyTorch 2 or later (pip install 'pasta-opt[torch]'): {error}") from error
 
@@ -46,6 +47,9 @@ def minimize(
         drawn from a numpy Generator.
     collate
         Makes a batch of a list of rows; that of ``torch.utils.data`` unless given.
+
+    The gradients are torch's own, so the check before a run rarely finds anything. It asks for single samples, which batch norm refuses while it trains: with
+    such a module there is no check unless ``check=True`` is given.
 
     Every batch is evaluated by ``torch.func`` at whichever points are asked for, with the same rows and, for dropout, the same seed of torch's generator, whose
     state is put back afterwards.
@@ -88,6 +92,7 @@ def minimize(
 
     start = torch.cat([value.detach().reshape(-1).to("cpu", torch.float64) for value in free.values()]).numpy()
     oracle = Oracle(gradient, batched=True, losses=True, block=block, name=name or f"{_name_of(loss)} of {type(module).__qualname__}")
+    keywords.setdefault("check", not any(isinstance(part, _BatchNorm) and part.training for part in module.modules()))
     result = _minimize(oracle, start, **keywords)
     with torch.no_grad():
         for key, part in tree(result.x).items():

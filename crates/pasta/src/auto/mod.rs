@@ -18,7 +18,7 @@
 mod average;
 mod blocks;
 mod compare;
-mod memory;
+pub(crate) mod memory;
 mod sizes;
 mod stage;
 

@@ -4,6 +4,7 @@
 //! multiply-add: the bits are the same.
 #![expect(clippy::inline_always, reason = "a loop has AVX2 only where it is part of a function that has it")]
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use multiversion::multiversion;
@@ -84,21 +85,85 @@ pub(crate) fn add<T: Element>(c: f64, a: &[T], out: &mut [f64]) {
     add_loop(c, a, out);
 }
 
-/// Rows that [`add_outer`] takes at a time.
-pub(crate) const TOGETHER: usize = 4;
+/// Weights and offset of each score of a row.
+pub(crate) type Outputs<'a> = [(Cow<'a, [f64]>, f64)];
 
-/// out += sum_k c_k a_k a_k' above the diagonal, for rows a_k of d numbers: the matrix is read and written once for all.
+/// <a, u> + offset for each score.
 #[multiversion(targets("x86_64+avx2"))]
-pub(crate) fn add_outer(c: [f64; TOGETHER], a: [&[f64]; TOGETHER], out: &mut [f64]) {
-    let d = a[0].len();
-    let [a0, a1, a2, a3] = a.map(|a| &a[..d]);
-    for (i, row) in out.chunks_exact_mut(d).enumerate() {
-        let (f0, f1, f2, f3) = (c[0] * a0[i], c[1] * a1[i], c[2] * a2[i], c[3] * a3[i]);
-        let row = &mut row[i..];
-        let (a0, a1, a2, a3) =
-            (&a0[i..][..row.len()], &a1[i..][..row.len()], &a2[i..][..row.len()], &a3[i..][..row.len()]);
-        for j in 0..row.len() {
-            row[j] += (f0 * a0[j] + f1 * a1[j]) + (f2 * a2[j] + f3 * a3[j]);
+pub(crate) fn dot_each<T: Element>(a: &[T], outputs: &Outputs<'_>, scores: &mut [f64]) {
+    for (score, (u, offset)) in scores.iter_mut().zip(outputs) {
+        *score = dot_loop(a, u) + offset;
+    }
+}
+
+/// For each score: out += c a, and c to what stands after it.
+#[multiversion(targets("x86_64+avx2"))]
+pub(crate) fn add_to_each<T: Element>(c: &[f64], a: &[T], out: &mut [f64]) {
+    for (c, out) in c.iter().zip(out.chunks_exact_mut(a.len() + 1)) {
+        let (sums, slopes) = out.split_at_mut(a.len());
+        add_loop(*c, a, sums);
+        slopes[0] += c;
+    }
+}
+
+/// Scores of rows that are computed before any row is added up.
+pub(crate) const SCORED: usize = 64;
+
+/// How many rows of so many bytes: as long as they stay close by, until they are added up.
+pub(crate) fn scored(bytes: usize) -> usize {
+    ((32 << 10) / bytes.max(1)).clamp(8, SCORED)
+}
+
+/// <a, u> + offset for the rows `row(i)`; `row` can be asked for `reach` of them.
+#[multiversion(targets("x86_64+avx2"))]
+pub(crate) fn dot_dense<T: Element, R: Fn(usize) -> usize>(
+    table: DenseRows<'_, T>,
+    reach: usize,
+    row: R,
+    (u, offset): (&[f64], f64),
+    scores: &mut [f64],
+) {
+    let ahead = rows_ahead(size_of::<T>() * table.columns);
+    for (i, score) in scores.iter_mut().enumerate() {
+        if ahead > 0 && i + ahead < reach {
+            prefetch(table.row(row(i + ahead)));
+        }
+        *score = dot_loop(table.row(row(i)), u) + offset;
+    }
+}
+
+/// out += c_i a for the rows `row(i)`.
+#[multiversion(targets("x86_64+avx2"))]
+pub(crate) fn add_all_dense<T: Element, R: Fn(usize) -> usize>(
+    table: DenseRows<'_, T>,
+    row: R,
+    c: &[f64],
+    out: &mut [f64],
+) {
+    c.iter().enumerate().for_each(|(i, c)| add_loop(*c, table.row(row(i)), out));
+}
+
+/// Rows that [`add_outer`] takes at a time.
+const TOGETHER: usize = 4;
+
+/// out += sum_k c_k a_k a_k' above the diagonal, for rows a_k of d numbers, one after another: the matrix is read and written once for
+/// [`TOGETHER`] of them.
+#[multiversion(targets("x86_64+avx2"))]
+pub(crate) fn add_outer(c: &[f64], a: &[f64], d: usize, out: &mut [f64]) {
+    let zeros = vec![0.0; d];
+    for first in (0..c.len()).step_by(TOGETHER) {
+        let row = |k: usize| if first + k < c.len() { &a[(first + k) * d..][..d] } else { &zeros[..] };
+        let factor = |k: usize| c.get(first + k).copied().unwrap_or(0.0);
+        let (a0, a1, a2, a3) = (row(0), row(1), row(2), row(3));
+        let (c0, c1, c2, c3) = (factor(0), factor(1), factor(2), factor(3));
+        for (i, row) in out.chunks_exact_mut(d).enumerate() {
+            let (f0, f1, f2, f3) = (c0 * a0[i], c1 * a1[i], c2 * a2[i], c3 * a3[i]);
+            let row = &mut row[i..];
+            let (a0, a1, a2, a3) =
+                (&a0[i..][..row.len()], &a1[i..][..row.len()], &a2[i..][..row.len()], &a3[i..][..row.len()]);
+            for j in 0..row.len() {
+                row[j] += (f0 * a0[j] + f1 * a1[j]) + (f2 * a2[j] + f3 * a3[j]);
+            }
         }
     }
 }

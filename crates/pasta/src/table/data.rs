@@ -94,24 +94,32 @@ impl Slice<'_> {
     fn checksum(&self, range: Range<usize>) -> u32 {
         let mut hash = crc32fast::Hasher::new();
         // In chunks that stay in the cache, as bytes in a fixed order on every machine.
-        let mut bytes = Vec::with_capacity(8 * 512);
+        let mut bytes = [0; 8 * 512];
         match self {
             Self::F64(values) => {
                 for chunk in values[range].chunks(512) {
-                    bytes.clear();
-                    bytes.extend(chunk.iter().flat_map(|v| v.to_le_bytes()));
-                    hash.update(&bytes);
+                    let room = bytes.as_chunks_mut().0;
+                    room.iter_mut().zip(chunk).for_each(|(room, v)| *room = v.to_le_bytes());
+                    hash.update(&bytes[..size_of_val(chunk)]);
                 }
             }
             Self::F32(values) => {
                 for chunk in values[range].chunks(512) {
-                    bytes.clear();
-                    bytes.extend(chunk.iter().flat_map(|v| v.to_le_bytes()));
-                    hash.update(&bytes);
+                    let room = bytes.as_chunks_mut().0;
+                    room.iter_mut().zip(chunk).for_each(|(room, v)| *room = v.to_le_bytes());
+                    hash.update(&bytes[..size_of_val(chunk)]);
                 }
             }
         }
         hash.finalize()
+    }
+
+    /// Whether all of these are finite numbers. The whole range is looked at, without a branch for each.
+    fn is_finite(&self, range: Range<usize>) -> bool {
+        match self {
+            Self::F64(values) => values[range].iter().fold(true, |all, v| all & v.is_finite()),
+            Self::F32(values) => values[range].iter().fold(true, |all, v| all & v.is_finite()),
+        }
     }
 }
 
@@ -272,7 +280,11 @@ impl Dense {
         }
         let values = self.values.slice();
         check_rows(rows, |block| {
-            let bad = (block.start * columns..block.end * columns).find(|&i| !values.get(i).is_finite());
+            let mut range = block.start * columns..block.end * columns;
+            if values.is_finite(range.clone()) {
+                return Ok(());
+            }
+            let bad = range.find(|&i| !values.get(i).is_finite());
             bad.map_or(Ok(()), |i| {
                 let (row, column) = (i / columns, i % columns);
                 Err(TableError::NotFinite { row, column, value: values.get(i) })

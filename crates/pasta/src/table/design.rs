@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::data::{Features, Slice, Table};
 use super::{Loss, TableError};
 use crate::draws::Role;
-use crate::kernels::rows::Element;
+use crate::kernels::rows::{self, Element};
 use crate::oracle::{Batch, OracleError};
 
 /// How the columns of a table become the coordinates of a linear model.
@@ -313,6 +313,16 @@ impl Model {
         let width = self.weights.len() / self.outputs();
         if self.degree == 1 && self.scaling.is_none() {
             let weights = &self.weights;
+            if let Features::Dense(dense) = features {
+                let place = row * self.columns..(row + 1) * self.columns;
+                for (z, weights) in out.iter_mut().zip(weights.chunks_exact(width.max(1))) {
+                    *z += match dense.values.slice() {
+                        Slice::F64(values) => rows::dot(&values[place.clone()], weights),
+                        Slice::F32(values) => rows::dot(&values[place.clone()], weights),
+                    };
+                }
+                return;
+            }
             features.visit_row(row, |j, value| {
                 out.iter_mut().enumerate().for_each(|(k, z)| *z += weights[k * width + j] * value);
             });

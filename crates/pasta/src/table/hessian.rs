@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::linear::{Reader, Way};
-use super::loss::{Scalar, with_scalar};
+use super::loss::{bend, curvatures, with_scalar};
 use super::{Class, Linear, Loss, Scaling};
 use crate::draws::Role;
-use crate::kernels::rows::{self, TOGETHER};
+use crate::kernels::rows::{self, SCORED};
 use crate::kernels::{dot, squared_norm};
 use crate::oracle::{Batch, OracleError};
 
@@ -114,6 +114,11 @@ impl Factor {
         Some(Self { dim: d, entries: a, ridge })
     }
 
+    /// Rows and columns.
+    pub(crate) fn dim(&self) -> usize {
+        self.dim
+    }
+
     /// What had to be added to the diagonal: 0 where no column depends on others within rounding.
     pub fn ridge(&self) -> f64 {
         self.ridge
@@ -157,33 +162,49 @@ impl Linear {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn hessian(&self, x: &[f64]) -> Hessian {
-        let mut hessian = Hessian::zero(self.dim());
-        let width = self.smoothing(x);
-        let sums = match &hessian {
-            Hessian::Full { dim, .. } => {
-                self.add_up(dim * dim, &|rows, out| self.add_full(x, width, rows, out))
-            }
-            Hessian::Diagonal(_) => self.diagonal(x, width),
-        };
-        let (total, penalty) = (self.total_weight(), self.design().penalty);
-        let penalised = |i: usize| if i % self.stride() < self.features() { penalty } else { 0.0 };
-        match &mut hessian {
-            Hessian::Full { dim, entries } => {
-                let d = *dim;
-                for i in 0..d {
-                    for j in i..d {
-                        let mean = sums[i * d + j] / total;
-                        (entries[i * d + j], entries[j * d + i]) = (mean, mean);
-                    }
-                    entries[i * d + i] += penalised(i);
-                }
-            }
-            Hessian::Diagonal(diagonal) => {
-                let each = diagonal.iter_mut().zip(&sums).enumerate();
-                each.for_each(|(i, (h, sum))| *h = sum / total + penalised(i));
-            }
+        if self.dim() > MOST_FULL {
+            return self.hessian_diagonal(x);
         }
-        hessian
+        let (width, dim) = (self.smoothing(x), self.dim());
+        let sums = self.add_up(dim * dim, &|rows, out| match self.loss() {
+            Loss::Multinomial { classes } => self.add_multinomial(x, classes, rows, out),
+            _ => self.add_full(x, width, rows, out),
+        });
+        self.mirrored(dim, &sums)
+    }
+
+    /// A matrix for the coordinates of one score, at most [`MOST_FULL`] of them, that stands for the second derivatives in those of
+    /// each score. With one score these are the second derivatives. With several the row counts by the mean eigenvalue of the second derivatives
+    /// of its loss: at 0, where all classes are equally likely, nothing is lost by that.
+    pub(crate) fn hessian_of_one(&self, x: &[f64]) -> Hessian {
+        let (width, dim) = (self.smoothing(x), self.stride());
+        let sums = self.add_up(dim * dim, &|rows, out| self.add_full(x, width, rows, out));
+        self.mirrored(dim, &sums)
+    }
+
+    /// The diagonal of the second derivatives at x, by a pass over all rows.
+    pub(crate) fn hessian_diagonal(&self, x: &[f64]) -> Hessian {
+        let sums = self.diagonal(x, self.smoothing(x));
+        let mean = |(i, sum): (usize, &f64)| sum / self.total_weight() + self.penalty_of(i);
+        Hessian::Diagonal(sums.iter().enumerate().map(mean).collect())
+    }
+
+    /// The second derivative of the penalty in a coordinate.
+    fn penalty_of(&self, i: usize) -> f64 {
+        if i % self.stride() < self.features() { self.design().penalty } else { 0.0 }
+    }
+
+    /// The whole matrix of sums above the diagonal, with the penalty.
+    fn mirrored(&self, dim: usize, sums: &[f64]) -> Hessian {
+        let mut entries = vec![0.0; dim * dim];
+        for i in 0..dim {
+            for j in i..dim {
+                let mean = sums[i * dim + j] / self.total_weight();
+                (entries[i * dim + j], entries[j * dim + i]) = (mean, mean);
+            }
+            entries[i * dim + i] += self.penalty_of(i);
+        }
+        Hessian::Full { dim, entries }
     }
 
     /// Half the width over which kinks are smoothed: the mean size of what is left to explain, over the fifth root of the rows (the rule
@@ -225,42 +246,74 @@ impl Linear {
         sums
     }
 
+    /// Adds c aa' above the diagonal for each row, some rows at a time.
     fn add_full(&self, x: &[f64], width: f64, rows: Range<usize>, out: &mut [f64]) {
-        if let Loss::Multinomial { classes } = self.loss() {
-            self.add_multinomial(x, classes, rows, out);
-            return;
-        }
         let (point, d) = (self.point(x), self.stride());
         let mut reader = Reader::new(self);
-        let mut room = vec![0.0; TOGETHER * d];
-        let mut c = [0.0; TOGETHER];
-        let mut filled = 0;
-        for row in rows {
-            let a = &mut room[filled * d..(filled + 1) * d];
-            reader.write_row(row, a);
-            c[filled] = self.bend(&mut reader, row, &point.outputs[0], width);
-            filled += usize::from(c[filled] > 0.0);
-            if filled == TOGETHER {
-                rows::add_outer(c, each(&room, d), out);
-                filled = 0;
+        let block = rows::scored(size_of::<f64>() * d);
+        let mut room = vec![0.0; block * d];
+        let mut bends = [0.0; SCORED];
+        for first in rows.clone().step_by(block) {
+            let some = first..(first + block).min(rows.end);
+            let bends = &mut bends[..some.len()];
+            self.write_bends(&mut reader, some.clone(), &point, width, bends);
+            for (row, a) in some.zip(room.chunks_exact_mut(d)) {
+                reader.write_row(row, a);
             }
+            rows::add_outer(bends, &room, d, out);
         }
-        c[filled..].fill(0.0);
-        rows::add_outer(c, each(&room, d), out);
     }
 
-    /// The weight of a row times the second derivative of its loss.
-    fn bend(
+    /// The weight of each of some rows times the second derivative of its loss; the mean eigenvalue of those, where a row has several scores.
+    fn write_bends(
+        &self,
+        reader: &mut Reader<'_>,
+        rows: Range<usize>,
+        point: &super::linear::Point<'_>,
+        width: f64,
+        bends: &mut [f64],
+    ) {
+        let (u, offset) = &point.outputs[0];
+        let (first, labels) = (rows.start, reader.labels);
+        if let Loss::Multinomial { classes } = self.loss() {
+            let mut chances = vec![0.0; classes];
+            for (row, bend) in rows.clone().zip(&mut *bends) {
+                self.write_chances(reader, row, point, &mut chances);
+                let sum: f64 = chances.iter().map(|p| p * (1.0 - p)).sum();
+                *bend = sum / (classes as f64 - 1.0);
+            }
+        } else {
+            if self.way() == Way::Computed {
+                for (row, z) in rows.clone().zip(&mut *bends) {
+                    reader.open(row);
+                    *z = reader.product(row, u) + offset;
+                }
+            } else {
+                reader.write_scores(rows.len(), |i| first + i, (u, *offset), bends);
+            }
+            let labels = &labels[rows.clone()];
+            with_scalar!(self.loss(), loss => if width > 0.0 {
+                bends.iter_mut().zip(labels).for_each(|(z, y)| *z = bend(loss, *z, *y, width));
+            } else {
+                curvatures(loss, labels, bends);
+            }, ());
+        }
+        if let Some(weights) = reader.weights {
+            bends.iter_mut().zip(&weights[rows]).for_each(|(bend, weight)| *bend *= weight);
+        }
+    }
+
+    /// The probabilities of the classes of a row, which is opened.
+    fn write_chances(
         &self,
         reader: &mut Reader<'_>,
         row: usize,
-        (u, offset): &(std::borrow::Cow<'_, [f64]>, f64),
-        width: f64,
-    ) -> f64 {
+        point: &super::linear::Point<'_>,
+        chances: &mut [f64],
+    ) {
         reader.open(row);
-        let (z, y) = (reader.product(row, u) + offset, reader.labels[row]);
-        let weight = reader.weights.map_or(1.0, |weights| weights[row]);
-        weight * with_scalar!(self.loss(), loss => curvature(loss, z, y, width), 0.0)
+        reader.write_each(row, &point.outputs, chances);
+        self.loss().mean(chances);
     }
 
     /// For each pair of classes k, l: (p_k [k = l] - p_k p_l) aa'.
@@ -270,10 +323,7 @@ impl Linear {
         let (mut a, mut chances) = (vec![0.0; s], vec![0.0; classes]);
         for row in rows {
             reader.write_row(row, &mut a);
-            for (chance, (u, offset)) in chances.iter_mut().zip(&point.outputs) {
-                *chance = reader.product(row, u) + offset;
-            }
-            self.loss().mean(&mut chances);
+            self.write_chances(&mut reader, row, &point, &mut chances);
             let weight = reader.weights.map_or(1.0, |weights| weights[row]);
             for k in 0..classes {
                 for l in k..classes {
@@ -317,13 +367,10 @@ impl Linear {
             reader.open(row);
             let weight = reader.weights.map_or(1.0, |weights| weights[row]);
             if let Loss::Multinomial { .. } = self.loss() {
-                for (chance, (u, offset)) in bends.iter_mut().zip(&point.outputs) {
-                    *chance = reader.product(row, u) + offset;
-                }
-                self.loss().mean(&mut bends);
+                self.write_chances(&mut reader, row, &point, &mut bends);
                 bends.iter_mut().for_each(|p| *p = weight * *p * (1.0 - *p));
             } else {
-                bends[0] = self.bend(&mut reader, row, &point.outputs[0], width);
+                self.write_bends(&mut reader, row..row + 1, &point, width, &mut bends);
             }
             for ((out, all), c) in out.chunks_mut(s).zip(&mut *all).zip(&bends) {
                 *all += c;
@@ -339,17 +386,6 @@ impl Linear {
             }
         }
     }
-}
-
-fn each(room: &[f64], d: usize) -> [&[f64]; TOGETHER] {
-    std::array::from_fn(|k| &room[k * d..(k + 1) * d])
-}
-
-/// The second derivative by a difference of slopes, over `width` on both sides, or little where that is 0; not below 0.
-fn curvature(loss: impl Scalar, z: f64, y: f64, width: f64) -> f64 {
-    let h = if width > 0.0 { width } else { 1e-5 * (1.0 + z.abs()) };
-    let (above, below) = (z + h, z - h);
-    ((loss.slope(above, y) - loss.slope(below, y)) / (above - below)).max(0.0)
 }
 
 #[cfg(test)]

@@ -207,6 +207,8 @@ pub struct View<'w> {
     pub ended: Option<Stop>,
     /// The walk's certificates, where it tries any.
     pub certification: Option<&'w CertificateLog>,
+    /// f and |grad f| at that point, where the walk had them from a pass over all rows of a table.
+    pub exact: Option<(f64, f64)>,
 }
 
 impl<'w> View<'w> {
@@ -224,6 +226,7 @@ impl<'w> View<'w> {
             promised: false,
             ended: None,
             certification: None,
+            exact: None,
         }
     }
 }

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use super::super::data::{Features, Slice};
 use super::super::design::Room;
-use super::super::loss::{Scalar, multinomial, with_scalar};
+use super::super::loss::{Scalar, differentiate_all, multinomial, with_scalar};
 use super::{Linear, Way};
-use crate::kernels::rows::{self, DenseRows, SparseRows};
+use crate::kernels::rows::{self, DenseRows, SCORED, SparseRows};
 use crate::oracle::Form;
 
 /// A point in terms of the rows as they are read: weights and offset for each output.
@@ -197,6 +197,9 @@ impl<'a> Reader<'a> {
                 let slope = |i: usize, z: f64| factor(i) * loss.slope(z, labels[row(i)]);
                 self.add_gradients(point, visits, &row, &slope, out);
             }
+            (Form::Sums, [point], true) if !self.is_computed() => {
+                self.add_with_losses(loss, point, visits, &row, &factor, out);
+            }
             _ => (0..visits.0).for_each(|i| self.add_scalar_row(loss, ask, row(i), factor(i), out)),
         }, (0..visits.0).for_each(|i| self.add_multinomial_row(ask, row(i), factor(i), out)));
     }
@@ -228,6 +231,92 @@ impl<'a> Reader<'a> {
                 total + c
             }),
         };
+    }
+
+    /// Whether the features of a row are computed when it is opened.
+    fn is_computed(&self) -> bool {
+        matches!(self.store, Store::DenseRoom | Store::SparseRoom)
+    }
+
+    /// Gradients and losses at one point, of rows as they are stored: scores of some rows first, then their losses at once, then the rows.
+    fn add_with_losses(
+        &self,
+        loss: impl Scalar,
+        point: &Point<'_>,
+        (count, reach): (usize, usize),
+        row: &impl Fn(usize) -> usize,
+        factor: &impl Fn(usize) -> f64,
+        out: &mut [f64],
+    ) {
+        let (mut scores, mut values, mut labels) = ([0.0; SCORED], [0.0; SCORED], [0.0; SCORED]);
+        let (u, offset) = &point.outputs[0];
+        let at = (&u[..], *offset);
+        let (sums, rest) = out.split_at_mut(self.linear.features);
+        let block = rows::scored(size_of::<f64>() * self.linear.features);
+        for first in (0..count).step_by(block) {
+            let some = block.min(count - first);
+            let (row, reach) = (|i: usize| row(first + i), reach - first);
+            let (scores, values, labels) = (&mut scores[..some], &mut values[..some], &mut labels[..some]);
+            self.write_scores(reach, row, at, scores);
+            labels.iter_mut().enumerate().for_each(|(i, label)| *label = self.labels[row(i)]);
+            differentiate_all(loss, labels, scores, values);
+            for (i, (slope, value)) in scores.iter_mut().zip(&*values).enumerate() {
+                *slope *= factor(first + i);
+                rest[0] += *slope;
+                rest[1] += factor(first + i) * value;
+            }
+            match self.store {
+                Store::Dense64(table) => rows::add_all_dense(table, row, scores, sums),
+                Store::Dense32(table) => rows::add_all_dense(table, row, scores, sums),
+                _ => scores.iter().enumerate().for_each(|(i, c)| self.add(row(i), *c, sums)),
+            }
+        }
+    }
+
+    /// The first scores of the rows `row(i)` as they are stored.
+    pub(in crate::table) fn write_scores(
+        &self,
+        reach: usize,
+        row: impl Fn(usize) -> usize,
+        at: (&[f64], f64),
+        scores: &mut [f64],
+    ) {
+        match self.store {
+            Store::Dense64(table) => rows::dot_dense(table, reach, row, at, scores),
+            Store::Dense32(table) => rows::dot_dense(table, reach, row, at, scores),
+            _ => scores.iter_mut().enumerate().for_each(|(i, z)| *z = self.product(row(i), at.0) + at.1),
+        }
+    }
+
+    /// All scores of an opened row.
+    pub(in crate::table) fn write_each(&self, row: usize, outputs: &rows::Outputs<'_>, scores: &mut [f64]) {
+        match self.store {
+            Store::Dense64(table) => rows::dot_each(table.row(row), outputs, scores),
+            Store::Dense32(table) => rows::dot_each(table.row(row), outputs, scores),
+            Store::DenseRoom => rows::dot_each(&self.room.values, outputs, scores),
+            _ => {
+                scores
+                    .iter_mut()
+                    .zip(outputs)
+                    .for_each(|(z, (u, offset))| *z = self.product(row, u) + offset);
+            }
+        }
+    }
+
+    /// For each score of an opened row: out += c a, and c to what stands after it.
+    fn add_to_each(&self, row: usize, c: &[f64], out: &mut [f64]) {
+        match self.store {
+            Store::Dense64(table) => rows::add_to_each(c, table.row(row), out),
+            Store::Dense32(table) => rows::add_to_each(c, table.row(row), out),
+            Store::DenseRoom => rows::add_to_each(c, &self.room.values, out),
+            _ => {
+                let width = self.linear.features + 1;
+                for (c, out) in c.iter().zip(out.chunks_exact_mut(width)) {
+                    self.add(row, *c, &mut out[..width - 1]);
+                    out[width - 1] += c;
+                }
+            }
+        }
     }
 
     /// Everything that can be asked of a row with one score.
@@ -275,21 +364,23 @@ impl<'a> Reader<'a> {
         let mut scores = std::mem::take(&mut self.scores);
         scores.clear();
         for (i, point) in ask.points.iter().enumerate() {
-            scores.extend(point.outputs.iter().map(|(u, offset)| self.product(row, u) + offset));
+            scores.resize((i + 1) * outputs, 0.0);
+            self.write_each(row, &point.outputs, &mut scores[i * outputs..]);
             let value = multinomial::differentiate(&mut scores[i * outputs..], class);
             if ask.losses {
                 losses[i] += factor * value;
             }
         }
-        let base = (ask.points.len() - 1) * outputs;
-        for (i, out) in sums.chunks_mut(width).enumerate() {
-            let at_base = match ask.form {
-                Form::Sums => 0.0,
-                Form::Differences => scores[base + i % outputs],
-            };
-            let c = factor * (scores[i] - at_base);
-            self.add(row, c, &mut out[..width - 1]);
-            out[width - 1] += c;
+        let (slopes, base) = scores.split_at_mut((ask.points.len() - 1) * outputs);
+        match ask.form {
+            Form::Sums => scores.iter_mut().for_each(|c| *c *= factor),
+            Form::Differences => {
+                slopes.iter_mut().enumerate().for_each(|(i, c)| *c = factor * (*c - base[i % outputs]));
+            }
+        }
+        let slopes = &scores[..ask.rows() * outputs];
+        for (c, out) in slopes.chunks(outputs).zip(sums.chunks_mut(outputs * width)) {
+            self.add_to_each(row, c, out);
         }
         self.scores = scores;
     }

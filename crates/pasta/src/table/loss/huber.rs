@@ -27,6 +27,11 @@ impl Scalar for Huber {
         (z - y).clamp(-self.delta, self.delta)
     }
 
+    #[inline]
+    fn curvature(self, z: f64, y: f64) -> f64 {
+        f64::from(u8::from((z - y).abs() < self.delta))
+    }
+
     /// The slope is a projection on [-delta, delta].
     fn bounds(self) -> Bounds {
         Bounds { curvature: Some(1.0), concavity: Some(0.0), slope: Some(self.delta) }

@@ -24,6 +24,11 @@ impl Scalar for LeastSquares {
         z - y
     }
 
+    #[inline]
+    fn curvature(self, _z: f64, _y: f64) -> f64 {
+        1.0
+    }
+
     /// The second derivative is 1.
     fn bounds(self) -> Bounds {
         Bounds { curvature: Some(1.0), concavity: Some(0.0), slope: None }

@@ -1,6 +1,7 @@
 //! e^z - y z: the negative log-likelihood of a count y of mean e^z, up to a constant.
 
 use super::{Bounds, Class, Labels, LossRow, Scalar};
+use crate::kernels::elementary::exp;
 
 pub(super) const ROW: LossRow = LossRow {
     name: "poisson",
@@ -16,12 +17,17 @@ pub(crate) struct Poisson;
 impl Scalar for Poisson {
     #[inline]
     fn value(self, z: f64, y: f64) -> f64 {
-        libm::exp(z) - y * z
+        exp(z) - y * z
     }
 
     #[inline]
     fn slope(self, z: f64, y: f64) -> f64 {
-        libm::exp(z) - y
+        exp(z) - y
+    }
+
+    #[inline]
+    fn curvature(self, z: f64, _y: f64) -> f64 {
+        exp(z)
     }
 
     /// The second derivative is e^z, without a bound: not smooth on the whole space.

@@ -26,6 +26,11 @@ impl Scalar for SquaredHinge {
         -s * (1.0 - s * z).max(0.0)
     }
 
+    #[inline]
+    fn curvature(self, z: f64, y: f64) -> f64 {
+        f64::from(u8::from(sign(y) * z < 1.0))
+    }
+
     /// The slope is a projection on a half line: its Lipschitz constant is 1.
     fn bounds(self) -> Bounds {
         Bounds { curvature: Some(1.0), concavity: Some(0.0), slope: None }

@@ -384,7 +384,7 @@ impl<W: Walk> Walk for Certified<W> {
         let about = if self.log.ended.is_some() { self.log.about } else { Candidate::Output };
         let view = self.walk.view();
         let ended = self.log.ended;
-        View { point: self.point_of(about), certification: Some(&self.log), ended, ..view }
+        View { point: self.point_of(about), certification: Some(&self.log), ended, exact: None, ..view }
     }
 
     fn save<'a>(&'a self, to: &mut Saver<'a>) {
