@@ -12,7 +12,6 @@ use clap::Args;
 use folder::Keep;
 pub(crate) use folder::{point as point_of, spec_file};
 use pasta_opt::checkpoint::CheckpointError;
-use pasta_opt::draws::Role;
 use pasta_opt::method::{self, Engine};
 use pasta_opt::prelude::*;
 use pasta_opt::trace::{self, Event, Standing, is_milestone};
