@@ -815,3 +815,86 @@ fn rays_have_points_between_the_start_and_the_minimum() {
         assert!(before >= 3, "{before} of {:?}", descent.points);
     }
 }
+
+/// A figure over all seeds: its range, and how often its interval covers the truth where that is known.
+fn summary(name: &str, figures: &[Option<Estimate>], truth: Option<f64>) -> String {
+    let known: Vec<Estimate> = figures.iter().flatten().copied().collect();
+    if known.is_empty() {
+        return format!("{name} none");
+    }
+    let mut values: Vec<f64> = known.iter().map(|figure| figure.value).collect();
+    values.sort_by(f64::total_cmp);
+    let range =
+        format!("{name} {:.4} to {:.4} ({} given)", values[0], values[values.len() - 1], values.len());
+    let Some(truth) = truth else { return range };
+    let covered = known.iter().filter(|figure| figure.covers(truth)).count();
+    let close = known.iter().filter(|figure| within(**figure, 0.1, truth)).count();
+    format!("{range} for {truth:.4}, within a tenth {close}, covered {covered}")
+}
+
+#[test]
+#[ignore = "a minute: prints the table of docs/calibration.md"]
+fn the_table_of_the_documentation() {
+    let lognormal = Tail::Lognormal { sigma: 1.5 };
+    let quadratic = |growth, floor, tail, exponent| -> Arc<dyn Oracle> {
+        Arc::new(noisy_quadratic(growth, floor, tail, exponent))
+    };
+    let squares =
+        |dimension| -> Arc<dyn Oracle> { Arc::new(Batched::new(LeastSquares { dimension, noise: 0.5 })) };
+    let noise = Noise { growth: 9.0, floor: 1.0, tail: Tail::Gaussian };
+    let bowl = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2]).unwrap();
+    let of_squares = |d: f64| ((d + 1.0) * d + 0.25 * d).sqrt();
+    let jumps = 3.0 * (-0.3f64).exp();
+    type Row = (&'static str, Arc<dyn Oracle>, Vec<f64>, [Option<f64>; 3]);
+    let rows: Vec<Row> = vec![
+        ("Gaussian", quadratic(0.5, 1.0, Tail::Gaussian, 2.0), START.to_vec(), [1.0, 0.5, 4.0].map(Some)),
+        (
+            "t(3)",
+            quadratic(0.5, 1.0, Tail::StudentT { dof: 3.0 }, 2.0),
+            START.to_vec(),
+            [1.0, 0.5, 4.0].map(Some),
+        ),
+        ("lognormal 1.5", quadratic(0.5, 1.0, lognormal, 2.0), START.to_vec(), [1.0, 0.5, 4.0].map(Some)),
+        (
+            "sixth power",
+            quadratic(0.5, 1.0, Tail::Gaussian, 6.0),
+            START.to_vec(),
+            [Some(1.0), None, Some(4.0)],
+        ),
+        (
+            "no noise at the start",
+            quadratic(5.0, 0.0, Tail::Gaussian, 2.0),
+            START.to_vec(),
+            [None, Some(5.0), Some(4.0)],
+        ),
+        ("least squares 5", squares(5), vec![0.0; 5], [Some(of_squares(5.0)), None, Some(1.0)]),
+        ("least squares 50", squares(50), vec![0.0; 50], [Some(of_squares(50.0)), None, Some(1.0)]),
+        ("logistic", Arc::new(Batched::new(Logistic)), vec![0.0; 4], [None, None, Some(0.25)]),
+        ("factorisation", Arc::new(Batched::new(Factorisation { half: 3 })), vec![1.0; 6], [None; 3]),
+        ("newsvendor", Arc::new(Batched::new(Newsvendor)), vec![0.3], [None, None, Some(jumps)]),
+        ("sine bowl", Arc::new(bowl), vec![1.2], [Some(1.0), Some(9.0), Some(3.0)]),
+    ];
+    for (name, oracle, start, [floor, growth, smoothness]) in rows {
+        let found: Vec<Calibration> =
+            (0..100).map(|seed| measured(&oracle, &start, seed, USUAL_BUDGET).unwrap()).collect();
+        let of =
+            |figure: fn(&Calibration) -> Option<Estimate>| -> Vec<_> { found.iter().map(figure).collect() };
+        let rays: Vec<_> = found.iter().flat_map(|found| &found.rays).collect();
+        let exponents: Vec<_> = rays.iter().map(|ray| ray.exponent).collect();
+        let steady = found.iter().filter(|found| found.trial.is_some_and(|trial| trial.steady)).count();
+        println!("{name}");
+        println!("  {}", summary("b", &of(|found| Some(found.floor)), floor));
+        println!("  {}", summary("B", &of(|found| found.growth), growth));
+        println!("  {}", summary("L", &of(|found| Some(found.smoothness)), smoothness));
+        println!("  {}", summary("Lbar", &of(|found| found.ms_smoothness), None));
+        println!("  {}", summary("exponents", &exponents, None));
+        for diagnosis in
+            [Diagnosis::Bounded, Diagnosis::Plausible, Diagnosis::WorseThanQuadratic, Diagnosis::CannotTell]
+        {
+            let count = rays.iter().filter(|ray| ray.diagnosis == diagnosis).count();
+            println!("  {diagnosis:?} {count} of {} rays", rays.len());
+        }
+        println!("  trials without a contradiction {steady}");
+        assert!(!rays.is_empty());
+    }
+}

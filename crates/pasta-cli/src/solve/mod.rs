@@ -12,7 +12,6 @@ use clap::Args;
 use folder::Keep;
 pub(crate) use folder::{point as point_of, spec_file};
 use pasta_opt::checkpoint::CheckpointError;
-use pasta_opt::draws::Role;
 use pasta_opt::method::{self, Engine};
 use pasta_opt::prelude::*;
 use pasta_opt::trace::{self, Event, Standing, is_milestone};
@@ -266,15 +265,10 @@ impl Run {
         Standing::new(&self.walk.view(), self.gate.ledger(), spec.problem.objective())
     }
 
-    /// After how many samples it will end, if that is known or forecast. The forecast is that for a run which has come so far:
-    /// one that outlasts what was forecast before it began is expected to last longer.
+    /// After how many samples it will end, if that is known or forecast.
     fn likely_end(&self) -> Option<u128> {
-        let ledger = self.gate.ledger();
-        let besides = ledger.of(Role::Forecast).samples + ledger.of(Role::Check).samples;
-        let drawn = ledger.samples() - besides;
         let forecast = self.outlook.forecast.filter(|_| self.walk.view().ended.is_none());
-        let forecast = forecast.map(|forecast| besides + forecast.given(drawn as f64).middle as u128);
-        self.gate.budget().into_iter().chain(forecast).min()
+        progress::likely_end(self.gate.ledger(), self.gate.budget(), forecast.as_ref())
     }
 }
 

@@ -4,6 +4,9 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
+use pasta_opt::draws::Role;
+use pasta_opt::forecast::Forecast;
+use pasta_opt::ledger::Ledger;
 use pasta_report::console::{is_muted, say};
 use pasta_report::number::rough;
 
@@ -86,26 +89,19 @@ impl Progress {
     fn show(&self, run: &Run, now: Instant) {
         let view = run.walk.view();
         let drawn = run.gate.ledger().samples();
-        let seconds = (now - self.started).as_secs_f64().max(1e-9);
-        let rate = (drawn - self.before.0) as f64 / seconds;
         let end = run.likely_end();
         let fraction = fraction(run, end);
-        // Samples where their end is known or forecast, steps otherwise; a forecast moves on as long as the run outlasts it.
-        let left = match end {
-            Some(end) => end.saturating_sub(drawn) as f64 / rate.max(1e-12),
-            None => seconds * (1.0 - fraction) / (fraction - self.before.1).max(1e-12),
+        let look = Look {
+            drawn,
+            drawn_here: drawn - self.before.0,
+            seconds: (now - self.started).as_secs_f64().max(1e-9),
+            end,
+            fraction,
+            fraction_here: fraction - self.before.1,
+            has_forecast: run.outlook.forecast.is_some(),
+            has_certificates: view.certification.is_some(),
         };
-        // Beyond a century a duration is no information (and would not fit one). Nor is the end of a plan one for a run
-        // that will be certified long before.
-        let left = match end {
-            None if view.certification.is_some() => String::new(),
-            _ => format!(", {} left", HumanDuration(Duration::from_secs_f64(left.clamp(0.0, 3e9)))),
-        };
-        let of = match (end, run.outlook.forecast) {
-            (Some(end), Some(_)) => format!(" of about {}", rough(end as f64)),
-            _ => String::new(),
-        };
-        let text = format!("{} samples{of}, {rate:.3e}/s{left}", HumanCount(saturated(drawn)));
+        let text = look.words();
         let planned = view.planned_steps.map_or(String::new(), |steps| format!(" of {steps}"));
         match &self.bar {
             Some(bar) => {
@@ -115,6 +111,60 @@ impl Progress {
             None => say(&format!("step {}{planned}: {text}", view.step)),
         }
     }
+}
+
+/// After how many samples a run will end, by its budget or its forecast, whichever is first. The forecast is that for a run which has come so
+/// far: one that outlasts what was forecast before it began is expected to last longer.
+pub(super) fn likely_end(ledger: &Ledger, budget: Option<u128>, forecast: Option<&Forecast>) -> Option<u128> {
+    let besides = ledger.of(Role::Forecast).samples + ledger.of(Role::Check).samples;
+    let drawn = ledger.samples() - besides;
+    let forecast = forecast.map(|forecast| besides + forecast.given(drawn as f64).middle as u128);
+    budget.into_iter().chain(forecast).min()
+}
+
+/// What is known of a run at one moment.
+struct Look {
+    drawn: u128,
+    /// Since this process began, and in how many seconds.
+    drawn_here: u128,
+    seconds: f64,
+    /// After how many samples it will end.
+    end: Option<u128>,
+    /// How much of the run is done, and how much of it since this process began.
+    fraction: f64,
+    fraction_here: f64,
+    has_forecast: bool,
+    has_certificates: bool,
+}
+
+impl Look {
+    /// Samples, speed and the time that is left.
+    fn words(&self) -> String {
+        let rate = self.drawn_here as f64 / self.seconds;
+        // Samples where their end is known or forecast, steps otherwise; a forecast moves on as long as the run outlasts it.
+        let left = match self.end {
+            Some(end) => end.saturating_sub(self.drawn) as f64 / rate.max(1e-12),
+            None => self.seconds * (1.0 - self.fraction) / self.fraction_here.max(1e-12),
+        };
+        // The end of a plan is no information for a run that will be certified long before.
+        let left = match self.end {
+            None if self.has_certificates => String::new(),
+            _ => format!(", {} left", duration(left)),
+        };
+        let of = match self.end {
+            Some(end) if self.has_forecast => format!(" of about {}", rough(end as f64)),
+            _ => String::new(),
+        };
+        format!("{} samples{of}, {rate:.3e}/s{left}", HumanCount(saturated(self.drawn)))
+    }
+}
+
+/// A time in words. Beyond a century it is no information (and would not fit a duration).
+fn duration(seconds: f64) -> String {
+    if seconds < 1.0 {
+        return "less than a second".into();
+    }
+    HumanDuration(Duration::from_secs_f64(seconds.min(3e9))).to_string()
 }
 
 /// How much of the run is behind us, by steps or by budget, whichever ends it first.
@@ -135,4 +185,84 @@ impl Drop for Progress {
 
 fn saturated(count: u128) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use pasta_opt::draws::Role;
+    use pasta_opt::forecast::Forecast;
+    use pasta_opt::ledger::Ledger;
+    use pasta_opt::oracle::Charge;
+
+    use super::{Look, duration, likely_end};
+
+    /// Costs from 2,000 to 50,000 samples, 10,000 in the middle.
+    fn forecast() -> Forecast {
+        let quantiles: Vec<f64> = (-11..=11).map(|i| 1e4 * 5f64.powf(f64::from(i) / 11.0)).collect();
+        let [low, middle, high] = [1, 11, 21].map(|i| quantiles[i]);
+        let rules = serde_json::json!({ "kind": "noise" });
+        let forecast = serde_json::json!({
+            "low": low, "middle": middle, "high": high, "rules": rules, "quantiles": quantiles
+        });
+        serde_json::from_value(forecast).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn ledger(run: u128) -> Ledger {
+        let mut ledger = Ledger::default();
+        let charge = |samples| Charge { samples, evaluations: samples, exact: false };
+        ledger.charge(Role::Forecast, charge(700));
+        ledger.charge(Role::Check, charge(46));
+        ledger.charge(Role::Large, charge(run));
+        ledger
+    }
+
+    /// The line of a run that draws so many samples in so many seconds.
+    fn line(drawn: u128, seconds: f64, end: Option<u128>) -> String {
+        let fraction = end.map_or(0.0, |end| drawn as f64 / end as f64);
+        let (drawn_here, fraction_here) = (drawn, fraction);
+        let (has_forecast, has_certificates) = (true, true);
+        Look { drawn, drawn_here, seconds, end, fraction, fraction_here, has_forecast, has_certificates }
+            .words()
+    }
+
+    #[test]
+    fn a_run_that_outlasts_its_forecast_never_has_no_time_left() {
+        let mut last = 0;
+        for run in (0..60).map(|i| 1.5f64.powi(i) as u128) {
+            let ledger = ledger(run);
+            let end = likely_end(&ledger, None, Some(&forecast())).unwrap_or(0);
+            // What the pilot and the check drew is no part of the forecast, but of the end. It never moves back.
+            assert!(end >= last && end >= 746 + 10_000, "{end} after {run}");
+            last = end;
+            // A thousand samples a second: however long it has gone on, a sixth of that is still to come.
+            let left = (end - ledger.samples()) as f64;
+            assert!(left >= run as f64 / 6.0, "{left} of {run}");
+            let text = line(ledger.samples(), ledger.samples() as f64 / 1000.0, Some(end));
+            assert!(text.contains(" of about ") && text.ends_with(" left"), "{text}");
+            assert!(!text.contains(" 0 seconds") && !text.contains("less than"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_budget_ends_a_run_before_its_forecast_and_without_either_no_end_is_named() {
+        assert_eq!(likely_end(&ledger(100), Some(5_000), Some(&forecast())), Some(5_000));
+        assert_eq!(
+            likely_end(&ledger(100), Some(1_000_000), Some(&forecast())).map(|end| end > 10_000),
+            Some(true)
+        );
+        assert_eq!(likely_end(&ledger(100), Some(1_000_000), None), Some(1_000_000));
+        assert_eq!(likely_end(&ledger(100), None, None), None);
+        assert_eq!(
+            line(2_000, 2.0, Some(10_000)),
+            "2,000 samples of about 10,000, 1.000e3/s, 8 seconds left"
+        );
+        assert_eq!(line(2_000, 2.0, None), "2,000 samples, 1.000e3/s");
+    }
+
+    #[test]
+    fn times_are_words() {
+        assert_eq!(duration(0.0), "less than a second");
+        assert_eq!(duration(90.0), "2 minutes");
+        assert!(duration(f64::INFINITY).contains("years"));
+    }
 }

@@ -330,13 +330,16 @@ impl Rules {
 
 impl Forecast {
     /// The forecast for a run that has drawn so many samples and has not ended: of the runs that the forecast expects,
-    /// those count that are at least as long as that.
+    /// those count that are at least as long as that. One that has outlasted all of them is expected to last longer still: half of such runs by a
+    /// fifth of what they have drawn at least.
     #[must_use]
     pub fn given(&self, drawn: f64) -> Self {
         let behind = model::part_below(&self.quantiles, drawn.max(1.0));
         let quantiles = std::array::from_fn(|i| {
             let part = model::part_of(i);
-            model::quantile(&self.quantiles, behind + (1.0 - behind) * part).max(drawn)
+            // Far out a lognormal law ends at once; the power law of index 4 does not.
+            let least = drawn * (1.0 - part).powf(-0.25);
+            model::quantile(&self.quantiles, behind + (1.0 - behind) * part).max(least)
         });
         Self { quantiles, ..Self::from_quantiles(quantiles, self.rules) }
     }
