@@ -422,7 +422,7 @@ fn tables_of_certificates_are_checked_with_file_and_line() {
     let place = Place::holding(BOWL);
     for target in ["0", "1e-60"] {
         let words = format!("solve p.toml --certify {target}");
-        place.pasta(&words).assert().code(2).stderr(contains("--certify: "));
+        place.pasta(&words).assert().code(2).stderr(contains("error: --certify"));
     }
 }
 

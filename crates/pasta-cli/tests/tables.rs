@@ -238,6 +238,19 @@ fn a_run_that_does_not_get_there_is_not_a_model_unless_a_budget_was_asked_for() 
 }
 
 #[test]
+fn a_fit_arrives_where_every_row_begins_on_the_flat_part_of_its_loss() {
+    let place = Place::new();
+    let row =
+        |k: u32| format!("{},{}\n", f64::from(k) / 7.0, 1000.0 + 3.0 * f64::from(k) + f64::from(k * k % 11));
+    place.write("far.csv", &format!("x,y\n{}", (0..60).map(row).collect::<String>()));
+    let fitted = place.json("fit far.csv --loss huber --label y", 0);
+    assert_eq!(fitted["certificate"]["verdict"], "certified");
+    // Second-order steps alone have nothing to begin with there, and name who has.
+    let stuck = place.pasta("fit far.csv --loss huber --label y --method exact").assert();
+    stuck.code(4).stderr(contains("--method auto may do it"));
+}
+
+#[test]
 fn models_of_another_kind_or_a_newer_format_are_refused() {
     let place = place();
     place.pasta("fit pairs.svm --loss logistic --penalty 0.1 -o m.json").assert().success();

@@ -102,8 +102,8 @@ const PATIENCE: (usize, usize, usize) = (8, 25, 1);
 /// Steps back that the present speed is measured over.
 const SPEED: usize = 8;
 
-/// Whether second-order steps fit a loss and the number of columns.
-fn fits(linear: &Linear) -> Result<(), TableError> {
+/// Refuses what second-order steps do not fit: losses that are not smooth and convex, and more than 512 weights of a score.
+pub fn fits(linear: &Linear) -> Result<(), TableError> {
     let row = linear.loss().row();
     if !matches!(row.class, Class::SmoothConvex | Class::LocallySmoothConvex) {
         return Err(TableError::NotSmoothConvex { loss: row.name });
@@ -116,10 +116,11 @@ fn fits(linear: &Linear) -> Result<(), TableError> {
     Ok(())
 }
 
-/// Whether second-order steps are the quickest way to fit a table: the loss is smooth and convex, and a matrix of second derivatives costs at
-/// most as much as some dozen passes.
+/// Whether second-order steps are the quickest way to fit a table: the loss is smooth, convex and curved everywhere (Huber's and the squared
+/// hinge may have no second derivatives at all where a run begins), and a matrix of second derivatives costs at most as much as some dozen passes.
 pub fn is_quickest(linear: &Linear) -> bool {
-    fits(linear).is_ok() && matrix_cost(linear) <= CHEAP_AND_FINAL
+    let is_curved = !matches!(linear.loss(), Loss::Huber { .. } | Loss::SquaredHinge);
+    is_curved && fits(linear).is_ok() && matrix_cost(linear) <= CHEAP_AND_FINAL
 }
 
 /// The passes that a whole matrix costs: multiplications, where a loss counts as much as twenty.

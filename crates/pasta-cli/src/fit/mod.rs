@@ -16,7 +16,7 @@ use pasta_opt::fit::{Exactly, Fit, FitError, Fitted, RELATIVE, Way, exactly, usu
 use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::method::{self, Values};
 use pasta_opt::newton;
-use pasta_opt::table::{Class, Features, Linear, Loss, MOST_FULL};
+use pasta_opt::table::{Features, Linear, Loss};
 use pasta_opt::walk::Walk;
 use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
 use pasta_report::grouped;
@@ -57,8 +57,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE|SHARE")]
     validation: Option<String>,
     /// The method: exact, second-order steps with a Cholesky factor, for smooth convex losses with at most 512 weights (of a class); auto, which
-    /// needs no matrix and takes any loss; or another that docs/formats.md lists, with --steps and --set [default: exact where a matrix costs at
-    /// most some dozen passes, otherwise auto; the first line says which]
+    /// needs no matrix and takes any loss; or another that docs/formats.md lists, with --steps and --set [default: exact for least squares, logistic,
+    /// multinomial and Poisson losses where a matrix costs at most some dozen passes, otherwise auto; the first line says which]
     #[arg(long, value_name = "NAME")]
     method: Option<String>,
     /// Steps of a method that has no end of its own
@@ -644,9 +644,11 @@ fn judge(
         stop: run.stop,
         budgeted: arguments.budget.is_some(),
         auto: method == AUTO,
-        exact: method == AUTO
-            && linear.dim() / linear.loss().outputs() <= MOST_FULL
-            && matches!(linear.loss().row().class, Class::SmoothConvex | Class::LocallySmoothConvex),
+        other: match method.as_str() {
+            AUTO if newton::fits(linear).is_ok() => Some(EXACT),
+            EXACT => Some(AUTO),
+            _ => None,
+        },
         passes: run.gate.ledger().samples() as f64 / table.rows() as f64,
         training,
         validation,

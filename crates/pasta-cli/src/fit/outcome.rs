@@ -17,8 +17,8 @@ pub(super) struct Outcome {
     pub(super) budgeted: bool,
     /// Whether the method is the one that needs no settings.
     pub(super) auto: bool,
-    /// Whether second-order steps are another way.
-    pub(super) exact: bool,
+    /// Another method that ends by itself.
+    pub(super) other: Option<&'static str>,
     pub(super) passes: f64,
     pub(super) training: Score,
     pub(super) validation: Option<Validation>,
@@ -97,8 +97,10 @@ impl Outcome {
                 );
                 let usual = "--penalty 1e-6, say, helps where columns nearly depend on each other or the loss has no minimiser; \
                             --target EPS asks for less; --budget ROWS allows more, and keeps what it buys";
-                let hint =
-                    if self.exact { format!("--method exact may do it; {usual}") } else { usual.into() };
+                let hint = match self.other {
+                    Some(other) => format!("--method {other} may do it; {usual}"),
+                    None => usual.into(),
+                };
                 fail(Exit::NotCertified, message, &hint)
             }
         }

@@ -108,7 +108,7 @@ pub(crate) struct Overrides {
     /// Target accuracy of the recipe; for auto, the same as --certify.
     #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
     pub(crate) target: Option<f64>,
-    /// Stop when |grad f| <= EPS is certified by fresh samples (as the table [certificate] of the file does). A recipe
+    /// Stop when |grad f| <= EPS is certified by fresh samples (as the table `[certificate]` of the file does). A recipe
     /// that aims at a larger gradient aims at EPS instead, unless --target says otherwise.
     #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
     pub(crate) certify: Option<f64>,
