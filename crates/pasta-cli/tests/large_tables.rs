@@ -178,7 +178,7 @@ fn a_cache_gives_the_same_model_and_is_written_again_when_the_text_changes() {
         .collect();
     place.write("b.svm", &wide);
     for storage in ["", "--storage dense"] {
-        let words = format!("fit b.svm --loss least-squares {storage}");
+        let words = format!("fit b.svm --loss huber --method exact {storage}");
         place.pasta(&format!("{words} --cache -o one.json")).assert().success();
         place.pasta(&format!("{words} -o two.json")).assert().success();
         let weights = |name: &str| {
