@@ -3,7 +3,7 @@
 use std::env;
 use std::process::Command;
 
-use crate::evidence;
+use crate::beside;
 
 /// Something long.
 struct Evidence {
@@ -72,7 +72,7 @@ const ALL: [Evidence; 9] = [
     Evidence {
         name: "peers",
         shows: "optax still takes the steps that the tests of the peers have on record",
-        work: Work::Function(evidence::peers),
+        work: Work::Function(beside::peers),
     },
     Evidence {
         name: "problem-files",

@@ -1,8 +1,8 @@
 //! Developer commands: `cargo xtask test`, `cargo xtask check`, `cargo xtask evidence` and the others that [`HELP`] lists.
 #![expect(clippy::print_stderr, reason = "stderr is where a program talks")]
 
+mod beside;
 mod evidence;
-mod long;
 mod packages;
 mod peers;
 mod python;
@@ -63,15 +63,15 @@ fn main() -> ExitCode {
         "packages" => packages::dependencies() && packages::contents(),
         "msrv" => msrv(&rest),
         "miri" => miri(),
-        "evidence" => long::run(&rest),
+        "evidence" => evidence::run(&rest),
         "mpi" => mpi(&rest),
         "py" => python::run(&rest),
         "bench-peers" => peers::run(),
-        "fit-peers" => evidence::fit_peers(&rest),
-        "bench-parse" => evidence::bench_parse(),
+        "fit-peers" => beside::fit_peers(&rest),
+        "bench-parse" => beside::bench_parse(),
         "bench-py" => python::bench(),
         "bench-mpi" => bench_mpi(),
-        "raw-tables" => evidence::raw_tables(),
+        "raw-tables" => beside::raw_tables(),
         "bench" => BENCHES.iter().all(|(package, bench)| {
             cargo(&["bench", "--package", package, "--bench", bench, "--"], &rest, &[])
         }),

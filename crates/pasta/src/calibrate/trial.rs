@@ -106,12 +106,12 @@ fn trials(
     loop {
         let eta = eta(known.smoothness.0.value, conditions.growth, per_block);
         let (way, end) = trial(meter, start, conditions, known, eta, left, per_block)?;
-        let flown = way.len() as u64 - 1;
+        let made = way.len() as u64 - 1;
         // A contradiction is seen before its step is taken, so that each trial has drawn once more.
-        left = left.saturating_sub(flown + 1);
+        left = left.saturating_sub(made + 1);
         let last = &way[way.len() - 1];
         let distance = squared_distance(last, start.x).sqrt();
-        let trial = Trial { steps: flown, eta, steady: matches!(end, End::Steady), raised, distance };
+        let trial = Trial { steps: made, eta, steady: matches!(end, End::Steady), raised, distance };
         match end {
             End::Steady | End::Away => return Ok((trial, way)),
             End::Steep { curvature, from } => {
