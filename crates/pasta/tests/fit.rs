@@ -1,0 +1,68 @@
+//! A fit that is interrupted goes on bit for bit.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pasta_opt::checkpoint::{Checkpoint, Saver};
+use pasta_opt::draws::{Address, Role};
+use pasta_opt::fit::{Fit, FitError, Fitted, Way};
+use pasta_opt::method::Engine;
+use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Table};
+
+fn table(loss: Loss, classes: u32) -> Arc<Linear> {
+    let (rows, columns) = (300, 4);
+    let mut xi = Address { seed: 5, role: Role::Setup, step: 0, sample: 0 }.stream();
+    let values: Vec<f64> = (0..rows * columns).map(|k| xi.normal() * f64::from(1 + k as u32 % 3)).collect();
+    let label = |a: &[f64]| f64::from((a[0] + a[1] + xi.normal()).abs() as u32 % classes);
+    let labels: Vec<f64> = values.chunks(columns).map(label).collect();
+    let labels = if classes == 2 { labels.iter().map(|y| 2.0 * y - 1.0).collect() } else { labels };
+    let features = Features::Dense(Dense { rows, columns, values: values.into() });
+    let table = Table::new(features, Arc::new(labels), None, Vec::new()).unwrap();
+    Arc::new(Linear::new(Arc::new(table), loss, Design { penalty: 1e-4, ..Design::default() }).unwrap())
+}
+
+/// Runs a fit, which is told to stop after so many steps.
+fn run(linear: &Arc<Linear>, way: Way, steps: Option<u64>) -> Result<Fitted, FitError> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut seen = 0;
+    let fit = Fit { way, start: None, target: None, budget: None, seed: 3 };
+    fit.run(linear, Arc::clone(linear) as _, Arc::clone(&stop), &mut |_, _| {
+        seen += 1;
+        stop.store(Some(seen) == steps, Ordering::Relaxed);
+    })
+}
+
+#[test]
+fn an_interrupted_fit_goes_on_bit_for_bit() {
+    let way = |exact: bool| {
+        if exact { Way::SecondOrder } else { Way::Method(Engine::Auto { target: None }) }
+    };
+    for (loss, classes) in [(Loss::Logistic, 2), (Loss::Multinomial { classes: 3 }, 3), (Loss::Poisson, 9)] {
+        let linear = table(loss, classes);
+        for exact in [true, false] {
+            let whole = run(&linear, way(exact), None).unwrap();
+            let mut interrupted = 0;
+            for steps in 1..=whole.steps {
+                let FitError::Interrupted(Some(unfinished)) = (match run(&linear, way(exact), Some(steps)) {
+                    // At its end there is nothing to interrupt.
+                    Ok(_) => continue,
+                    Err(error) => error,
+                }) else {
+                    panic!("{loss:?} {exact} {steps}: not interrupted")
+                };
+                interrupted += 1;
+                let mut saver = Saver::default();
+                unfinished.gate.save(&mut saver);
+                unfinished.walk.save(&mut saver);
+                let checkpoint = Checkpoint::from_bytes(&saver.to_bytes()).unwrap();
+                let resumed = run(&linear, Way::Resume(Box::new(checkpoint)), None).unwrap();
+                let bits = |fitted: &Fitted| fitted.point.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(&resumed), bits(&whole), "{loss:?} {exact} {steps}");
+                assert_eq!(resumed.gate.ledger(), whole.gate.ledger(), "{loss:?} {exact} {steps}");
+                assert_eq!((resumed.stop, resumed.steps), (whole.stop, whole.steps));
+            }
+            assert!(interrupted > 0, "{loss:?} {exact}");
+        }
+    }
+}
