@@ -111,6 +111,13 @@ pub(crate) fn add<T: Element>(c: f64, a: &[T], out: &mut [f64]) {
     add_loop(c, a, out);
 }
 
+/// out = (a - shift)/scale.
+#[multiversion(targets("x86_64+avx2"))]
+pub(crate) fn standardise<T: Element>(a: &[T], shift: &[f64], scale: &[f64], out: &mut [f64]) {
+    let (shift, scale) = (&shift[..a.len()], &scale[..a.len()]);
+    out[..a.len()].iter_mut().enumerate().for_each(|(j, out)| *out = (a[j].real() - shift[j]) / scale[j]);
+}
+
 /// Weights and offset of each score of a row.
 pub(crate) type Outputs<'a> = [(Cow<'a, [f64]>, f64)];
 

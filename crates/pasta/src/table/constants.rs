@@ -449,14 +449,14 @@ impl Reader<'_> {
     pub(super) fn write_row(&mut self, row: usize, a: &mut [f64]) {
         self.open(row);
         let linear = self.linear;
-        a.fill(0.0);
-        if let (Some(Scaling { shift, scale }), Way::Stored) = (linear.scaling(), linear.way()) {
-            a.iter_mut().zip(shift.iter().zip(scale)).for_each(|(a, (shift, scale))| *a = -shift / scale);
-            linear.table().features.visit_row(row, |j, value| a[j] = (value - shift[j]) / scale[j]);
+        let (features, intercept) = a.split_at_mut(linear.features());
+        if let Some(scaling) = linear.scaling().filter(|_| linear.way() == Way::Stored) {
+            self.write_scaled(row, scaling, features);
         } else {
-            self.add(row, 1.0, &mut a[..linear.features()]);
+            features.fill(0.0);
+            self.add(row, 1.0, features);
         }
-        a[linear.features()..].fill(1.0);
+        intercept.fill(1.0);
     }
 
     /// Entries of a non-negative row that dominates |a|; of a sparse row that is centred, the row before it is centred, without

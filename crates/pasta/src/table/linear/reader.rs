@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::super::data::{Features, Slice};
-use super::super::design::Room;
+use super::super::design::{Room, Scaling};
 use super::super::loss::{Scalar, differentiate_all, multinomial, with_scalar};
 use super::{Linear, Way};
 use crate::kernels::rows::{self, DenseRows, SCORED, SparseRows};
@@ -143,6 +143,24 @@ impl<'a> Reader<'a> {
             }
             Store::DenseRoom => rows::add(c, &self.room.values, out),
             Store::SparseRoom => rows::sparse_add(c, &self.room.indices, &self.room.values, out),
+        }
+    }
+
+    /// The features of a stored row, standardised.
+    pub(in crate::table) fn write_scaled(
+        &self,
+        row: usize,
+        Scaling { shift, scale }: &Scaling,
+        a: &mut [f64],
+    ) {
+        match self.store {
+            Store::Dense64(table) => rows::standardise(table.row(row), shift, scale, a),
+            Store::Dense32(table) => rows::standardise(table.row(row), shift, scale, a),
+            _ => {
+                a.iter_mut().zip(shift.iter().zip(scale)).for_each(|(a, (shift, scale))| *a = -shift / scale);
+                let features = &self.linear.table.features;
+                features.visit_row(row, |j, value| a[j] = (value - shift[j]) / scale[j]);
+            }
         }
     }
 
