@@ -68,8 +68,8 @@ pub enum Way {
 }
 
 impl Way {
-    /// The quickest way that is known to fit a table: second-order steps where the loss is smooth, convex and curved everywhere and a matrix of second derivatives
-    /// costs little, and otherwise `auto`.
+    /// The quickest way that is known to fit a table: second-order steps where the loss is smooth and convex and a matrix of second derivatives costs little, and
+    /// otherwise `auto`.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -81,8 +81,8 @@ impl Way {
     /// let table = Arc::new(Table::new(Features::Dense(features), Arc::new(vec![-1.0, 2.0, 5.0, 8.0]), None, Vec::new())?);
     /// let smooth = Linear::new(Arc::clone(&table), Loss::LeastSquares, Design::default())?;
     /// assert!(matches!(Way::usual(&smooth), Way::SecondOrder));
-    /// let flat_far_out = Linear::new(table, Loss::Huber { delta: 1.0 }, Design::default())?;
-    /// assert!(matches!(Way::usual(&flat_far_out), Way::Method(_)));
+    /// let with_kinks = Linear::new(table, Loss::Absolute, Design::default())?;
+    /// assert!(matches!(Way::usual(&with_kinks), Way::Method(_)));
     /// # Ok::<(), pasta_opt::table::TableError>(())
     /// ```
     pub fn usual(linear: &Linear) -> Self {

@@ -7,6 +7,10 @@
 //! the direct solution by normal equations, and those after it refine it by exact gradients, which makes up for the digits that normal equations
 //! lose.
 //!
+//! Second derivatives may vanish where a run begins (all rows on the flat part of Huber's loss) or say nothing about the next point. So H counts each row
+//! by a curvature between its second derivative and one that majorises its loss, whose step always leads down. A run begins with the majoriser; each
+//! matrix that keeps its promise makes the next one bolder, and each that breaks it more cautious, as in the method of Levenberg and Marquardt.
+//!
 //! ```
 //! use std::sync::Arc;
 //!
@@ -27,6 +31,8 @@
 //! ```
 
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use crate::auto::memory::{Base, Memory, Pair};
 use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
@@ -51,6 +57,8 @@ pub struct Newton {
     factor: Option<Curved>,
     /// What the steps since then said.
     memory: Memory,
+    /// The share of the majoriser in the next matrix.
+    caution: f64,
     /// |grad f| at the points since then.
     norms: Vec<f64>,
     steps: u64,
@@ -63,8 +71,19 @@ struct Curved {
     factor: Factor,
     /// Whether it is whole, for the coordinates of one score, or the diagonal of all.
     whole: bool,
+    /// The share of the majoriser in it.
+    caution: f64,
     /// Where it was made.
     at: Vec<f64>,
+}
+
+impl Curved {
+    /// The matrix at a point, and its factor; `None` if it is zero or not finite.
+    fn new(linear: &Linear, at: &[f64], whole: bool, caution: f64) -> Option<Self> {
+        let hessian =
+            if whole { linear.hessian_of_one(at, caution) } else { linear.hessian_diagonal(at, caution) };
+        Some(Self { factor: hessian.factor()?, whole, caution, at: at.to_vec() })
+    }
 }
 
 impl Base for Factor {
@@ -101,6 +120,13 @@ const AFTER: f64 = 3.0;
 const PATIENCE: (usize, usize, usize) = (8, 25, 1);
 /// Steps back that the present speed is measured over.
 const SPEED: usize = 8;
+/// Of the fall that a matrix promises for its first whole step: above the first share the next one is bolder, below the second more cautious.
+const KEPT: f64 = 0.5;
+const BROKEN: f64 = 0.25;
+/// How much bolder and more cautious, and from where on at least.
+const BOLDER: f64 = 0.05;
+const WARIER: f64 = 10.0;
+const WARY: f64 = 0.1;
 
 /// Refuses what second-order steps do not fit: losses that are not smooth and convex, and more than 512 weights of a score.
 pub fn fits(linear: &Linear) -> Result<(), TableError> {
@@ -116,11 +142,10 @@ pub fn fits(linear: &Linear) -> Result<(), TableError> {
     Ok(())
 }
 
-/// Whether second-order steps are the quickest way to fit a table: the loss is smooth, convex and curved everywhere (Huber's and the squared
-/// hinge may have no second derivatives at all where a run begins), and a matrix of second derivatives costs at most as much as some dozen passes.
+/// Whether second-order steps are the quickest way to fit a table: the loss is smooth and convex, and a matrix of second derivatives costs at most as much
+/// as some dozen passes.
 pub fn is_quickest(linear: &Linear) -> bool {
-    let is_curved = !matches!(linear.loss(), Loss::Huber { .. } | Loss::SquaredHinge);
-    is_curved && fits(linear).is_ok() && matrix_cost(linear) <= CHEAP_AND_FINAL
+    fits(linear).is_ok() && matrix_cost(linear) <= CHEAP_AND_FINAL
 }
 
 /// The passes that a whole matrix costs: multiplications, where a loss counts as much as twenty.
@@ -157,6 +182,7 @@ impl Newton {
             here,
             factor: None,
             memory,
+            caution: 1.0,
             norms: Vec::new(),
             steps: 0,
             ended: None,
@@ -196,17 +222,31 @@ impl Newton {
         (speed <= 0.0 || left > cost + AFTER).then_some(true)
     }
 
-    /// Makes a matrix at x. False if there is none.
-    fn look(&mut self, gate: &mut Gate, whole: bool) -> Result<bool, Halt> {
+    /// Makes a matrix at x.
+    fn look(&mut self, gate: &mut Gate, whole: bool) -> Result<(), Halt> {
         let rows = self.linear.table().rows() as u128;
         gate.count(Role::Large, Charge { samples: rows, evaluations: rows, exact: true })?;
-        let hessian =
-            if whole { self.linear.hessian_of_one(&self.x) } else { self.linear.hessian_diagonal(&self.x) };
-        let at = self.x.clone();
-        self.factor = hessian.factor().map(|factor| Curved { factor, whole, at });
+        self.factor = Curved::new(&self.linear, &self.x, whole, self.caution);
         self.memory.clear();
         self.norms.clear();
-        Ok(self.factor.is_some())
+        Ok(())
+    }
+
+    /// Whether no other matrix would lead further from x than this one.
+    fn is_last_resort(&self) -> bool {
+        self.factor.as_ref().is_some_and(|it| it.whole && it.caution == 1.0 && it.at == self.x)
+    }
+
+    /// Chooses the caution of the next matrix by what the first step of this one had of the fall that was promised.
+    fn learn(&mut self, gain: f64) {
+        let Some(Curved { whole: true, caution, .. }) = self.factor else { return };
+        if self.norms.len() == 1 {
+            self.caution = match gain {
+                gain if gain >= KEPT => BOLDER * caution,
+                gain if gain >= BROKEN => caution,
+                _ => (WARIER * caution).clamp(WARY, 1.0),
+            };
+        }
     }
 
     /// The direction of a step from x, where the gradient is g; `None` where there is none that leads down.
@@ -229,21 +269,20 @@ impl Newton {
         let norm = squared_norm(&gradient).sqrt();
         let mut found = None;
         if norm > self.target {
-            let seen = match self.wanted(norm) {
-                Some(whole) => self.look(gate, whole)?,
-                None => true,
-            };
-            if seen {
+            if let Some(whole) = self.wanted(norm) {
+                if let Some(Curved { whole: false, .. }) = self.factor {
+                    // The way that a diagonal went is behind the first whole matrix.
+                    self.caution = self.caution.min(norm / self.norms[0]);
+                }
+                self.look(gate, whole)?;
+            }
+            self.norms.push(norm);
+            found = self.search(gate, value, &gradient)?;
+            if found.is_none() && !self.is_last_resort() {
+                self.caution = 1.0;
+                self.look(gate, true)?;
                 self.norms.push(norm);
                 found = self.search(gate, value, &gradient)?;
-            }
-            let fresh = self.factor.as_ref().is_none_or(|curved| curved.whole && curved.at == self.x);
-            if found.is_none() && !fresh {
-                // What was known of another point led nowhere.
-                if self.look(gate, true)? {
-                    self.norms.push(norm);
-                    found = self.search(gate, value, &gradient)?;
-                }
             }
         }
         let Some((x, lower, next)) = found else {
@@ -263,9 +302,13 @@ impl Newton {
         let slope = dot(&way, gradient);
         let (mut low, mut high, mut share) = (0.0, f64::INFINITY, 1.0);
         let mut best = None;
-        for _ in 0..TRIALS {
+        for trial in 0..TRIALS {
             let there = along(&self.x, share, &way);
-            let is_low = match Self::evaluate(gate, Role::Large, &there) {
+            let evaluated = Self::evaluate(gate, Role::Large, &there);
+            if trial == 0 {
+                self.learn(evaluated.as_ref().map_or(0.0, |(lower, _)| (lower - value) / (0.5 * slope)));
+            }
+            let is_low = match evaluated {
                 Ok((lower, next)) => {
                     let end = dot(&way, &next);
                     // At the end f no longer shows what the slope does.
@@ -299,8 +342,8 @@ impl Newton {
         checkpoint: &mut Checkpoint,
     ) -> Result<Self, CheckpointError> {
         let damaged = || CheckpointError::damaged("the vectors of its run do not fit the problem");
-        let ((steps, ended, value, norms, whole), mut vectors): (Saved, Vec<Vec<f64>>) =
-            checkpoint.take(Self::SECTION)?;
+        let (saved, mut vectors): (Saved, Vec<Vec<f64>>) = checkpoint.take(Self::SECTION)?;
+        let Saved { steps, ended, value, norms, whole, caution, of_matrix } = saved;
         let known = 2 + usize::from(value.is_some()) + usize::from(whole.is_some());
         let pairs = vectors.len().checked_sub(known).filter(|rest| rest % 2 == 0).ok_or_else(damaged)?;
         if fits(&linear).is_err() || vectors.iter().any(|v| v.len() != linear.dim()) {
@@ -319,20 +362,33 @@ impl Newton {
             None => None,
             Some(whole) => {
                 // The same matrix once more, which no ledger counts again.
-                let at = take();
-                let hessian = if whole { linear.hessian_of_one(&at) } else { linear.hessian_diagonal(&at) };
-                Some(Curved { factor: hessian.factor().ok_or_else(damaged)?, whole, at })
+                Some(Curved::new(&linear, &take(), whole, of_matrix).ok_or_else(damaged)?)
             }
         };
-        Ok(Self { linear, target, start, x, here, factor, memory, norms, steps, ended })
+        Ok(Self { linear, target, start, x, here, factor, memory, caution, norms, steps, ended })
     }
 
     /// The name of its section in a checkpoint.
     pub(crate) const SECTION: &'static str = "newton";
 }
 
-/// Steps, end, f where the run stands, |grad f| since the last matrix, and whether that is whole.
-type Saved = (u64, Option<Stop>, Option<f64>, Vec<f64>, Option<bool>);
+/// What a checkpoint holds besides vectors. Those of earlier versions end before the caution, and knew second derivatives alone.
+#[derive(Debug, Serialize, Deserialize)]
+struct Saved {
+    steps: u64,
+    ended: Option<Stop>,
+    /// f where the run stands.
+    value: Option<f64>,
+    /// |grad f| since the last matrix.
+    norms: Vec<f64>,
+    /// Whether that is whole.
+    whole: Option<bool>,
+    #[serde(default)]
+    caution: f64,
+    /// The caution with which the matrix was made.
+    #[serde(default)]
+    of_matrix: f64,
+}
 
 impl Walk for Newton {
     fn advance(&mut self, gate: &mut Gate) -> Result<Advance, Halt> {
@@ -364,14 +420,16 @@ impl Walk for Newton {
     }
 
     fn save<'a>(&'a self, to: &mut Saver<'a>) {
-        let Self { start, x, here, factor, memory, norms, steps, ended, .. } = self;
+        let Self { start, x, here, factor, memory, caution, norms, steps, ended, .. } = self;
         let whole = factor.as_ref().map(|curved| curved.whole);
+        let of_matrix = factor.as_ref().map_or(0.0, |curved| curved.caution);
         let known = here.iter().map(|(_, gradient)| &gradient[..]);
         let at = factor.iter().map(|curved| &curved.at[..]);
         let pairs = memory.pairs.iter().flat_map(|pair| [&pair.step[..], &pair.change[..]]);
         let vectors = [&start[..], &x[..]].into_iter().chain(known).chain(at).chain(pairs);
         let value = here.as_ref().map(|(value, _)| *value);
-        let data: Saved = (*steps, *ended, value, norms.clone(), whole);
+        let (steps, ended, norms, caution) = (*steps, *ended, norms.clone(), *caution);
+        let data = Saved { steps, ended, value, norms, whole, caution, of_matrix };
         to.put(Self::SECTION, &data, vectors);
     }
 }
@@ -449,4 +507,17 @@ fn halved(
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Saved;
+
+    #[test]
+    fn a_checkpoint_of_an_earlier_version_went_by_second_derivatives_alone() {
+        let saved: Saved =
+            serde_json::from_str("[3,null,0.5,[1.0,0.5],true]").expect("five parts, as they were");
+        assert_eq!((saved.steps, saved.value, saved.whole), (3, Some(0.5), Some(true)));
+        assert_eq!((saved.caution, saved.of_matrix), (0.0, 0.0));
+    }
 }

@@ -7,6 +7,7 @@ use pasta_report::{Table, grouped};
 use serde::Serialize;
 use serde::ser::SerializeMap;
 
+use super::arguments::EXACT;
 use crate::table::{ModelFile, Score, Verdict};
 
 /// What a fit came to.
@@ -74,7 +75,7 @@ impl Outcome {
             ),
             (_, Verdict::Certified | Verdict::Kinks) => None,
             (_, Verdict::NotCertified) if self.budgeted => None,
-            (stop, Verdict::NotCertified) if !self.auto && self.model.method != super::EXACT => {
+            (stop, Verdict::NotCertified) if !self.auto && self.model.method != EXACT => {
                 let message = format!(
                     "not certified: {}; {reached}, not to {}",
                     stop.meaning(),
