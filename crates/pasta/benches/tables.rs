@@ -53,6 +53,8 @@ fn print_ratios(tasks: &Tasks) {
     let [read, full] = fastest("read", "gradient-f64", 15);
     row("full gradient, dense f64: share of the read bandwidth", read / full, ">= 0.9");
     row("  GB/s", 8.0 * (ROWS * COLUMNS) as f64 / full / 1e9, "");
+    let [valued, full] = fastest("losses-f64", "gradient-f64", 10);
+    row("full gradient with its value over that without", valued / full, "");
     let [full, single] = fastest("gradient-f64", "gradient-f32", 10);
     row("full gradient: f64 over f32", full / single, "");
     let [plain, ours] = fastest("shuffled-plain", "shuffled", 6);
@@ -125,6 +127,9 @@ impl Tasks {
             "read" => read(stored(&self.dense)),
             "read-sparse" => read(stored(&self.sparse)),
             "gradient-f64" => full(&self.dense),
+            "losses-f64" => with_losses(&self.dense),
+            "losses-f32" => with_losses(&self.single),
+            "losses-sparse" => with_losses(&self.sparse),
             "gradient-f32" => full(&self.single),
             "sparse" => full(&self.sparse),
             "huge-batch" => batch(&self.dense, 0, 1_000_000_000, &mut vec![0.0; COLUMNS]),
@@ -192,6 +197,17 @@ fn full(problem: &Linear) {
         .answer(&Request::everything(Role::Large, &[&x]), &mut Answer::new(&mut gradient))
         .expect("a table answers");
     black_box(gradient);
+}
+
+/// Gradient and value, which is what a fit asks for.
+fn with_losses(problem: &Linear) {
+    let x = vec![0.01; problem.dim()];
+    let (mut gradient, mut losses) = (vec![0.0; problem.dim()], [0.0]);
+    let points = [&x[..]];
+    let request = Request { losses: true, ..Request::everything(Role::Large, &points) };
+    let mut answer = Answer { losses: &mut losses, ..Answer::new(&mut gradient) };
+    problem.answer(&request, &mut answer).expect("a table answers");
+    black_box((gradient, losses));
 }
 
 fn batch(problem: &Linear, step: u64, n: u64, gradient: &mut [f64]) {

@@ -4,6 +4,7 @@
 //! multiply-add: the bits are the same.
 #![expect(clippy::inline_always, reason = "a loop has AVX2 only where it is part of a function that has it")]
 
+use std::array::from_fn;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -29,12 +30,26 @@ impl Element for f32 {
     }
 }
 
+/// Rows that are added up at a time. Their products are taken one row after another all the same: rows that are read side by side
+/// are streams that a processor does not follow.
+const TOGETHER: usize = 4;
+
 /// Independent accumulators of a product: coordinate i belongs to lane i mod 8.
 const LANES: usize = 8;
 
-/// Bytes of rows between those that are worked on and those whose memory is asked for. Also rows in order are asked for: the
-/// processor's own guesses end with each page.
+/// Bytes of rows between those that are worked on and those whose memory is asked for.
 const AHEAD: usize = 12 << 10;
+
+/// How many of the `reach` rows that come in their stored order shall be asked for ahead: all where the processor's own guesses end
+/// with each page, as Intel's do, and none where it follows a stream by itself and asking costs more than it brings, as
+/// AMD's do, which alone have SSE4a.
+pub(crate) fn asked_in_order(reach: usize) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("sse4a") {
+        return 0;
+    }
+    reach
+}
 
 /// Rows above so many bytes are not asked for: they would push out what is still to be used.
 const WIDE: usize = 16 << 10;
@@ -55,15 +70,16 @@ fn total(lanes: [f64; LANES]) -> f64 {
 #[inline(always)]
 fn dot_loop<T: Element>(a: &[T], u: &[f64]) -> f64 {
     let mut lanes = [0.0; LANES];
-    let (a, a_rest) = a.as_chunks::<LANES>();
     let (u, u_rest) = u.as_chunks::<LANES>();
+    // Slices of one length, as the compiler can see: no check of an index is left in the loop.
+    let (a, a_rest) = (&a.as_chunks::<LANES>().0[..u.len()], &a[u.len() * LANES..][..u_rest.len()]);
     for (a, u) in a.iter().zip(u) {
         for i in 0..LANES {
             lanes[i] += a[i].real() * u[i];
         }
     }
-    for ((lane, a), u) in lanes.iter_mut().zip(a_rest).zip(u_rest) {
-        *lane += a.real() * u;
+    for (i, u) in u_rest.iter().enumerate() {
+        lanes[i] += a_rest[i].real() * u;
     }
     total(lanes)
 }
@@ -71,6 +87,16 @@ fn dot_loop<T: Element>(a: &[T], u: &[f64]) -> f64 {
 #[inline(always)]
 fn add_loop<T: Element>(c: f64, a: &[T], out: &mut [f64]) {
     out.iter_mut().zip(a).for_each(|(out, a)| *out += c * a.real());
+}
+
+/// out += c_k a_k for some rows, with the bits of one after another: the sum is read and written once for all.
+#[inline(always)]
+fn add_rows<T: Element>(c: [f64; TOGETHER], a: [&[T]; TOGETHER], out: &mut [f64]) {
+    let [a0, a1, a2, a3] = a.map(|a| &a[..out.len()]);
+    for j in 0..out.len() {
+        let two = (out[j] + c[0] * a0[j].real()) + c[1] * a1[j].real();
+        out[j] = (two + c[2] * a2[j].real()) + c[3] * a3[j].real();
+    }
 }
 
 /// <a, u>.
@@ -109,9 +135,9 @@ pub(crate) fn add_to_each<T: Element>(c: &[f64], a: &[T], out: &mut [f64]) {
 /// Scores of rows that are computed before any row is added up.
 pub(crate) const SCORED: usize = 64;
 
-/// How many rows of so many bytes: as long as they stay close by, until they are added up.
+/// How many rows of so many bytes: few, so that memory is read evenly and rows are close by when they are added up.
 pub(crate) fn scored(bytes: usize) -> usize {
-    ((32 << 10) / bytes.max(1)).clamp(8, SCORED)
+    ((6 << 10) / bytes.max(1)).clamp(8, SCORED)
 }
 
 /// <a, u> + offset for the rows `row(i)`; `row` can be asked for `reach` of them.
@@ -140,11 +166,13 @@ pub(crate) fn add_all_dense<T: Element, R: Fn(usize) -> usize>(
     c: &[f64],
     out: &mut [f64],
 ) {
-    c.iter().enumerate().for_each(|(i, c)| add_loop(*c, table.row(row(i)), out));
+    let (fours, rest) = c.as_chunks::<TOGETHER>();
+    for (i, c) in fours.iter().enumerate() {
+        add_rows(*c, from_fn(|k| table.row(row(TOGETHER * i + k))), out);
+    }
+    let first = c.len() - rest.len();
+    rest.iter().enumerate().for_each(|(i, c)| add_loop(*c, table.row(row(first + i)), out));
 }
-
-/// Rows that [`add_outer`] takes at a time.
-const TOGETHER: usize = 4;
 
 /// out += sum_k c_k a_k a_k' above the diagonal, for rows a_k of d numbers, one after another: the matrix is read and written once for
 /// [`TOGETHER`] of them.
@@ -208,10 +236,21 @@ fn dense_loop<T: Element, R: Fn(usize) -> usize, S: Fn(usize, f64) -> f64>(
     mut slopes: f64,
 ) -> f64 {
     let ahead = rows_ahead(size_of::<T>() * table.columns);
-    for i in 0..count {
+    let ask = |i: usize| {
         if ahead > 0 && i + ahead < limit {
             prefetch(table.row(row(i + ahead)));
         }
+    };
+    let together = count - count % TOGETHER;
+    for first in (0..together).step_by(TOGETHER) {
+        (first..first + TOGETHER).for_each(ask);
+        let a: [&[T]; TOGETHER] = from_fn(|k| table.row(row(first + k)));
+        let c: [f64; TOGETHER] = from_fn(|k| slope(first + k, dot_loop(a[k], u) + offset));
+        add_rows(c, a, out);
+        c.iter().for_each(|c| slopes += c);
+    }
+    for i in together..count {
+        ask(i);
         let a = table.row(row(i));
         let c = slope(i, dot_loop(a, u) + offset);
         add_loop(c, a, out);
@@ -229,7 +268,7 @@ pub(crate) fn sweep_dense<T: Element, S: Fn(usize, f64) -> f64>(
     u: &mut [f64],
     (mut offset, intercept): (f64, f64),
 ) -> f64 {
-    let (ahead, end) = (rows_ahead(size_of::<T>() * table.columns), rows.end);
+    let (ahead, end) = (rows_ahead(size_of::<T>() * table.columns), asked_in_order(rows.end));
     for row in rows {
         if ahead > 0 && row + ahead < end {
             prefetch(table.row(row + ahead));
@@ -395,6 +434,13 @@ mod tests {
             out.fill(1.0);
             let got = dense_loop(table, visits, |i| rows[i], slope, (u, 0.5), &mut out, 0.0);
             prop_assert_eq!(got.to_bits(), slopes.to_bits());
+            prop_assert_eq!(&out, &expected);
+            // Scores first, rows later.
+            out.fill(1.0);
+            let mut c = vec![0.0; rows.len()];
+            dot_dense(table, rows.len(), |i| rows[i], (u, 0.5), &mut c);
+            c.iter_mut().enumerate().for_each(|(i, c)| *c *= i as f64 + 1.0);
+            add_all_dense(table, |i| rows[i], &c, &mut out);
             prop_assert_eq!(&out, &expected);
         }
 

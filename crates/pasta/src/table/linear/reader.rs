@@ -165,7 +165,8 @@ impl<'a> Reader<'a> {
 
     /// Adds what is asked of these rows, each with its weight.
     pub(super) fn add_rows(&mut self, ask: &Ask<'_>, rows: Range<usize>, out: &mut [f64]) {
-        let (visits, first) = ((rows.len(), self.labels.len() - rows.start), rows.start);
+        let first = rows.start;
+        let visits = (rows.len(), rows::asked_in_order(self.labels.len() - first));
         match self.weights {
             None => self.add_each(ask, visits, |i| first + i, |_| 1.0, out),
             Some(weights) => {
@@ -255,7 +256,7 @@ impl<'a> Reader<'a> {
         let block = rows::scored(size_of::<f64>() * self.linear.features);
         for first in (0..count).step_by(block) {
             let some = block.min(count - first);
-            let (row, reach) = (|i: usize| row(first + i), reach - first);
+            let (row, reach) = (|i: usize| row(first + i), reach.saturating_sub(first));
             let (scores, values, labels) = (&mut scores[..some], &mut values[..some], &mut labels[..some]);
             self.write_scores(reach, row, at, scores);
             labels.iter_mut().enumerate().for_each(|(i, label)| *label = self.labels[row(i)]);
