@@ -45,9 +45,9 @@ use crate::walk::{Advance, Walk};
 pub struct Fit {
     /// The way down.
     pub way: Way,
-    /// Where it starts; at [`Linear::start`] if nothing is said.
+    /// Where it starts. If nothing is said, at [`Linear::start`]; with a loss that is [flat far out](crate::table::Loss::convex_kin), where the fit of its convex kin ends.
     pub start: Option<Vec<f64>>,
-    /// The gradient that is small enough; [`RELATIVE`] of that at the start if nothing is said.
+    /// The gradient that is small enough; if nothing is said, [`RELATIVE`] of that at [`Linear::start`], of the convex kin where there is one.
     pub target: Option<f64>,
     /// Rows that may be read, each as often as it is read; [`usual_budget`] if nothing is said.
     pub budget: Option<u128>,
@@ -158,10 +158,12 @@ pub enum Verdict {
 #[non_exhaustive]
 pub enum FitError {
     /// The budget is too small.
-    #[error("a budget of {budget} rows is less than three passes over {rows} rows")]
+    #[error("a budget of {budget} rows is less than {passes} passes over {rows} rows")]
     Budget {
         /// The budget.
         budget: u128,
+        /// The passes that are needed at least.
+        passes: u128,
         /// The rows of the table.
         rows: u128,
     },
@@ -223,6 +225,37 @@ pub fn exactly(gate: &mut Gate, role: Role, x: &[f64]) -> Result<Exactly, Halt> 
     Ok(Exactly { objective, gradient: squared_norm(&gradient).sqrt() })
 }
 
+/// Where a fit begins.
+struct Begun {
+    point: Vec<f64>,
+    /// The fit that ended there.
+    first: Option<Fitted>,
+}
+
+impl Begun {
+    /// Begins at [`Linear::start`], or where the fit of the loss's convex kin ends: from 0 a loss that is flat far out may see no row at all.
+    fn of(linear: &Arc<Linear>, budget: u128, seed: u64, stop: Arc<AtomicBool>) -> Result<Self, FitError> {
+        let Some(kin) = linear.loss().convex_kin() else {
+            return Ok(Self { point: linear.start(), first: None });
+        };
+        let (table, scaling) = (Arc::clone(linear.table()), linear.scaling().cloned());
+        let kin = Arc::new(Linear::scaled(table, kin, linear.design(), scaling)?);
+        let fit = Fit { way: Way::usual(&kin), start: None, target: None, budget: Some(budget), seed };
+        let first =
+            fit.run(&kin, Arc::clone(&kin) as _, stop, &mut |_, _| ()).map_err(|error| match error {
+                // Its checkpoint would be that of another loss.
+                FitError::Interrupted(_) => FitError::Interrupted(None),
+                other => other,
+            })?;
+        Ok(Self { point: first.point.clone(), first: Some(first) })
+    }
+}
+
+/// Whether an oracle is this table, and nothing around it.
+fn is_alone(oracle: &Arc<dyn Oracle>, linear: &Arc<Linear>) -> bool {
+    std::ptr::eq(Arc::as_ptr(oracle).cast::<()>(), Arc::as_ptr(linear).cast::<()>())
+}
+
 impl Fit {
     /// Runs the method to its end, or until `stop` is set. `oracle` is the table itself, or whatever answers for it. `watch` is shown the
     /// gate and the walk after every round.
@@ -235,15 +268,28 @@ impl Fit {
     ) -> Result<Fitted, FitError> {
         let rows = linear.table().rows() as u128;
         let budget = self.budget.unwrap_or_else(|| usual_budget(linear));
-        if budget < 3 * rows {
-            return Err(FitError::Budget { budget, rows });
+        let passes = if self.start.is_none() && linear.loss().convex_kin().is_some() { 6 } else { 3 };
+        if budget < passes * rows {
+            return Err(FitError::Budget { budget, passes, rows });
         }
         let mut gate =
             Gate::over(Arc::clone(&oracle), self.seed).with_budget(budget).with_stop(Arc::clone(&stop));
-        let x0 = self.start.unwrap_or_else(|| linear.start());
+        let begun = match self.start {
+            Some(point) => Begun { point, first: None },
+            None => {
+                // Processes that share an oracle agree on a stop when they ask it; here each works for itself.
+                let stop = if is_alone(&oracle, linear) { Arc::clone(&stop) } else { Arc::default() };
+                Begun::of(linear, budget - 3 * rows, self.seed, stop)?
+            }
+        };
+        if let Some(first) = &begun.first {
+            gate.merge(&first.gate);
+        }
+        let x0 = begun.point;
         let here = Newton::evaluate(&mut gate, Role::Look, &x0)?;
         let start = Exactly { objective: here.0, gradient: squared_norm(&here.1).sqrt() };
-        let target = self.target.unwrap_or(RELATIVE * start.gradient);
+        let first_gradient = begun.first.map_or(start.gradient, |first| first.start.gradient);
+        let target = self.target.unwrap_or(RELATIVE * first_gradient);
         let mut walk: Box<dyn Walk> = match self.way {
             Way::Method(Engine::Auto { .. }) => Engine::Auto { target: Some(target) }.start(&gate, &x0)?,
             Way::Method(other) => other.start(&gate, &x0)?,

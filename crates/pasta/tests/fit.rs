@@ -44,10 +44,13 @@ fn an_interrupted_fit_goes_on_bit_for_bit() {
         (Loss::Poisson, 9),
         (Loss::Huber { delta: 0.1 }, 9),
         (Loss::SquaredHinge, 2),
+        (Loss::Tukey { scale: 2.0 }, 9),
     ];
     for (loss, classes) in losses {
         let linear = table(loss, classes);
-        for exact in [true, false] {
+        // Losses that are flat far out go by `auto`.
+        let ways = if loss.convex_kin().is_some() { &[false][..] } else { &[true, false] };
+        for &exact in ways {
             let whole = run(&linear, way(exact), None).unwrap();
             let mut interrupted = 0;
             for steps in 1..=whole.steps {
@@ -118,4 +121,36 @@ fn a_checkpoint_goes_on_under_another_caution_than_the_first() {
     unfinished.walk.save(&mut saver);
     let text = String::from_utf8_lossy(&saver.to_bytes()).into_owned();
     assert!(text.contains("\"caution\"") && !text.contains("\"caution\":1.0"), "{text}");
+}
+
+/// From 0 every row is beyond the reach of Tukey's and Welsch's losses, whose gradient is 0 there: a model of zeros would be certified.
+#[test]
+fn a_loss_that_is_flat_far_out_is_fitted_from_where_its_convex_kin_is_least() {
+    let (rows, columns) = (300, 2);
+    let mut xi = Address { seed: 6, role: Role::Setup, step: 0, sample: 0 }.stream();
+    let values: Vec<f64> = (0..rows * columns).map(|_| xi.normal()).collect();
+    // One row in ten is far off.
+    let label = |(row, a): (usize, &[f64])| {
+        let error = if row % 10 == 0 { 500.0 } else { xi.normal() };
+        100.0 + a[0] - 2.0 * a[1] + error
+    };
+    let labels: Vec<f64> = values.chunks(columns).enumerate().map(label).collect();
+    let features = Features::Dense(Dense { rows, columns, values: values.into() });
+    let table = Arc::new(Table::new(features, Arc::new(labels), None, Vec::new()).unwrap());
+    for loss in [Loss::Tukey { scale: 4.685 }, Loss::Welsch { scale: 2.985 }, Loss::Cauchy { scale: 2.385 }] {
+        let linear = Arc::new(Linear::new(Arc::clone(&table), loss, Design::default()).unwrap());
+        let fitted = run(&linear, Way::usual(&linear), None).unwrap();
+        assert_eq!(fitted.verdict, Verdict::Certified, "{loss:?}");
+        assert!(fitted.target > 0.0 && fitted.end.gradient <= fitted.target, "{loss:?}");
+        let model = linear.raw_weights(&fitted.point);
+        let errors = [model.weights[0] - 1.0, model.weights[1] + 2.0, model.intercepts[0] - 100.0];
+        // Six standard errors of 1/sqrt 270; Cauchy's loss gives the tenth some weight.
+        assert!(errors.iter().all(|error| error.abs() < 0.4), "{loss:?}: {errors:?}");
+        assert!(matches!(run_with(&linear, Some(5 * 300)), Err(FitError::Budget { passes: 6, .. })));
+    }
+}
+
+fn run_with(linear: &Arc<Linear>, budget: Option<u128>) -> Result<Fitted, FitError> {
+    let fit = Fit { way: Way::usual(linear), start: None, target: None, budget, seed: 3 };
+    fit.run(linear, Arc::clone(linear) as _, Arc::default(), &mut |_, _| ())
 }

@@ -355,6 +355,24 @@ impl Loss {
         })
     }
 
+    /// The convex loss that agrees with this one near 0, for a loss that is flat far out: Huber's of the same scale, where a fit of this one begins. From
+    /// 0, where all labels may be out of reach, such a loss has a gradient of next to nothing and any number of minima.
+    ///
+    /// ```
+    /// use pasta_opt::table::Loss;
+    ///
+    /// assert_eq!(Loss::Tukey { scale: 4.0 }.convex_kin(), Some(Loss::Huber { delta: 4.0 }));
+    /// assert_eq!(Loss::Absolute.convex_kin(), None);
+    /// ```
+    pub fn convex_kin(&self) -> Option<Self> {
+        match *self {
+            Self::Cauchy { scale } | Self::Welsch { scale } | Self::Tukey { scale } => {
+                Some(Self::Huber { delta: scale })
+            }
+            _ => None,
+        }
+    }
+
     /// How many scores a row has.
     pub fn outputs(&self) -> usize {
         match *self {
