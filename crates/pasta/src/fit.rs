@@ -32,6 +32,7 @@ use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
 use crate::kernels::squared_norm;
+use crate::kinks::{self, Kinks};
 use crate::method::{self, Engine};
 use crate::newton::{self, Newton};
 use crate::oracle::Oracle;
@@ -47,7 +48,8 @@ pub struct Fit {
     pub way: Way,
     /// Where it starts. If nothing is said, at [`Linear::start`]; with a loss that is [flat far out](crate::table::Loss::convex_kin), where the fit of its convex kin ends.
     pub start: Option<Vec<f64>>,
-    /// The gradient that is small enough; if nothing is said, [`RELATIVE`] of that at [`Linear::start`], of the convex kin where there is one.
+    /// The gradient that is small enough; if nothing is said, [`RELATIVE`] of that at [`Linear::start`], of the convex kin where there is one. By second-order steps
+    /// on a loss with kinks, the gap that is small enough, or [`RELATIVE`] of f at the start.
     pub target: Option<f64>,
     /// Rows that may be read, each as often as it is read; [`usual_budget`] if nothing is said.
     pub budget: Option<u128>,
@@ -61,14 +63,14 @@ pub struct Fit {
 pub enum Way {
     /// By one of the methods; `auto` aims at the target of the fit.
     Method(Engine),
-    /// By second-order steps: see [`crate::newton`].
+    /// By second-order steps: see [`crate::newton`], and [`crate::kinks`] for convex losses with kinks.
     SecondOrder,
     /// From where a fit of the same table was interrupted.
     Resume(Box<Checkpoint>),
 }
 
 impl Way {
-    /// The quickest way that is known to fit a table: second-order steps where the loss is smooth and convex and a matrix of second derivatives costs little, and
+    /// The quickest way that is known to fit a table: second-order steps where the loss is convex and a matrix of second derivatives costs little, and
     /// otherwise `auto`.
     ///
     /// ```
@@ -81,12 +83,12 @@ impl Way {
     /// let table = Arc::new(Table::new(Features::Dense(features), Arc::new(vec![-1.0, 2.0, 5.0, 8.0]), None, Vec::new())?);
     /// let smooth = Linear::new(Arc::clone(&table), Loss::LeastSquares, Design::default())?;
     /// assert!(matches!(Way::usual(&smooth), Way::SecondOrder));
-    /// let with_kinks = Linear::new(table, Loss::Absolute, Design::default())?;
-    /// assert!(matches!(Way::usual(&with_kinks), Way::Method(_)));
+    /// let not_convex = Linear::new(table, Loss::Tukey { scale: 4.0 }, Design::default())?;
+    /// assert!(matches!(Way::usual(&not_convex), Way::Method(_)));
     /// # Ok::<(), pasta_opt::table::TableError>(())
     /// ```
     pub fn usual(linear: &Linear) -> Self {
-        if newton::is_quickest(linear) {
+        if newton::is_quickest(linear) || kinks::is_quickest(linear) {
             Self::SecondOrder
         } else {
             Self::Method(Engine::Auto { target: None })
@@ -125,6 +127,9 @@ pub struct Fitted {
     pub start: Exactly,
     /// f at the point.
     pub end: Exactly,
+    /// By how much f can be above its least value at the point, where a loss with kinks was fitted by second-order steps: see [`crate::kinks`]. The target is then one
+    /// for this number.
+    pub gap: Option<f64>,
     /// What the point is worth.
     pub verdict: Verdict,
 }
@@ -143,11 +148,11 @@ pub struct Exactly {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The gradient is at most the target.
+    /// The gradient, or the gap of a loss with kinks, is at most the target.
     Certified,
     /// It is larger.
     NotCertified,
-    /// It is larger, but the loss has kinks, where it need not be small.
+    /// It is larger, but the loss has kinks, where the gradient need not be small.
     Kinks,
     /// f is larger than at the start, whatever its gradient: far out a loss that is not convex is flat.
     Worse,
@@ -251,11 +256,6 @@ impl Begun {
     }
 }
 
-/// Whether an oracle is this table, and nothing around it.
-fn is_alone(oracle: &Arc<dyn Oracle>, linear: &Arc<Linear>) -> bool {
-    std::ptr::eq(Arc::as_ptr(oracle).cast::<()>(), Arc::as_ptr(linear).cast::<()>())
-}
-
 impl Fit {
     /// Runs the method to its end, or until `stop` is set. `oracle` is the table itself, or whatever answers for it. `watch` is shown the
     /// gate and the walk after every round.
@@ -276,11 +276,7 @@ impl Fit {
             Gate::over(Arc::clone(&oracle), self.seed).with_budget(budget).with_stop(Arc::clone(&stop));
         let begun = match self.start {
             Some(point) => Begun { point, first: None },
-            None => {
-                // Processes that share an oracle agree on a stop when they ask it; here each works for itself.
-                let stop = if is_alone(&oracle, linear) { Arc::clone(&stop) } else { Arc::default() };
-                Begun::of(linear, budget - 3 * rows, self.seed, stop)?
-            }
+            None => Begun::of(linear, budget - 3 * rows, self.seed, Arc::clone(&stop))?,
         };
         if let Some(first) = &begun.first {
             gate.merge(&first.gate);
@@ -289,14 +285,27 @@ impl Fit {
         let here = Newton::evaluate(&mut gate, Role::Look, &x0)?;
         let start = Exactly { objective: here.0, gradient: squared_norm(&here.1).sqrt() };
         let first_gradient = begun.first.map_or(start.gradient, |first| first.start.gradient);
-        let target = self.target.unwrap_or(RELATIVE * first_gradient);
+        let by_gap = kinks::fits(linear)
+            && match &self.way {
+                Way::SecondOrder => true,
+                Way::Resume(checkpoint) => checkpoint.has(Kinks::SECTION),
+                Way::Method(_) => false,
+            };
+        let reference = if by_gap { start.objective } else { first_gradient };
+        let target = self.target.unwrap_or(RELATIVE * reference);
         let mut walk: Box<dyn Walk> = match self.way {
             Way::Method(Engine::Auto { .. }) => Engine::Auto { target: Some(target) }.start(&gate, &x0)?,
             Way::Method(other) => other.start(&gate, &x0)?,
+            Way::SecondOrder if by_gap => {
+                Box::new(Kinks::from(Arc::clone(linear), x0, target, start.objective)?)
+            }
             Way::SecondOrder => Box::new(Newton::from(Arc::clone(linear), x0, target, Some(here))?),
             Way::Resume(mut checkpoint) => {
                 gate = Gate::resume(oracle, &mut checkpoint)?.with_budget(budget).with_stop(stop);
-                if checkpoint.has(Newton::SECTION) {
+                if by_gap {
+                    let (linear, value) = (Arc::clone(linear), start.objective);
+                    Box::new(Kinks::resume(linear, target, value, &mut checkpoint)?)
+                } else if checkpoint.has(Newton::SECTION) {
                     Box::new(Newton::resume(Arc::clone(linear), target, &mut checkpoint)?)
                 } else {
                     method::resume(&gate, &mut checkpoint)?
@@ -315,7 +324,7 @@ impl Fit {
             }
         };
         gate.hold(0);
-        let (point, steps) = (walk.view().point.to_vec(), walk.view().step);
+        let (point, steps, gap) = (walk.view().point.to_vec(), walk.view().step, walk.view().gap);
         let end = match walk.view().exact {
             // The walk's own last pass was over all rows at this point: another would have the same bits.
             Some((objective, gradient)) => Exactly { objective, gradient },
@@ -326,12 +335,13 @@ impl Fit {
         };
         let kinks = matches!(linear.loss().row().class, Class::LipschitzConvex | Class::WeaklyConvex);
         let rounding = 1e-9 * (1.0 + start.objective.abs());
-        let verdict = match end.gradient <= target {
+        // Where f is told by its gap, a gradient that is small says nothing more.
+        let verdict = match gap.unwrap_or(end.gradient) <= target {
             _ if end.objective > start.objective + rounding => Verdict::Worse,
-            true => Verdict::Certified,
-            false if kinks => Verdict::Kinks,
-            false => Verdict::NotCertified,
+            small if small && (gap.is_some() || !by_gap) => Verdict::Certified,
+            _ if kinks => Verdict::Kinks,
+            _ => Verdict::NotCertified,
         };
-        Ok(Fitted { gate, point, stop, steps, target, start, end, verdict })
+        Ok(Fitted { gate, point, stop, steps, target, start, end, gap, verdict })
     }
 }

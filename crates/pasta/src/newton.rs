@@ -134,6 +134,11 @@ pub fn fits(linear: &Linear) -> Result<(), TableError> {
     if !matches!(row.class, Class::SmoothConvex | Class::LocallySmoothConvex) {
         return Err(TableError::NotSmoothConvex { loss: row.name });
     }
+    has_room(linear)
+}
+
+/// Refuses more weights of a score than a matrix has room for.
+pub(crate) fn has_room(linear: &Linear) -> Result<(), TableError> {
     let got = linear.dim() / linear.loss().outputs();
     if got > MOST_FULL {
         let name = "weights of a score in a second-order method";
@@ -145,7 +150,12 @@ pub fn fits(linear: &Linear) -> Result<(), TableError> {
 /// Whether second-order steps are the quickest way to fit a table: the loss is smooth and convex, and a matrix of second derivatives costs at most as much
 /// as some dozen passes.
 pub fn is_quickest(linear: &Linear) -> bool {
-    fits(linear).is_ok() && matrix_cost(linear) <= CHEAP_AND_FINAL
+    fits(linear).is_ok() && is_cheap(linear)
+}
+
+/// Whether a matrix of second derivatives costs at most as much as some dozen passes.
+pub(crate) fn is_cheap(linear: &Linear) -> bool {
+    matrix_cost(linear) <= CHEAP_AND_FINAL
 }
 
 /// The passes that a whole matrix costs: multiplications, where a loss counts as much as twenty.
@@ -366,6 +376,16 @@ impl Newton {
             }
         };
         Ok(Self { linear, target, start, x, here, factor, memory, caution, norms, steps, ended })
+    }
+
+    /// The table and its loss.
+    pub(crate) fn linear(&self) -> &Arc<Linear> {
+        &self.linear
+    }
+
+    /// Where it stands.
+    pub(crate) fn point(&self) -> &[f64] {
+        &self.x
     }
 
     /// The name of its section in a checkpoint.

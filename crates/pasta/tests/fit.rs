@@ -45,6 +45,8 @@ fn an_interrupted_fit_goes_on_bit_for_bit() {
         (Loss::Huber { delta: 0.1 }, 9),
         (Loss::SquaredHinge, 2),
         (Loss::Tukey { scale: 2.0 }, 9),
+        (Loss::Absolute, 9),
+        (Loss::Hinge, 2),
     ];
     for (loss, classes) in losses {
         let linear = table(loss, classes);
@@ -153,4 +155,60 @@ fn a_loss_that_is_flat_far_out_is_fitted_from_where_its_convex_kin_is_least() {
 fn run_with(linear: &Arc<Linear>, budget: Option<u128>) -> Result<Fitted, FitError> {
     let fit = Fit { way: Way::usual(linear), start: None, target: None, budget, seed: 3 };
     fit.run(linear, Arc::clone(linear) as _, Arc::default(), &mut |_, _| ())
+}
+
+/// The least value of the mean of max(lo t, hi t) over all lines through two of the points, where it is attained.
+fn least_by_pairs(a: &[f64], y: &[f64], loss: impl Fn(f64, f64) -> f64) -> f64 {
+    let mean = |w: f64, b: f64| {
+        let losses = a.iter().zip(y).map(|(a, y)| loss(w * a + b, *y));
+        losses.sum::<f64>() / a.len() as f64
+    };
+    let pairs = (0..a.len()).flat_map(|i| (0..i).map(move |j| (i, j))).filter(|(i, j)| a[*i] != a[*j]);
+    let lines = pairs.map(|(i, j)| {
+        let w = (y[i] - y[j]) / (a[i] - a[j]);
+        (w, y[i] - w * a[i])
+    });
+    lines.map(|(w, b)| mean(w, b)).fold(f64::INFINITY, f64::min)
+}
+
+/// A line of least absolute errors, or of a quantile, goes through two of the points: all pairs are tried.
+#[test]
+fn the_gap_of_a_loss_with_a_kink_is_true_and_small() {
+    for (seed, rows) in [(1, 5), (2, 30), (3, 60), (4, 61)] {
+        let mut xi = Address { seed, role: Role::Setup, step: 0, sample: 0 }.stream();
+        // Errors without a mean, in raw units far from 1.
+        let a: Vec<f64> = (0..rows).map(|_| 1e3 + 20.0 * xi.normal()).collect();
+        let y: Vec<f64> = a.iter().map(|a| 1e-3 * a + 0.01 * xi.normal() / xi.normal()).collect();
+        for (loss, low, high) in [(Loss::Absolute, -1.0, 1.0), (Loss::Quantile { level: 0.2 }, -0.2, 0.8)] {
+            let features = Features::Dense(Dense { rows, columns: 1, values: a.clone().into() });
+            let table = Arc::new(Table::new(features, Arc::new(y.clone()), None, Vec::new()).unwrap());
+            let linear = Arc::new(Linear::new(table, loss, Design::default()).unwrap());
+            assert!(matches!(Way::usual(&linear), Way::SecondOrder));
+            let fitted = run(&linear, Way::usual(&linear), None).unwrap();
+            let least = least_by_pairs(&a, &y, |z, y| (low * (z - y)).max(high * (z - y)));
+            let (gap, above) = (fitted.gap.unwrap(), fitted.end.objective - least);
+            assert_eq!(fitted.verdict, Verdict::Certified, "{loss:?} {rows}: {gap}");
+            // Rounding of scores that are differences of numbers of order 1.
+            assert!((-1e-14..=gap + 1e-14).contains(&above), "{loss:?} {rows}: {above} {gap}");
+            assert!(gap <= 1e-6 * fitted.start.objective, "{loss:?} {rows}: {gap}");
+        }
+    }
+}
+
+/// Hinge: the gap is a true statement about every other point that is tried, and about the minimiser of many passes.
+#[test]
+fn no_point_is_lower_than_the_gap_of_a_hinge_fit_allows() {
+    let linear = table(Loss::Hinge, 2);
+    let fitted = run(&linear, Way::SecondOrder, None).unwrap();
+    assert_eq!(fitted.verdict, Verdict::Certified);
+    let by_auto = run(&linear, Way::Method(Engine::Auto { target: None }), None).unwrap();
+    assert_eq!((by_auto.verdict, by_auto.gap), (Verdict::Kinks, None));
+    let floor = fitted.end.objective - fitted.gap.unwrap();
+    assert!(by_auto.end.objective >= floor && by_auto.end.objective - floor < 1e-3);
+    let mut xi = Address { seed: 8, role: Role::Setup, step: 0, sample: 0 }.stream();
+    for size in [1e-6, 1e-3, 0.1, 1.0] {
+        let near: Vec<f64> = fitted.point.iter().map(|x| x + size * xi.normal()).collect();
+        let mut gate = pasta_opt::gate::Gate::over(Arc::clone(&linear) as _, 1);
+        assert!(pasta_opt::fit::exactly(&mut gate, Role::Look, &near).unwrap().objective >= floor);
+    }
 }

@@ -31,7 +31,8 @@ pub(crate) struct Arguments {
     /// Write the model to this file
     #[arg(long, short, value_name = "MODEL")]
     pub(super) output: Option<PathBuf>,
-    /// Stop when |grad f| is at most EPS [default: 1e-6 of that at the start]
+    /// Stop when |grad f| is at most EPS; by exact on a loss with kinks, when f is at most EPS above its least value [default: 1e-6 of that at the
+    /// start]
     #[arg(long, value_name = "EPS", allow_hyphen_values = true, value_parser = positive)]
     pub(super) target: Option<f64>,
     /// Read at most this many rows; a row counts each time it is read [default: 2000 passes over the table, or more over a small one]
@@ -40,8 +41,8 @@ pub(crate) struct Arguments {
     /// Score the model on another file, or on this share of the rows, which is then not fitted
     #[arg(long, value_name = "FILE|SHARE")]
     pub(super) validation: Option<String>,
-    /// The method: exact, second-order steps with a Cholesky factor, for smooth convex losses with at most 512 weights (of a class); auto, which
-    /// needs no matrix and takes any loss; or another that docs/formats.md lists, with --steps and --set [default: exact for smooth convex losses
+    /// The method: exact, second-order steps with a Cholesky factor, for convex losses with at most 512 weights (of a class); auto, which
+    /// needs no matrix and takes any loss; or another that docs/formats.md lists, with --steps and --set [default: exact for convex losses
     /// where a matrix costs at most some dozen passes, otherwise auto; the first line says which]
     #[arg(long, value_name = "NAME")]
     pub(super) method: Option<String>,

@@ -1,6 +1,7 @@
 //! The first line of a fit: every setting as it was resolved.
 
 use pasta_opt::fit::RELATIVE;
+use pasta_opt::kinks;
 use pasta_opt::table::{Features, Loss};
 use pasta_report::grouped;
 use pasta_report::number::given;
@@ -30,13 +31,18 @@ pub(super) fn header(
         (label, 0) => format!(", label {label}"),
         (label, classes) => format!(", label {label} ({classes} classes)"),
     };
-    let target = arguments.target.map_or_else(|| format!("{RELATIVE:e} of the start"), given);
+    let (what, of) = if method == EXACT && kinks::fits(linear) {
+        ("f - min f", "f at the start")
+    } else {
+        ("|grad f|", "the start")
+    };
+    let target = arguments.target.map_or_else(|| format!("{RELATIVE:e} of {of}"), given);
     let dropped = match loaded.dropped {
         0 => String::new(),
         dropped => format!(", {} rows dropped", grouped(dropped)),
     };
     format!(
-        "{file}: {rows} rows, {columns} columns ({layout} f{}){label}{dropped}; loss {}, {}, {}, degree {}, penalty {}; method {}{}, |grad f| <= {target}, \
+        "{file}: {rows} rows, {columns} columns ({layout} f{}){label}{dropped}; loss {}, {}, {}, degree {}, penalty {}; method {}{}, {what} <= {target}, \
          at most {} rows read, seed {}, threads {}",
         8 * width,
         words(&linear.loss()),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use pasta_opt::draws::Role;
 use pasta_opt::fit::Fitted;
 use pasta_opt::gate::{Gate, Halt};
-use pasta_opt::newton;
 use pasta_opt::table::{Linear, Loss, Model};
+use pasta_opt::{kinks, newton};
 use pasta_report::console::{Failure, Signals};
 
 use super::arguments::{AUTO, Arguments, EXACT};
@@ -78,7 +78,7 @@ pub(super) fn judge(
         budgeted: arguments.budget.is_some(),
         auto: method == AUTO,
         other: match method.as_str() {
-            AUTO if newton::fits(linear).is_ok() => Some(EXACT),
+            AUTO if newton::fits(linear).is_ok() || kinks::is_quickest(linear) => Some(EXACT),
             EXACT => Some(AUTO),
             _ => None,
         },
@@ -138,6 +138,7 @@ fn model_file(
             target: run.target,
             start_gradient: run.start.gradient,
             objective: run.end.objective,
+            gap: run.gap,
             tail: None,
         },
     })

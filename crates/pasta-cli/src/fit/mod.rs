@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use pasta_data::Source;
 use pasta_opt::fit::{Way, usual_budget};
 use pasta_opt::gate::Halt;
+use pasta_opt::stop::Stop;
 use pasta_report::console::{self, Exit, Failure, Signals, say, with_threads};
 
 pub(crate) use arguments::Arguments;
@@ -103,15 +104,16 @@ fn answer(
     }
     console::print(outcome, arguments.json)?;
     say(&timed());
+    let short = outcome.budgeted && outcome.stop == Stop::OutOfBudget;
     Ok(match outcome.model.certificate.verdict {
         Verdict::Certified => Exit::Done,
-        Verdict::NotCertified | Verdict::Worse => {
-            say("not certified: the budget ended first; the model is the point that was reached");
-            Exit::OutOfBudget
-        }
-        Verdict::Kinks => {
+        Verdict::Kinks if !short => {
             say("not certified: the loss has kinks, where the gradient need not be small");
             Exit::NotCertified
+        }
+        Verdict::Kinks | Verdict::NotCertified | Verdict::Worse => {
+            say("not certified: the budget ended first; the model is the point that was reached");
+            Exit::OutOfBudget
         }
     })
 }

@@ -333,6 +333,7 @@ impl School {
                 target,
                 start_gradient: start.gradient,
                 objective: end.objective,
+                gap: None,
                 tail: Some(TailBound {
                     rows: held.rows as u64,
                     bound: bound.bound,

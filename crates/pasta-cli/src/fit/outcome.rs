@@ -109,6 +109,9 @@ impl Outcome {
 
     fn stopped(&self) -> String {
         match (self.stop, self.model.certificate.verdict) {
+            (Stop::Settled, Verdict::Certified) if self.model.certificate.gap.is_some() => {
+                "f is close enough to its least value".into()
+            }
             (Stop::Settled, Verdict::Certified) => "the gradient is small enough".into(),
             (Stop::PlannedEnd, Verdict::NotCertified) if self.auto => {
                 "the budget has no room for another round".into()
@@ -120,13 +123,20 @@ impl Outcome {
     fn verdict(&self) -> String {
         let certificate = &self.model.certificate;
         let (gradient, target) = (real(certificate.gradient), real(certificate.target));
-        match certificate.verdict {
-            Verdict::Certified => {
+        match (certificate.verdict, certificate.gap) {
+            (Verdict::Certified, Some(gap)) => format!(
+                "certified: f is at most {} above its least value, which is <= {target}, by two passes over all rows",
+                real(gap)
+            ),
+            (Verdict::Certified, None) => {
                 format!("certified: |grad f| = {gradient} <= {target}, by a pass over all rows")
             }
-            Verdict::NotCertified => format!("not certified: |grad f| = {gradient}, more than {target}"),
-            Verdict::Worse => "nothing is certified: f is larger than at the start".into(),
-            Verdict::Kinks => {
+            (Verdict::NotCertified, _) => format!("not certified: |grad f| = {gradient}, more than {target}"),
+            (Verdict::Worse, _) => "nothing is certified: f is larger than at the start".into(),
+            (Verdict::Kinks, Some(gap)) => {
+                format!("not certified: f may be {} above its least value, more than {target}", real(gap))
+            }
+            (Verdict::Kinks, None) => {
                 format!(
                     "nothing is certified: the loss has kinks, where |grad f| = {gradient} need not be small"
                 )

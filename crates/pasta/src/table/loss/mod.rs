@@ -13,6 +13,7 @@ mod phase_retrieval;
 mod poisson;
 mod quantile;
 mod sigmoid;
+mod smoothed;
 mod squared_hinge;
 mod tukey;
 mod welsch;
@@ -22,6 +23,8 @@ use serde::{Deserialize, Serialize};
 
 use super::TableError;
 use crate::kernels::elementary::exp;
+
+pub use smoothed::Kink;
 
 /// What a prediction is charged with, given the label.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -74,6 +77,15 @@ pub enum Loss {
     Sigmoid,
     /// |z^2 - y|.
     PhaseRetrieval,
+    /// A loss with a kink that is a parabola near it. Not one of [`LOSSES`]: a fit goes through it.
+    #[doc(hidden)]
+    #[serde(skip_deserializing)]
+    Smoothed {
+        /// The loss with the kink.
+        kink: Kink,
+        /// How far from the kink the parabola reaches, over the slope there.
+        width: f64,
+    },
 }
 
 /// What a loss is called, computes and asks for.
@@ -280,6 +292,10 @@ macro_rules! with_scalar {
                 let $loss = $crate::table::loss::scalars::PhaseRetrieval;
                 $work
             }
+            $crate::table::Loss::Smoothed { kink, width } => {
+                let $loss = $crate::table::loss::scalars::Smoothed { kink, width };
+                $work
+            }
         }
     };
 }
@@ -297,6 +313,7 @@ pub(super) mod scalars {
     pub(crate) use super::poisson::Poisson;
     pub(crate) use super::quantile::Quantile;
     pub(crate) use super::sigmoid::Sigmoid;
+    pub(crate) use super::smoothed::Smoothed;
     pub(crate) use super::squared_hinge::SquaredHinge;
     pub(crate) use super::tukey::Tukey;
     pub(crate) use super::welsch::Welsch;
@@ -320,6 +337,7 @@ impl Loss {
             Self::Tukey { .. } => 11,
             Self::Sigmoid => 12,
             Self::PhaseRetrieval => 13,
+            Self::Smoothed { .. } => return &smoothed::ROW,
         };
         &LOSSES[place]
     }
@@ -492,8 +510,11 @@ pub(super) fn sign(y: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::scalars::{Cauchy, Huber, LeastSquares, Logistic, Sigmoid, SquaredHinge, Tukey, Welsch};
-    use super::{Scalar, curvatures};
+    use super::scalars::{
+        Absolute, Cauchy, Hinge, Huber, LeastSquares, Logistic, Quantile, Sigmoid, Smoothed, SquaredHinge,
+        Tukey, Welsch,
+    };
+    use super::{Kink, Scalar, curvatures};
 
     /// By how much the parabola of the majoriser at z is below the loss, over scores and labels; relative to what is subtracted.
     fn worst(loss: impl Scalar, labels: &[f64]) -> f64 {
@@ -521,9 +542,38 @@ mod tests {
             worst(Logistic, &signs),
             worst(SquaredHinge, &signs),
             worst(Sigmoid, &signs),
+            worst(Smoothed { kink: Kink::Absolute, width: 0.5 }, &numbers),
+            worst(Smoothed { kink: Kink::Quantile { level: 0.2 }, width: 2.0 }, &numbers),
+            worst(Smoothed { kink: Kink::Hinge, width: 0.1 }, &signs),
         ];
         // A few roundings of numbers of order 1.
         assert!(worst.iter().all(|worst| *worst <= 1e-14), "{worst:?}");
+    }
+
+    /// Below the loss, by at most half the width times the square of the slope; slopes and curvatures are those of differences.
+    fn is_smoothed(loss: impl Scalar, smoothed: Smoothed, labels: &[f64]) {
+        let (most, step) = (0.5 * smoothed.width * smoothed.kink.steepest().powi(2), 1e-6);
+        for (k, y) in (-160..=160_i32).flat_map(|k| labels.iter().map(move |y| (k, *y))) {
+            // Never where two parts meet.
+            let z = f64::from(k) * 0.0371 + 0.001;
+            let below = loss.value(z, y) - smoothed.value(z, y);
+            assert!((-1e-15..=most + 1e-15).contains(&below), "{smoothed:?} at {z}: {below}");
+            let slope = (smoothed.value(z + step, y) - smoothed.value(z - step, y)) / (2.0 * step);
+            let bend = (smoothed.slope(z + step, y) - smoothed.slope(z - step, y)) / (2.0 * step);
+            // Rounding of values of order 10 over a step of 1e-6.
+            assert!((slope - smoothed.slope(z, y)).abs() < 1e-8, "{smoothed:?} at {z}");
+            assert!((bend - smoothed.curvature(z, y)).abs() < 1e-8, "{smoothed:?} at {z}");
+        }
+    }
+
+    #[test]
+    fn smoothing_lies_below_the_loss_and_near_it() {
+        for width in [0.25, 1.0] {
+            is_smoothed(Absolute, Smoothed { kink: Kink::Absolute, width }, &[-1.0, 0.0, 2.0]);
+            let kink = Kink::Quantile { level: 0.3 };
+            is_smoothed(Quantile { level: 0.3 }, Smoothed { kink, width }, &[-1.0, 0.0, 2.0]);
+            is_smoothed(Hinge, Smoothed { kink: Kink::Hinge, width }, &[-1.0, 1.0]);
+        }
     }
 
     #[test]
