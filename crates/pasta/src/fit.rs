@@ -68,8 +68,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// The quickest way that is known to fit a table: second-order steps where the loss is smooth and convex and a matrix of second derivatives costs little, and
-    /// otherwise `auto`.
+    /// The quickest way that is known to fit a table: second-order steps where the loss is smooth and convex, and otherwise `auto`.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -86,7 +85,7 @@ impl Way {
     /// # Ok::<(), pasta_opt::table::TableError>(())
     /// ```
     pub fn usual(linear: &Linear) -> Self {
-        if newton::is_quickest(linear) {
+        if newton::fits(linear).is_ok() {
             Self::SecondOrder
         } else {
             Self::Method(Engine::Auto { target: None })
