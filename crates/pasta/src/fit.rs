@@ -70,8 +70,8 @@ pub enum Way {
 }
 
 impl Way {
-    /// The quickest way that is known to fit a table: second-order steps where the loss is convex and a matrix of second derivatives costs little, and
-    /// otherwise `auto`.
+    /// The quickest way that is known to fit a table: second-order steps where the loss is smooth and convex, or convex with kinks and a matrix of second
+    /// derivatives costs little, and otherwise `auto`.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -88,7 +88,7 @@ impl Way {
     /// # Ok::<(), pasta_opt::table::TableError>(())
     /// ```
     pub fn usual(linear: &Linear) -> Self {
-        if newton::is_quickest(linear) || kinks::is_quickest(linear) {
+        if newton::fits(linear).is_ok() || kinks::is_quickest(linear) {
             Self::SecondOrder
         } else {
             Self::Method(Engine::Auto { target: None })

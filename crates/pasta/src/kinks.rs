@@ -71,7 +71,7 @@ const NARROWEST: f64 = 1e-12;
 
 /// Whether that is the quickest way to fit a table: its loss has such a kink, and a matrix of second derivatives costs at most as much as some dozen passes.
 pub fn is_quickest(linear: &Linear) -> bool {
-    fits(linear) && newton::has_room(linear).is_ok() && newton::is_cheap(linear)
+    fits(linear) && newton::is_cheap(linear)
 }
 
 /// Whether the loss of a table has such a kink.
@@ -80,7 +80,7 @@ pub fn fits(linear: &Linear) -> bool {
 }
 
 impl Kinks {
-    /// A run from a point, where f is known, until f is at most `target` above its least value. Refuses losses without such a kink, and more than 512 weights.
+    /// A run from a point, where f is known, until f is at most `target` above its least value. Refuses losses without such a kink.
     pub(crate) fn from(
         linear: Arc<Linear>,
         start: Vec<f64>,
@@ -89,7 +89,6 @@ impl Kinks {
     ) -> Result<Self, TableError> {
         let row = linear.loss().row();
         let kink = Kink::of(linear.loss()).ok_or(TableError::NotSmoothConvex { loss: row.name })?;
-        newton::has_room(&linear)?;
         let width = (value / kink.steepest()).max(f64::MIN_POSITIVE.sqrt());
         // Half of the target for the smoothing, at most.
         let last = (target / kink.steepest().powi(2)).clamp(NARROWEST * width, width);

@@ -1,9 +1,9 @@
-//! Second-order steps on a table: with few columns, the quickest way to a gradient of zero.
+//! Second-order steps on a table: for a smooth convex loss, the quickest way to a gradient of zero.
 //!
 //! Each step solves H v = -grad f(x) with a Cholesky factor of the [second derivatives](Linear::hessian) of all rows at this point or an earlier
 //! one, corrected by what the gradients of the steps since then said about curvature (L-BFGS with H as its first matrix). A new matrix is
 //! made where the way that is left would take more passes than the matrix costs. Where it costs many passes, its diagonal stands for it at
-//! first; where rows have several scores, one matrix for the columns serves all of them. For least squares the first step is
+//! first, and with more than 512 weights of a score to the end; where rows have several scores, one matrix for the columns serves all of them. For least squares the first step is
 //! the direct solution by normal equations, and those after it refine it by exact gradients, which makes up for the digits that normal equations
 //! lose.
 //!
@@ -54,9 +54,9 @@ pub struct Newton {
     x: Vec<f64>,
     /// f and its gradient at x, once they are known.
     here: Option<(f64, Vec<f64>)>,
-    factor: Option<Curved>,
+    factor: Option<Arc<Curved>>,
     /// What the steps since then said.
-    memory: Memory,
+    memory: Arc<Memory>,
     /// The share of the majoriser in the next matrix.
     caution: f64,
     /// |grad f| at the points since then.
@@ -128,34 +128,23 @@ const BOLDER: f64 = 0.05;
 const WARIER: f64 = 10.0;
 const WARY: f64 = 0.1;
 
-/// Refuses what second-order steps do not fit: losses that are not smooth and convex, and more than 512 weights of a score.
+/// Refuses losses that are not smooth and convex, which second-order steps do not fit. For the others they are the quickest way that is known.
 pub fn fits(linear: &Linear) -> Result<(), TableError> {
     let row = linear.loss().row();
-    if !matches!(row.class, Class::SmoothConvex | Class::LocallySmoothConvex) {
-        return Err(TableError::NotSmoothConvex { loss: row.name });
+    match row.class {
+        Class::SmoothConvex | Class::LocallySmoothConvex => Ok(()),
+        _ => Err(TableError::NotSmoothConvex { loss: row.name }),
     }
-    has_room(linear)
 }
 
-/// Refuses more weights of a score than a matrix has room for.
-pub(crate) fn has_room(linear: &Linear) -> Result<(), TableError> {
-    let got = linear.dim() / linear.loss().outputs();
-    if got > MOST_FULL {
-        let name = "weights of a score in a second-order method";
-        return Err(TableError::Setting { name, needs: "at most 512", got: got as f64 });
-    }
-    Ok(())
-}
-
-/// Whether second-order steps are the quickest way to fit a table: the loss is smooth and convex, and a matrix of second derivatives costs at most as much
-/// as some dozen passes.
-pub fn is_quickest(linear: &Linear) -> bool {
-    fits(linear).is_ok() && is_cheap(linear)
-}
-
-/// Whether a matrix of second derivatives costs at most as much as some dozen passes.
+/// Whether a whole matrix of second derivatives can be had, and costs at most as much as some dozen passes.
 pub(crate) fn is_cheap(linear: &Linear) -> bool {
-    matrix_cost(linear) <= CHEAP_AND_FINAL
+    may_be_whole(linear) && matrix_cost(linear) <= CHEAP_AND_FINAL
+}
+
+/// Whether a matrix may be whole: with more weights of a score, its diagonal is all there is.
+fn may_be_whole(linear: &Linear) -> bool {
+    linear.dim() / linear.loss().outputs() <= MOST_FULL
 }
 
 /// The passes that a whole matrix costs: multiplications, where a loss counts as much as twenty.
@@ -168,8 +157,7 @@ fn matrix_cost(linear: &Linear) -> f64 {
 }
 
 impl Newton {
-    /// A run from the usual start, until |grad f| is at most the target. Refuses losses that are not smooth and convex, and more
-    /// than 512 weights of a score.
+    /// A run from the usual start, until |grad f| is at most the target. Refuses losses that are not smooth and convex.
     pub fn start(linear: Arc<Linear>, target: f64) -> Result<Self, TableError> {
         let start = linear.start();
         Self::from(linear, start, target, None)
@@ -183,7 +171,7 @@ impl Newton {
         here: Option<(f64, Vec<f64>)>,
     ) -> Result<Self, TableError> {
         fits(&linear)?;
-        let (x, memory) = (start.clone(), Memory::default());
+        let (x, memory) = (start.clone(), Arc::default());
         Ok(Self {
             linear,
             target,
@@ -212,8 +200,13 @@ impl Newton {
         let cost = matrix_cost(&self.linear);
         let squares = self.linear.loss() == Loss::LeastSquares;
         let Some(curved) = &self.factor else {
-            return Some(cost <= if squares { CHEAP_AND_FINAL } else { CHEAP });
+            let most = if squares { CHEAP_AND_FINAL } else { CHEAP };
+            return Some(may_be_whole(&self.linear) && cost <= most);
         };
+        if !may_be_whole(&self.linear) {
+            // Another diagonal is worth less than what the steps said.
+            return None;
+        }
         let patience = match (curved.whole, self.linear.loss().outputs()) {
             // Those of least squares are the same everywhere.
             (true, _) if squares => return None,
@@ -236,42 +229,44 @@ impl Newton {
     fn look(&mut self, gate: &mut Gate, whole: bool) -> Result<(), Halt> {
         let rows = self.linear.table().rows() as u128;
         gate.count(Role::Large, Charge { samples: rows, evaluations: rows, exact: true })?;
-        self.factor = Curved::new(&self.linear, &self.x, whole, self.caution);
-        self.memory.clear();
+        self.factor = Curved::new(&self.linear, &self.x, whole, self.caution).map(Arc::new);
+        self.memory = Arc::default();
         self.norms.clear();
         Ok(())
     }
 
     /// Whether no other matrix would lead further from x than this one.
     fn is_last_resort(&self) -> bool {
-        self.factor.as_ref().is_some_and(|it| it.whole && it.caution == 1.0 && it.at == self.x)
+        let whole = may_be_whole(&self.linear);
+        self.factor.as_ref().is_some_and(|it| it.whole == whole && it.caution == 1.0 && it.at == self.x)
     }
 
     /// Chooses the caution of the next matrix by what the first step of this one had of the fall that was promised.
     fn learn(&mut self, gain: f64) {
-        let Some(Curved { whole: true, caution, .. }) = self.factor else { return };
+        let Some(curved) = self.factor.as_ref().filter(|curved| curved.whole) else { return };
         if self.norms.len() == 1 {
             self.caution = match gain {
-                gain if gain >= KEPT => BOLDER * caution,
-                gain if gain >= BROKEN => caution,
-                _ => (WARIER * caution).clamp(WARY, 1.0),
+                gain if gain >= KEPT => BOLDER * curved.caution,
+                gain if gain >= BROKEN => curved.caution,
+                _ => (WARIER * curved.caution).clamp(WARY, 1.0),
             };
         }
     }
 
     /// The direction of a step from x, where the gradient is g; `None` where there is none that leads down.
     fn direction(&mut self, gradient: &[f64]) -> Option<Vec<f64>> {
-        let factor = &self.factor.as_ref()?.factor;
+        let factor = &Arc::clone(self.factor.as_ref()?).factor;
         let leads_down = |way: &Vec<f64>| dot(way, gradient) < 0.0 && dot(way, way).is_finite();
         let way = self.memory.direction(gradient, 0.0, factor);
         if leads_down(&way) {
             return Some(way);
         }
-        self.memory.clear();
+        self.memory = Arc::default();
         Some(self.memory.direction(gradient, 0.0, factor)).filter(leads_down)
     }
 
-    fn step(&mut self, gate: &mut Gate) -> Result<(), Halt> {
+    /// Goes a step, or ends; the step and what the gradient changed along it.
+    fn step(&mut self, gate: &mut Gate) -> Result<Option<(Vec<f64>, Vec<f64>)>, Halt> {
         let (value, gradient) = match self.here.take() {
             Some(here) => here,
             None => Self::evaluate(gate, Role::Large, &self.x)?,
@@ -280,7 +275,7 @@ impl Newton {
         let mut found = None;
         if norm > self.target {
             if let Some(whole) = self.wanted(norm) {
-                if let Some(Curved { whole: false, .. }) = self.factor {
+                if self.factor.as_ref().is_some_and(|curved| !curved.whole) {
                     // The way that a diagonal went is behind the first whole matrix.
                     self.caution = self.caution.min(norm / self.norms[0]);
                 }
@@ -290,7 +285,7 @@ impl Newton {
             found = self.search(gate, value, &gradient)?;
             if found.is_none() && !self.is_last_resort() {
                 self.caution = 1.0;
-                self.look(gate, true)?;
+                self.look(gate, may_be_whole(&self.linear))?;
                 self.norms.push(norm);
                 found = self.search(gate, value, &gradient)?;
             }
@@ -298,12 +293,12 @@ impl Newton {
         let Some((x, lower, next)) = found else {
             self.ended = Some(Stop::Settled);
             self.here = Some((value, gradient));
-            return Ok(());
+            return Ok(None);
         };
-        self.memory.add(minus(&x, &self.x), minus(&next, &gradient), true);
+        let pair = (minus(&x, &self.x), minus(&next, &gradient));
         self.x = x;
         self.here = Some((lower, next));
-        Ok(())
+        Ok(Some(pair))
     }
 
     /// A point along the direction with the weak Wolfe conditions, f and its gradient there; or the lowest that was seen, if any is lower.
@@ -372,9 +367,10 @@ impl Newton {
             None => None,
             Some(whole) => {
                 // The same matrix once more, which no ledger counts again.
-                Some(Curved::new(&linear, &take(), whole, of_matrix).ok_or_else(damaged)?)
+                Some(Arc::new(Curved::new(&linear, &take(), whole, of_matrix).ok_or_else(damaged)?))
             }
         };
+        let memory = Arc::new(memory);
         Ok(Self { linear, target, start, x, here, factor, memory, caution, norms, steps, ended })
     }
 
@@ -416,13 +412,20 @@ impl Walk for Newton {
             return Ok(Advance::Stop(stop));
         }
         let (before, mut next) = (gate.ledger().clone(), self.clone());
-        if let Err(halt) = next.step(gate) {
-            if halt.drops_work() {
-                gate.rewind(before);
+        let pair = match next.step(gate) {
+            Ok(pair) => pair,
+            Err(halt) => {
+                if halt.drops_work() {
+                    gate.rewind(before);
+                }
+                return Err(halt);
             }
-            return Err(halt);
-        }
+        };
         *self = next;
+        if let Some((step, change)) = pair {
+            // The memory is this run's alone by now, and is not copied.
+            Arc::make_mut(&mut self.memory).add(step, change, true);
+        }
         if let Some(stop) = self.ended {
             return Ok(Advance::Stop(stop));
         }

@@ -6,17 +6,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::draws::{Address, Role};
-use pasta_opt::fit::{Fit, FitError, Fitted, Verdict, Way};
+use pasta_opt::fit::{Fit, FitError, Fitted, Unfinished, Verdict, Way};
 use pasta_opt::method::Engine;
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Table};
 
 fn table(loss: Loss, classes: u32) -> Arc<Linear> {
-    let (rows, columns) = (300, 4);
+    of_size(300, 4, loss, classes)
+}
+
+fn of_size(rows: usize, columns: usize, loss: Loss, classes: u32) -> Arc<Linear> {
     let mut xi = Address { seed: 5, role: Role::Setup, step: 0, sample: 0 }.stream();
     let values: Vec<f64> = (0..rows * columns).map(|k| xi.normal() * f64::from(1 + k as u32 % 3)).collect();
-    let label = |a: &[f64]| f64::from((a[0] + a[1] + xi.normal()).abs() as u32 % classes);
+    let label = |a: &[f64]| match a[0] + a[1] + xi.normal() {
+        sum if classes == 2 => sum.signum(),
+        sum => f64::from(sum.abs() as u32 % classes),
+    };
     let labels: Vec<f64> = values.chunks(columns).map(label).collect();
-    let labels = if classes == 2 { labels.iter().map(|y| 2.0 * y - 1.0).collect() } else { labels };
     let features = Features::Dense(Dense { rows, columns, values: values.into() });
     let table = Table::new(features, Arc::new(labels), None, Vec::new()).unwrap();
     Arc::new(Linear::new(Arc::new(table), loss, Design { penalty: 1e-4, ..Design::default() }).unwrap())
@@ -31,6 +36,22 @@ fn run(linear: &Arc<Linear>, way: Way, steps: Option<u64>) -> Result<Fitted, Fit
         seen += 1;
         stop.store(Some(seen) == steps, Ordering::Relaxed);
     })
+}
+
+/// Goes on with a fit, through the bytes of a checkpoint.
+fn resumed(linear: &Arc<Linear>, unfinished: &Unfinished) -> Fitted {
+    let mut saver = Saver::default();
+    unfinished.gate.save(&mut saver);
+    unfinished.walk.save(&mut saver);
+    let checkpoint = Checkpoint::from_bytes(&saver.to_bytes()).unwrap();
+    run(linear, Way::Resume(Box::new(checkpoint)), None).unwrap()
+}
+
+fn assert_same(one: &Fitted, other: &Fitted, what: &str) {
+    let bits = |fitted: &Fitted| fitted.point.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(one), bits(other), "{what}");
+    assert_eq!(one.gate.ledger(), other.gate.ledger(), "{what}");
+    assert_eq!((one.stop, one.steps), (other.stop, other.steps), "{what}");
 }
 
 #[test]
@@ -64,15 +85,7 @@ fn an_interrupted_fit_goes_on_bit_for_bit() {
                     panic!("{loss:?} {exact} {steps}: not interrupted")
                 };
                 interrupted += 1;
-                let mut saver = Saver::default();
-                unfinished.gate.save(&mut saver);
-                unfinished.walk.save(&mut saver);
-                let checkpoint = Checkpoint::from_bytes(&saver.to_bytes()).unwrap();
-                let resumed = run(&linear, Way::Resume(Box::new(checkpoint)), None).unwrap();
-                let bits = |fitted: &Fitted| fitted.point.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-                assert_eq!(bits(&resumed), bits(&whole), "{loss:?} {exact} {steps}");
-                assert_eq!(resumed.gate.ledger(), whole.gate.ledger(), "{loss:?} {exact} {steps}");
-                assert_eq!((resumed.stop, resumed.steps), (whole.stop, whole.steps));
+                assert_same(&resumed(&linear, &unfinished), &whole, &format!("{loss:?} {exact} {steps}"));
             }
             assert!(interrupted > 0, "{loss:?} {exact}");
         }
@@ -211,4 +224,16 @@ fn no_point_is_lower_than_the_gap_of_a_hinge_fit_allows() {
         let mut gate = pasta_opt::gate::Gate::over(Arc::clone(&linear) as _, 1);
         assert!(pasta_opt::fit::exactly(&mut gate, Role::Look, &near).unwrap().objective >= floor);
     }
+}
+
+#[test]
+fn with_more_weights_than_a_matrix_may_have_its_diagonal_leads_to_the_minimiser() {
+    let linear = of_size(300, 600, Loss::Logistic, 2);
+    assert!(matches!(Way::usual(&linear), Way::SecondOrder));
+    let whole = run(&linear, Way::SecondOrder, None).unwrap();
+    assert_eq!(whole.verdict, Verdict::Certified);
+    let FitError::Interrupted(Some(unfinished)) = run(&linear, Way::SecondOrder, Some(4)).unwrap_err() else {
+        panic!("not interrupted")
+    };
+    assert_same(&resumed(&linear, &unfinished), &whole, "after four steps");
 }

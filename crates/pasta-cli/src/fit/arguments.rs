@@ -41,9 +41,9 @@ pub(crate) struct Arguments {
     /// Score the model on another file, or on this share of the rows, which is then not fitted
     #[arg(long, value_name = "FILE|SHARE")]
     pub(super) validation: Option<String>,
-    /// The method: exact, second-order steps with a Cholesky factor, for convex losses with at most 512 weights (of a class); auto, which
-    /// needs no matrix and takes any loss; or another that docs/formats.md lists, with --steps and --set [default: exact for convex losses
-    /// where a matrix costs at most some dozen passes, otherwise auto; the first line says which]
+    /// The method: exact, second-order steps, for convex losses (whole matrices up to 512 weights of a class, their diagonals beyond); auto, which
+    /// needs no matrix and takes any loss; or another that docs/formats.md lists, with --steps and --set [default: exact for convex losses, of those
+    /// with kinks where a matrix costs at most some dozen passes, otherwise auto; the first line says which]
     #[arg(long, value_name = "NAME")]
     pub(super) method: Option<String>,
     /// Steps of a method that has no end of its own

@@ -80,9 +80,7 @@ pub(super) fn descend(
         }
         Err(error) if error.is_not_finite() => Err(not_finite(&error)),
         Err(error @ FitError::Halt(_)) => Err(Failure::system(error)),
-        Err(error @ FitError::Table(_)) => {
-            Err(Failure::input(error).hint("--method auto fits any loss and any size"))
-        }
+        Err(error @ FitError::Table(_)) => Err(Failure::input(error).hint("--method auto fits any loss")),
         Err(error @ FitError::Checkpoint(_)) => {
             let file = arguments.resume.as_ref().map_or_else(String::new, |path| path.display().to_string());
             Err(Failure::input(error).in_file(&file))
