@@ -32,6 +32,7 @@ use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
 use crate::kernels::squared_norm;
+use crate::kinks::{self, Kinks};
 use crate::method::{self, Engine};
 use crate::newton::{self, Newton};
 use crate::oracle::Oracle;
@@ -45,9 +46,10 @@ use crate::walk::{Advance, Walk};
 pub struct Fit {
     /// The way down.
     pub way: Way,
-    /// Where it starts; at [`Linear::start`] if nothing is said.
+    /// Where it starts. If nothing is said, at [`Linear::start`]; with a loss that is [flat far out](crate::table::Loss::convex_kin), where the fit of its convex kin ends.
     pub start: Option<Vec<f64>>,
-    /// The gradient that is small enough; [`RELATIVE`] of that at the start if nothing is said.
+    /// The gradient that is small enough; if nothing is said, [`RELATIVE`] of that at [`Linear::start`], of the convex kin where there is one. By second-order steps
+    /// on a loss with kinks, the gap that is small enough, or [`RELATIVE`] of f at the start.
     pub target: Option<f64>,
     /// Rows that may be read, each as often as it is read; [`usual_budget`] if nothing is said.
     pub budget: Option<u128>,
@@ -61,15 +63,15 @@ pub struct Fit {
 pub enum Way {
     /// By one of the methods; `auto` aims at the target of the fit.
     Method(Engine),
-    /// By second-order steps: see [`crate::newton`].
+    /// By second-order steps: see [`crate::newton`], and [`crate::kinks`] for convex losses with kinks.
     SecondOrder,
     /// From where a fit of the same table was interrupted.
     Resume(Box<Checkpoint>),
 }
 
 impl Way {
-    /// The quickest way that is known to fit a table: second-order steps where the loss is smooth, convex and curved everywhere and a matrix of second derivatives
-    /// costs little, and otherwise `auto`.
+    /// The quickest way that is known to fit a table: second-order steps where the loss is smooth and convex, or convex with kinks and a matrix of second
+    /// derivatives costs little, and otherwise `auto`.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -81,12 +83,12 @@ impl Way {
     /// let table = Arc::new(Table::new(Features::Dense(features), Arc::new(vec![-1.0, 2.0, 5.0, 8.0]), None, Vec::new())?);
     /// let smooth = Linear::new(Arc::clone(&table), Loss::LeastSquares, Design::default())?;
     /// assert!(matches!(Way::usual(&smooth), Way::SecondOrder));
-    /// let flat_far_out = Linear::new(table, Loss::Huber { delta: 1.0 }, Design::default())?;
-    /// assert!(matches!(Way::usual(&flat_far_out), Way::Method(_)));
+    /// let not_convex = Linear::new(table, Loss::Tukey { scale: 4.0 }, Design::default())?;
+    /// assert!(matches!(Way::usual(&not_convex), Way::Method(_)));
     /// # Ok::<(), pasta_opt::table::TableError>(())
     /// ```
     pub fn usual(linear: &Linear) -> Self {
-        if newton::is_quickest(linear) {
+        if newton::fits(linear).is_ok() || kinks::is_quickest(linear) {
             Self::SecondOrder
         } else {
             Self::Method(Engine::Auto { target: None })
@@ -125,6 +127,9 @@ pub struct Fitted {
     pub start: Exactly,
     /// f at the point.
     pub end: Exactly,
+    /// By how much f can be above its least value at the point, where a loss with kinks was fitted by second-order steps: see [`crate::kinks`]. The target is then one
+    /// for this number.
+    pub gap: Option<f64>,
     /// What the point is worth.
     pub verdict: Verdict,
 }
@@ -143,11 +148,11 @@ pub struct Exactly {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The gradient is at most the target.
+    /// The gradient, or the gap of a loss with kinks, is at most the target.
     Certified,
     /// It is larger.
     NotCertified,
-    /// It is larger, but the loss has kinks, where it need not be small.
+    /// It is larger, but the loss has kinks, where the gradient need not be small.
     Kinks,
     /// f is larger than at the start, whatever its gradient: far out a loss that is not convex is flat.
     Worse,
@@ -158,10 +163,12 @@ pub enum Verdict {
 #[non_exhaustive]
 pub enum FitError {
     /// The budget is too small.
-    #[error("a budget of {budget} rows is less than three passes over {rows} rows")]
+    #[error("a budget of {budget} rows is less than {passes} passes over {rows} rows")]
     Budget {
         /// The budget.
         budget: u128,
+        /// The passes that are needed at least.
+        passes: u128,
         /// The rows of the table.
         rows: u128,
     },
@@ -223,6 +230,32 @@ pub fn exactly(gate: &mut Gate, role: Role, x: &[f64]) -> Result<Exactly, Halt> 
     Ok(Exactly { objective, gradient: squared_norm(&gradient).sqrt() })
 }
 
+/// Where a fit begins.
+struct Begun {
+    point: Vec<f64>,
+    /// The fit that ended there.
+    first: Option<Fitted>,
+}
+
+impl Begun {
+    /// Begins at [`Linear::start`], or where the fit of the loss's convex kin ends: from 0 a loss that is flat far out may see no row at all.
+    fn of(linear: &Arc<Linear>, budget: u128, seed: u64, stop: Arc<AtomicBool>) -> Result<Self, FitError> {
+        let Some(kin) = linear.loss().convex_kin() else {
+            return Ok(Self { point: linear.start(), first: None });
+        };
+        let (table, scaling) = (Arc::clone(linear.table()), linear.scaling().cloned());
+        let kin = Arc::new(Linear::scaled(table, kin, linear.design(), scaling)?);
+        let fit = Fit { way: Way::usual(&kin), start: None, target: None, budget: Some(budget), seed };
+        let first =
+            fit.run(&kin, Arc::clone(&kin) as _, stop, &mut |_, _| ()).map_err(|error| match error {
+                // Its checkpoint would be that of another loss.
+                FitError::Interrupted(_) => FitError::Interrupted(None),
+                other => other,
+            })?;
+        Ok(Self { point: first.point.clone(), first: Some(first) })
+    }
+}
+
 impl Fit {
     /// Runs the method to its end, or until `stop` is set. `oracle` is the table itself, or whatever answers for it. `watch` is shown the
     /// gate and the walk after every round.
@@ -235,22 +268,44 @@ impl Fit {
     ) -> Result<Fitted, FitError> {
         let rows = linear.table().rows() as u128;
         let budget = self.budget.unwrap_or_else(|| usual_budget(linear));
-        if budget < 3 * rows {
-            return Err(FitError::Budget { budget, rows });
+        let passes = if self.start.is_none() && linear.loss().convex_kin().is_some() { 6 } else { 3 };
+        if budget < passes * rows {
+            return Err(FitError::Budget { budget, passes, rows });
         }
         let mut gate =
             Gate::over(Arc::clone(&oracle), self.seed).with_budget(budget).with_stop(Arc::clone(&stop));
-        let x0 = self.start.unwrap_or_else(|| linear.start());
+        let begun = match self.start {
+            Some(point) => Begun { point, first: None },
+            None => Begun::of(linear, budget - 3 * rows, self.seed, Arc::clone(&stop))?,
+        };
+        if let Some(first) = &begun.first {
+            gate.merge(&first.gate);
+        }
+        let x0 = begun.point;
         let here = Newton::evaluate(&mut gate, Role::Look, &x0)?;
         let start = Exactly { objective: here.0, gradient: squared_norm(&here.1).sqrt() };
-        let target = self.target.unwrap_or(RELATIVE * start.gradient);
+        let first_gradient = begun.first.map_or(start.gradient, |first| first.start.gradient);
+        let by_gap = kinks::fits(linear)
+            && match &self.way {
+                Way::SecondOrder => true,
+                Way::Resume(checkpoint) => checkpoint.has(Kinks::SECTION),
+                Way::Method(_) => false,
+            };
+        let reference = if by_gap { start.objective } else { first_gradient };
+        let target = self.target.unwrap_or(RELATIVE * reference);
         let mut walk: Box<dyn Walk> = match self.way {
             Way::Method(Engine::Auto { .. }) => Engine::Auto { target: Some(target) }.start(&gate, &x0)?,
             Way::Method(other) => other.start(&gate, &x0)?,
+            Way::SecondOrder if by_gap => {
+                Box::new(Kinks::from(Arc::clone(linear), x0, target, start.objective)?)
+            }
             Way::SecondOrder => Box::new(Newton::from(Arc::clone(linear), x0, target, Some(here))?),
             Way::Resume(mut checkpoint) => {
                 gate = Gate::resume(oracle, &mut checkpoint)?.with_budget(budget).with_stop(stop);
-                if checkpoint.has(Newton::SECTION) {
+                if by_gap {
+                    let (linear, value) = (Arc::clone(linear), start.objective);
+                    Box::new(Kinks::resume(linear, target, value, &mut checkpoint)?)
+                } else if checkpoint.has(Newton::SECTION) {
                     Box::new(Newton::resume(Arc::clone(linear), target, &mut checkpoint)?)
                 } else {
                     method::resume(&gate, &mut checkpoint)?
@@ -269,7 +324,7 @@ impl Fit {
             }
         };
         gate.hold(0);
-        let (point, steps) = (walk.view().point.to_vec(), walk.view().step);
+        let (point, steps, gap) = (walk.view().point.to_vec(), walk.view().step, walk.view().gap);
         let end = match walk.view().exact {
             // The walk's own last pass was over all rows at this point: another would have the same bits.
             Some((objective, gradient)) => Exactly { objective, gradient },
@@ -280,12 +335,13 @@ impl Fit {
         };
         let kinks = matches!(linear.loss().row().class, Class::LipschitzConvex | Class::WeaklyConvex);
         let rounding = 1e-9 * (1.0 + start.objective.abs());
-        let verdict = match end.gradient <= target {
+        // Where f is told by its gap, a gradient that is small says nothing more.
+        let verdict = match gap.unwrap_or(end.gradient) <= target {
             _ if end.objective > start.objective + rounding => Verdict::Worse,
-            true => Verdict::Certified,
-            false if kinks => Verdict::Kinks,
-            false => Verdict::NotCertified,
+            small if small && (gap.is_some() || !by_gap) => Verdict::Certified,
+            _ if kinks => Verdict::Kinks,
+            _ => Verdict::NotCertified,
         };
-        Ok(Fitted { gate, point, stop, steps, target, start, end, verdict })
+        Ok(Fitted { gate, point, stop, steps, target, start, end, gap, verdict })
     }
 }

@@ -94,6 +94,7 @@
 //! baseline     the methods that people use today
 //! auto         a method without constants
 //! newton       second-order steps on a table
+//! kinks        second-order steps where a loss has kinks
 //! one_pass     rows that go by once
 //! method       the table of all methods
 //! fit          a linear model from a table, to an exact certificate
@@ -118,6 +119,7 @@ pub mod forecast;
 pub mod gate;
 pub mod hard;
 mod kernels;
+pub mod kinks;
 pub mod ledger;
 pub mod method;
 mod moments;

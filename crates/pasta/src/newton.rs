@@ -1,11 +1,15 @@
-//! Second-order steps on a table: with few columns, the quickest way to a gradient of zero.
+//! Second-order steps on a table: for a smooth convex loss, the quickest way to a gradient of zero.
 //!
 //! Each step solves H v = -grad f(x) with a Cholesky factor of the [second derivatives](Linear::hessian) of all rows at this point or an earlier
 //! one, corrected by what the gradients of the steps since then said about curvature (L-BFGS with H as its first matrix). A new matrix is
 //! made where the way that is left would take more passes than the matrix costs. Where it costs many passes, its diagonal stands for it at
-//! first; where rows have several scores, one matrix for the columns serves all of them. For least squares the first step is
+//! first, and with more than 512 weights of a score to the end; where rows have several scores, one matrix for the columns serves all of them. For least squares the first step is
 //! the direct solution by normal equations, and those after it refine it by exact gradients, which makes up for the digits that normal equations
 //! lose.
+//!
+//! Second derivatives may vanish where a run begins (all rows on the flat part of Huber's loss) or say nothing about the next point. So H counts each row
+//! by a curvature between its second derivative and one that majorises its loss, whose step always leads down. A run begins with the majoriser; each
+//! matrix that keeps its promise makes the next one bolder, and each that breaks it more cautious, as in the method of Levenberg and Marquardt.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -28,6 +32,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::auto::memory::{Base, Memory, Pair};
 use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
 use crate::draws::Role;
@@ -48,9 +54,11 @@ pub struct Newton {
     x: Vec<f64>,
     /// f and its gradient at x, once they are known.
     here: Option<(f64, Vec<f64>)>,
-    factor: Option<Curved>,
+    factor: Option<Arc<Curved>>,
     /// What the steps since then said.
-    memory: Memory,
+    memory: Arc<Memory>,
+    /// The share of the majoriser in the next matrix.
+    caution: f64,
     /// |grad f| at the points since then.
     norms: Vec<f64>,
     steps: u64,
@@ -63,8 +71,19 @@ struct Curved {
     factor: Factor,
     /// Whether it is whole, for the coordinates of one score, or the diagonal of all.
     whole: bool,
+    /// The share of the majoriser in it.
+    caution: f64,
     /// Where it was made.
     at: Vec<f64>,
+}
+
+impl Curved {
+    /// The matrix at a point, and its factor; `None` if it is zero or not finite.
+    fn new(linear: &Linear, at: &[f64], whole: bool, caution: f64) -> Option<Self> {
+        let hessian =
+            if whole { linear.hessian_of_one(at, caution) } else { linear.hessian_diagonal(at, caution) };
+        Some(Self { factor: hessian.factor()?, whole, caution, at: at.to_vec() })
+    }
 }
 
 impl Base for Factor {
@@ -101,26 +120,31 @@ const AFTER: f64 = 3.0;
 const PATIENCE: (usize, usize, usize) = (8, 25, 1);
 /// Steps back that the present speed is measured over.
 const SPEED: usize = 8;
+/// Of the fall that a matrix promises for its first whole step: above the first share the next one is bolder, below the second more cautious.
+const KEPT: f64 = 0.5;
+const BROKEN: f64 = 0.25;
+/// How much bolder and more cautious, and from where on at least.
+const BOLDER: f64 = 0.05;
+const WARIER: f64 = 10.0;
+const WARY: f64 = 0.1;
 
-/// Refuses what second-order steps do not fit: losses that are not smooth and convex, and more than 512 weights of a score.
+/// Refuses losses that are not smooth and convex, which second-order steps do not fit. For the others they are the quickest way that is known.
 pub fn fits(linear: &Linear) -> Result<(), TableError> {
     let row = linear.loss().row();
-    if !matches!(row.class, Class::SmoothConvex | Class::LocallySmoothConvex) {
-        return Err(TableError::NotSmoothConvex { loss: row.name });
+    match row.class {
+        Class::SmoothConvex | Class::LocallySmoothConvex => Ok(()),
+        _ => Err(TableError::NotSmoothConvex { loss: row.name }),
     }
-    let got = linear.dim() / linear.loss().outputs();
-    if got > MOST_FULL {
-        let name = "weights of a score in a second-order method";
-        return Err(TableError::Setting { name, needs: "at most 512", got: got as f64 });
-    }
-    Ok(())
 }
 
-/// Whether second-order steps are the quickest way to fit a table: the loss is smooth, convex and curved everywhere (Huber's and the squared
-/// hinge may have no second derivatives at all where a run begins), and a matrix of second derivatives costs at most as much as some dozen passes.
-pub fn is_quickest(linear: &Linear) -> bool {
-    let is_curved = !matches!(linear.loss(), Loss::Huber { .. } | Loss::SquaredHinge);
-    is_curved && fits(linear).is_ok() && matrix_cost(linear) <= CHEAP_AND_FINAL
+/// Whether a whole matrix of second derivatives can be had, and costs at most as much as some dozen passes.
+pub(crate) fn is_cheap(linear: &Linear) -> bool {
+    may_be_whole(linear) && matrix_cost(linear) <= CHEAP_AND_FINAL
+}
+
+/// Whether a matrix may be whole: with more weights of a score, its diagonal is all there is.
+fn may_be_whole(linear: &Linear) -> bool {
+    linear.dim() / linear.loss().outputs() <= MOST_FULL
 }
 
 /// The passes that a whole matrix costs: multiplications, where a loss counts as much as twenty.
@@ -133,8 +157,7 @@ fn matrix_cost(linear: &Linear) -> f64 {
 }
 
 impl Newton {
-    /// A run from the usual start, until |grad f| is at most the target. Refuses losses that are not smooth and convex, and more
-    /// than 512 weights of a score.
+    /// A run from the usual start, until |grad f| is at most the target. Refuses losses that are not smooth and convex.
     pub fn start(linear: Arc<Linear>, target: f64) -> Result<Self, TableError> {
         let start = linear.start();
         Self::from(linear, start, target, None)
@@ -148,7 +171,7 @@ impl Newton {
         here: Option<(f64, Vec<f64>)>,
     ) -> Result<Self, TableError> {
         fits(&linear)?;
-        let (x, memory) = (start.clone(), Memory::default());
+        let (x, memory) = (start.clone(), Arc::default());
         Ok(Self {
             linear,
             target,
@@ -157,6 +180,7 @@ impl Newton {
             here,
             factor: None,
             memory,
+            caution: 1.0,
             norms: Vec::new(),
             steps: 0,
             ended: None,
@@ -176,8 +200,13 @@ impl Newton {
         let cost = matrix_cost(&self.linear);
         let squares = self.linear.loss() == Loss::LeastSquares;
         let Some(curved) = &self.factor else {
-            return Some(cost <= if squares { CHEAP_AND_FINAL } else { CHEAP });
+            let most = if squares { CHEAP_AND_FINAL } else { CHEAP };
+            return Some(may_be_whole(&self.linear) && cost <= most);
         };
+        if !may_be_whole(&self.linear) {
+            // Another diagonal is worth less than what the steps said.
+            return None;
+        }
         let patience = match (curved.whole, self.linear.loss().outputs()) {
             // Those of least squares are the same everywhere.
             (true, _) if squares => return None,
@@ -196,32 +225,48 @@ impl Newton {
         (speed <= 0.0 || left > cost + AFTER).then_some(true)
     }
 
-    /// Makes a matrix at x. False if there is none.
-    fn look(&mut self, gate: &mut Gate, whole: bool) -> Result<bool, Halt> {
+    /// Makes a matrix at x.
+    fn look(&mut self, gate: &mut Gate, whole: bool) -> Result<(), Halt> {
         let rows = self.linear.table().rows() as u128;
         gate.count(Role::Large, Charge { samples: rows, evaluations: rows, exact: true })?;
-        let hessian =
-            if whole { self.linear.hessian_of_one(&self.x) } else { self.linear.hessian_diagonal(&self.x) };
-        let at = self.x.clone();
-        self.factor = hessian.factor().map(|factor| Curved { factor, whole, at });
-        self.memory.clear();
+        self.factor = Curved::new(&self.linear, &self.x, whole, self.caution).map(Arc::new);
+        self.memory = Arc::default();
         self.norms.clear();
-        Ok(self.factor.is_some())
+        Ok(())
+    }
+
+    /// Whether no other matrix would lead further from x than this one.
+    fn is_last_resort(&self) -> bool {
+        let whole = may_be_whole(&self.linear);
+        self.factor.as_ref().is_some_and(|it| it.whole == whole && it.caution == 1.0 && it.at == self.x)
+    }
+
+    /// Chooses the caution of the next matrix by what the first step of this one had of the fall that was promised.
+    fn learn(&mut self, gain: f64) {
+        let Some(curved) = self.factor.as_ref().filter(|curved| curved.whole) else { return };
+        if self.norms.len() == 1 {
+            self.caution = match gain {
+                gain if gain >= KEPT => BOLDER * curved.caution,
+                gain if gain >= BROKEN => curved.caution,
+                _ => (WARIER * curved.caution).clamp(WARY, 1.0),
+            };
+        }
     }
 
     /// The direction of a step from x, where the gradient is g; `None` where there is none that leads down.
     fn direction(&mut self, gradient: &[f64]) -> Option<Vec<f64>> {
-        let factor = &self.factor.as_ref()?.factor;
+        let factor = &Arc::clone(self.factor.as_ref()?).factor;
         let leads_down = |way: &Vec<f64>| dot(way, gradient) < 0.0 && dot(way, way).is_finite();
         let way = self.memory.direction(gradient, 0.0, factor);
         if leads_down(&way) {
             return Some(way);
         }
-        self.memory.clear();
+        self.memory = Arc::default();
         Some(self.memory.direction(gradient, 0.0, factor)).filter(leads_down)
     }
 
-    fn step(&mut self, gate: &mut Gate) -> Result<(), Halt> {
+    /// Goes a step, or ends; the step and what the gradient changed along it.
+    fn step(&mut self, gate: &mut Gate) -> Result<Option<(Vec<f64>, Vec<f64>)>, Halt> {
         let (value, gradient) = match self.here.take() {
             Some(here) => here,
             None => Self::evaluate(gate, Role::Large, &self.x)?,
@@ -229,32 +274,31 @@ impl Newton {
         let norm = squared_norm(&gradient).sqrt();
         let mut found = None;
         if norm > self.target {
-            let seen = match self.wanted(norm) {
-                Some(whole) => self.look(gate, whole)?,
-                None => true,
-            };
-            if seen {
+            if let Some(whole) = self.wanted(norm) {
+                if self.factor.as_ref().is_some_and(|curved| !curved.whole) {
+                    // The way that a diagonal went is behind the first whole matrix.
+                    self.caution = self.caution.min(norm / self.norms[0]);
+                }
+                self.look(gate, whole)?;
+            }
+            self.norms.push(norm);
+            found = self.search(gate, value, &gradient)?;
+            if found.is_none() && !self.is_last_resort() {
+                self.caution = 1.0;
+                self.look(gate, may_be_whole(&self.linear))?;
                 self.norms.push(norm);
                 found = self.search(gate, value, &gradient)?;
-            }
-            let fresh = self.factor.as_ref().is_none_or(|curved| curved.whole && curved.at == self.x);
-            if found.is_none() && !fresh {
-                // What was known of another point led nowhere.
-                if self.look(gate, true)? {
-                    self.norms.push(norm);
-                    found = self.search(gate, value, &gradient)?;
-                }
             }
         }
         let Some((x, lower, next)) = found else {
             self.ended = Some(Stop::Settled);
             self.here = Some((value, gradient));
-            return Ok(());
+            return Ok(None);
         };
-        self.memory.add(minus(&x, &self.x), minus(&next, &gradient), true);
+        let pair = (minus(&x, &self.x), minus(&next, &gradient));
         self.x = x;
         self.here = Some((lower, next));
-        Ok(())
+        Ok(Some(pair))
     }
 
     /// A point along the direction with the weak Wolfe conditions, f and its gradient there; or the lowest that was seen, if any is lower.
@@ -263,9 +307,13 @@ impl Newton {
         let slope = dot(&way, gradient);
         let (mut low, mut high, mut share) = (0.0, f64::INFINITY, 1.0);
         let mut best = None;
-        for _ in 0..TRIALS {
+        for trial in 0..TRIALS {
             let there = along(&self.x, share, &way);
-            let is_low = match Self::evaluate(gate, Role::Large, &there) {
+            let evaluated = Self::evaluate(gate, Role::Large, &there);
+            if trial == 0 {
+                self.learn(evaluated.as_ref().map_or(0.0, |(lower, _)| (lower - value) / (0.5 * slope)));
+            }
+            let is_low = match evaluated {
                 Ok((lower, next)) => {
                     let end = dot(&way, &next);
                     // At the end f no longer shows what the slope does.
@@ -299,8 +347,8 @@ impl Newton {
         checkpoint: &mut Checkpoint,
     ) -> Result<Self, CheckpointError> {
         let damaged = || CheckpointError::damaged("the vectors of its run do not fit the problem");
-        let ((steps, ended, value, norms, whole), mut vectors): (Saved, Vec<Vec<f64>>) =
-            checkpoint.take(Self::SECTION)?;
+        let (saved, mut vectors): (Saved, Vec<Vec<f64>>) = checkpoint.take(Self::SECTION)?;
+        let Saved { steps, ended, value, norms, whole, caution, of_matrix } = saved;
         let known = 2 + usize::from(value.is_some()) + usize::from(whole.is_some());
         let pairs = vectors.len().checked_sub(known).filter(|rest| rest % 2 == 0).ok_or_else(damaged)?;
         if fits(&linear).is_err() || vectors.iter().any(|v| v.len() != linear.dim()) {
@@ -319,20 +367,44 @@ impl Newton {
             None => None,
             Some(whole) => {
                 // The same matrix once more, which no ledger counts again.
-                let at = take();
-                let hessian = if whole { linear.hessian_of_one(&at) } else { linear.hessian_diagonal(&at) };
-                Some(Curved { factor: hessian.factor().ok_or_else(damaged)?, whole, at })
+                Some(Arc::new(Curved::new(&linear, &take(), whole, of_matrix).ok_or_else(damaged)?))
             }
         };
-        Ok(Self { linear, target, start, x, here, factor, memory, norms, steps, ended })
+        let memory = Arc::new(memory);
+        Ok(Self { linear, target, start, x, here, factor, memory, caution, norms, steps, ended })
+    }
+
+    /// The table and its loss.
+    pub(crate) fn linear(&self) -> &Arc<Linear> {
+        &self.linear
+    }
+
+    /// Where it stands.
+    pub(crate) fn point(&self) -> &[f64] {
+        &self.x
     }
 
     /// The name of its section in a checkpoint.
     pub(crate) const SECTION: &'static str = "newton";
 }
 
-/// Steps, end, f where the run stands, |grad f| since the last matrix, and whether that is whole.
-type Saved = (u64, Option<Stop>, Option<f64>, Vec<f64>, Option<bool>);
+/// What a checkpoint holds besides vectors. Those of earlier versions end before the caution, and knew second derivatives alone.
+#[derive(Debug, Serialize, Deserialize)]
+struct Saved {
+    steps: u64,
+    ended: Option<Stop>,
+    /// f where the run stands.
+    value: Option<f64>,
+    /// |grad f| since the last matrix.
+    norms: Vec<f64>,
+    /// Whether that is whole.
+    whole: Option<bool>,
+    #[serde(default)]
+    caution: f64,
+    /// The caution with which the matrix was made.
+    #[serde(default)]
+    of_matrix: f64,
+}
 
 impl Walk for Newton {
     fn advance(&mut self, gate: &mut Gate) -> Result<Advance, Halt> {
@@ -340,13 +412,20 @@ impl Walk for Newton {
             return Ok(Advance::Stop(stop));
         }
         let (before, mut next) = (gate.ledger().clone(), self.clone());
-        if let Err(halt) = next.step(gate) {
-            if halt.drops_work() {
-                gate.rewind(before);
+        let pair = match next.step(gate) {
+            Ok(pair) => pair,
+            Err(halt) => {
+                if halt.drops_work() {
+                    gate.rewind(before);
+                }
+                return Err(halt);
             }
-            return Err(halt);
-        }
+        };
         *self = next;
+        if let Some((step, change)) = pair {
+            // The memory is this run's alone by now, and is not copied.
+            Arc::make_mut(&mut self.memory).add(step, change, true);
+        }
         if let Some(stop) = self.ended {
             return Ok(Advance::Stop(stop));
         }
@@ -364,14 +443,16 @@ impl Walk for Newton {
     }
 
     fn save<'a>(&'a self, to: &mut Saver<'a>) {
-        let Self { start, x, here, factor, memory, norms, steps, ended, .. } = self;
+        let Self { start, x, here, factor, memory, caution, norms, steps, ended, .. } = self;
         let whole = factor.as_ref().map(|curved| curved.whole);
+        let of_matrix = factor.as_ref().map_or(0.0, |curved| curved.caution);
         let known = here.iter().map(|(_, gradient)| &gradient[..]);
         let at = factor.iter().map(|curved| &curved.at[..]);
         let pairs = memory.pairs.iter().flat_map(|pair| [&pair.step[..], &pair.change[..]]);
         let vectors = [&start[..], &x[..]].into_iter().chain(known).chain(at).chain(pairs);
         let value = here.as_ref().map(|(value, _)| *value);
-        let data: Saved = (*steps, *ended, value, norms.clone(), whole);
+        let (steps, ended, norms, caution) = (*steps, *ended, norms.clone(), *caution);
+        let data = Saved { steps, ended, value, norms, whole, caution, of_matrix };
         to.put(Self::SECTION, &data, vectors);
     }
 }
@@ -449,4 +530,17 @@ fn halved(
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Saved;
+
+    #[test]
+    fn a_checkpoint_of_an_earlier_version_went_by_second_derivatives_alone() {
+        let saved: Saved =
+            serde_json::from_str("[3,null,0.5,[1.0,0.5],true]").expect("five parts, as they were");
+        assert_eq!((saved.steps, saved.value, saved.whole), (3, Some(0.5), Some(true)));
+        assert_eq!((saved.caution, saved.of_matrix), (0.0, 0.0));
+    }
 }

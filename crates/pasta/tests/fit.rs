@@ -6,17 +6,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::draws::{Address, Role};
-use pasta_opt::fit::{Fit, FitError, Fitted, Way};
+use pasta_opt::fit::{Fit, FitError, Fitted, Unfinished, Verdict, Way};
 use pasta_opt::method::Engine;
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Table};
 
 fn table(loss: Loss, classes: u32) -> Arc<Linear> {
-    let (rows, columns) = (300, 4);
+    of_size(300, 4, loss, classes)
+}
+
+fn of_size(rows: usize, columns: usize, loss: Loss, classes: u32) -> Arc<Linear> {
     let mut xi = Address { seed: 5, role: Role::Setup, step: 0, sample: 0 }.stream();
     let values: Vec<f64> = (0..rows * columns).map(|k| xi.normal() * f64::from(1 + k as u32 % 3)).collect();
-    let label = |a: &[f64]| f64::from((a[0] + a[1] + xi.normal()).abs() as u32 % classes);
+    let label = |a: &[f64]| match a[0] + a[1] + xi.normal() {
+        sum if classes == 2 => sum.signum(),
+        sum => f64::from(sum.abs() as u32 % classes),
+    };
     let labels: Vec<f64> = values.chunks(columns).map(label).collect();
-    let labels = if classes == 2 { labels.iter().map(|y| 2.0 * y - 1.0).collect() } else { labels };
     let features = Features::Dense(Dense { rows, columns, values: values.into() });
     let table = Table::new(features, Arc::new(labels), None, Vec::new()).unwrap();
     Arc::new(Linear::new(Arc::new(table), loss, Design { penalty: 1e-4, ..Design::default() }).unwrap())
@@ -33,14 +38,42 @@ fn run(linear: &Arc<Linear>, way: Way, steps: Option<u64>) -> Result<Fitted, Fit
     })
 }
 
+/// Goes on with a fit, through the bytes of a checkpoint.
+fn resumed(linear: &Arc<Linear>, unfinished: &Unfinished) -> Fitted {
+    let mut saver = Saver::default();
+    unfinished.gate.save(&mut saver);
+    unfinished.walk.save(&mut saver);
+    let checkpoint = Checkpoint::from_bytes(&saver.to_bytes()).unwrap();
+    run(linear, Way::Resume(Box::new(checkpoint)), None).unwrap()
+}
+
+fn assert_same(one: &Fitted, other: &Fitted, what: &str) {
+    let bits = |fitted: &Fitted| fitted.point.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(one), bits(other), "{what}");
+    assert_eq!(one.gate.ledger(), other.gate.ledger(), "{what}");
+    assert_eq!((one.stop, one.steps), (other.stop, other.steps), "{what}");
+}
+
 #[test]
 fn an_interrupted_fit_goes_on_bit_for_bit() {
     let way = |exact: bool| {
         if exact { Way::SecondOrder } else { Way::Method(Engine::Auto { target: None }) }
     };
-    for (loss, classes) in [(Loss::Logistic, 2), (Loss::Multinomial { classes: 3 }, 3), (Loss::Poisson, 9)] {
+    let losses = [
+        (Loss::Logistic, 2),
+        (Loss::Multinomial { classes: 3 }, 3),
+        (Loss::Poisson, 9),
+        (Loss::Huber { delta: 0.1 }, 9),
+        (Loss::SquaredHinge, 2),
+        (Loss::Tukey { scale: 2.0 }, 9),
+        (Loss::Absolute, 9),
+        (Loss::Hinge, 2),
+    ];
+    for (loss, classes) in losses {
         let linear = table(loss, classes);
-        for exact in [true, false] {
+        // Losses that are flat far out go by `auto`.
+        let ways = if loss.convex_kin().is_some() { &[false][..] } else { &[true, false] };
+        for &exact in ways {
             let whole = run(&linear, way(exact), None).unwrap();
             let mut interrupted = 0;
             for steps in 1..=whole.steps {
@@ -52,17 +85,155 @@ fn an_interrupted_fit_goes_on_bit_for_bit() {
                     panic!("{loss:?} {exact} {steps}: not interrupted")
                 };
                 interrupted += 1;
-                let mut saver = Saver::default();
-                unfinished.gate.save(&mut saver);
-                unfinished.walk.save(&mut saver);
-                let checkpoint = Checkpoint::from_bytes(&saver.to_bytes()).unwrap();
-                let resumed = run(&linear, Way::Resume(Box::new(checkpoint)), None).unwrap();
-                let bits = |fitted: &Fitted| fitted.point.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-                assert_eq!(bits(&resumed), bits(&whole), "{loss:?} {exact} {steps}");
-                assert_eq!(resumed.gate.ledger(), whole.gate.ledger(), "{loss:?} {exact} {steps}");
-                assert_eq!((resumed.stop, resumed.steps), (whole.stop, whole.steps));
+                assert_same(&resumed(&linear, &unfinished), &whole, &format!("{loss:?} {exact} {steps}"));
             }
             assert!(interrupted > 0, "{loss:?} {exact}");
         }
     }
+}
+
+#[test]
+fn second_order_steps_end_at_the_minimiser_wherever_a_run_begins() {
+    // All rows begin on the flat part of Huber's loss, by far; one row is extreme in its column and its label; the classes overlap.
+    let (rows, columns) = (200, 3);
+    let mut xi = Address { seed: 8, role: Role::Setup, step: 0, sample: 0 }.stream();
+    let values: Vec<f64> = (0..rows * columns).map(|_| xi.normal()).collect();
+    let noise: Vec<f64> = (0..rows).map(|_| xi.normal()).collect();
+    let plain = |row: usize| values[row * columns] - 2.0 * values[row * columns + 1] + noise[row];
+    let far: Vec<f64> = (0..rows).map(|row| 5000.0 + 100.0 * plain(row)).collect();
+    let signs: Vec<f64> = (0..rows).map(|row| if plain(row) > 0.0 { 1.0 } else { -1.0 }).collect();
+    let mut extreme = (values.clone(), (0..rows).map(plain).collect::<Vec<f64>>());
+    extreme.0[0] = 1e4;
+    extreme.1[0] = 1e6;
+    let cases = [
+        (Loss::Huber { delta: 1.345 }, values.clone(), far),
+        (Loss::Huber { delta: 1.345 }, extreme.0, extreme.1),
+        (Loss::SquaredHinge, values, signs),
+    ];
+    for (loss, values, labels) in cases {
+        let features = Features::Dense(Dense { rows, columns, values: values.into() });
+        let table = Table::new(features, Arc::new(labels), None, Vec::new()).unwrap();
+        let linear = Arc::new(Linear::new(Arc::new(table), loss, Design::default()).unwrap());
+        assert!(matches!(Way::usual(&linear), Way::SecondOrder));
+        let fitted = run(&linear, Way::SecondOrder, None).unwrap();
+        assert_eq!(fitted.verdict, Verdict::Certified, "{loss:?}");
+        assert!(fitted.end.gradient <= 1e-6 * fitted.start.gradient, "{loss:?}");
+        // `auto` knows no second derivatives, and finds the same minimum: f is flat to second order there, so both agree to far more digits than
+        // their gradients have.
+        let auto = run(&linear, Way::Method(Engine::Auto { target: None }), None).unwrap();
+        assert!(fitted.end.objective <= auto.end.objective * (1.0 + 1e-9), "{loss:?}");
+    }
+}
+
+#[test]
+fn a_checkpoint_goes_on_under_another_caution_than_the_first() {
+    // Caution falls with the steps, so a checkpoint that forgot it would begin again with the majoriser and take another way.
+    let linear = table(Loss::Huber { delta: 0.1 }, 9);
+    let FitError::Interrupted(Some(unfinished)) = run(&linear, Way::SecondOrder, Some(2)).unwrap_err() else {
+        panic!("not interrupted")
+    };
+    let mut saver = Saver::default();
+    unfinished.walk.save(&mut saver);
+    let text = String::from_utf8_lossy(&saver.to_bytes()).into_owned();
+    assert!(text.contains("\"caution\"") && !text.contains("\"caution\":1.0"), "{text}");
+}
+
+/// From 0 every row is beyond the reach of Tukey's and Welsch's losses, whose gradient is 0 there: a model of zeros would be certified.
+#[test]
+fn a_loss_that_is_flat_far_out_is_fitted_from_where_its_convex_kin_is_least() {
+    let (rows, columns) = (300, 2);
+    let mut xi = Address { seed: 6, role: Role::Setup, step: 0, sample: 0 }.stream();
+    let values: Vec<f64> = (0..rows * columns).map(|_| xi.normal()).collect();
+    // One row in ten is far off.
+    let label = |(row, a): (usize, &[f64])| {
+        let error = if row % 10 == 0 { 500.0 } else { xi.normal() };
+        100.0 + a[0] - 2.0 * a[1] + error
+    };
+    let labels: Vec<f64> = values.chunks(columns).enumerate().map(label).collect();
+    let features = Features::Dense(Dense { rows, columns, values: values.into() });
+    let table = Arc::new(Table::new(features, Arc::new(labels), None, Vec::new()).unwrap());
+    for loss in [Loss::Tukey { scale: 4.685 }, Loss::Welsch { scale: 2.985 }, Loss::Cauchy { scale: 2.385 }] {
+        let linear = Arc::new(Linear::new(Arc::clone(&table), loss, Design::default()).unwrap());
+        let fitted = run(&linear, Way::usual(&linear), None).unwrap();
+        assert_eq!(fitted.verdict, Verdict::Certified, "{loss:?}");
+        assert!(fitted.target > 0.0 && fitted.end.gradient <= fitted.target, "{loss:?}");
+        let model = linear.raw_weights(&fitted.point);
+        let errors = [model.weights[0] - 1.0, model.weights[1] + 2.0, model.intercepts[0] - 100.0];
+        // Six standard errors of 1/sqrt 270; Cauchy's loss gives the tenth some weight.
+        assert!(errors.iter().all(|error| error.abs() < 0.4), "{loss:?}: {errors:?}");
+        assert!(matches!(run_with(&linear, Some(5 * 300)), Err(FitError::Budget { passes: 6, .. })));
+    }
+}
+
+fn run_with(linear: &Arc<Linear>, budget: Option<u128>) -> Result<Fitted, FitError> {
+    let fit = Fit { way: Way::usual(linear), start: None, target: None, budget, seed: 3 };
+    fit.run(linear, Arc::clone(linear) as _, Arc::default(), &mut |_, _| ())
+}
+
+/// The least value of the mean of max(lo t, hi t) over all lines through two of the points, where it is attained.
+fn least_by_pairs(a: &[f64], y: &[f64], loss: impl Fn(f64, f64) -> f64) -> f64 {
+    let mean = |w: f64, b: f64| {
+        let losses = a.iter().zip(y).map(|(a, y)| loss(w * a + b, *y));
+        losses.sum::<f64>() / a.len() as f64
+    };
+    let pairs = (0..a.len()).flat_map(|i| (0..i).map(move |j| (i, j))).filter(|(i, j)| a[*i] != a[*j]);
+    let lines = pairs.map(|(i, j)| {
+        let w = (y[i] - y[j]) / (a[i] - a[j]);
+        (w, y[i] - w * a[i])
+    });
+    lines.map(|(w, b)| mean(w, b)).fold(f64::INFINITY, f64::min)
+}
+
+/// A line of least absolute errors, or of a quantile, goes through two of the points: all pairs are tried.
+#[test]
+fn the_gap_of_a_loss_with_a_kink_is_true_and_small() {
+    for (seed, rows) in [(1, 5), (2, 30), (3, 60), (4, 61)] {
+        let mut xi = Address { seed, role: Role::Setup, step: 0, sample: 0 }.stream();
+        // Errors without a mean, in raw units far from 1.
+        let a: Vec<f64> = (0..rows).map(|_| 1e3 + 20.0 * xi.normal()).collect();
+        let y: Vec<f64> = a.iter().map(|a| 1e-3 * a + 0.01 * xi.normal() / xi.normal()).collect();
+        for (loss, low, high) in [(Loss::Absolute, -1.0, 1.0), (Loss::Quantile { level: 0.2 }, -0.2, 0.8)] {
+            let features = Features::Dense(Dense { rows, columns: 1, values: a.clone().into() });
+            let table = Arc::new(Table::new(features, Arc::new(y.clone()), None, Vec::new()).unwrap());
+            let linear = Arc::new(Linear::new(table, loss, Design::default()).unwrap());
+            assert!(matches!(Way::usual(&linear), Way::SecondOrder));
+            let fitted = run(&linear, Way::usual(&linear), None).unwrap();
+            let least = least_by_pairs(&a, &y, |z, y| (low * (z - y)).max(high * (z - y)));
+            let (gap, above) = (fitted.gap.unwrap(), fitted.end.objective - least);
+            assert_eq!(fitted.verdict, Verdict::Certified, "{loss:?} {rows}: {gap}");
+            // Rounding of scores that are differences of numbers of order 1.
+            assert!((-1e-14..=gap + 1e-14).contains(&above), "{loss:?} {rows}: {above} {gap}");
+            assert!(gap <= 1e-6 * fitted.start.objective, "{loss:?} {rows}: {gap}");
+        }
+    }
+}
+
+/// Hinge: the gap is a true statement about every other point that is tried, and about the minimiser of many passes.
+#[test]
+fn no_point_is_lower_than_the_gap_of_a_hinge_fit_allows() {
+    let linear = table(Loss::Hinge, 2);
+    let fitted = run(&linear, Way::SecondOrder, None).unwrap();
+    assert_eq!(fitted.verdict, Verdict::Certified);
+    let by_auto = run(&linear, Way::Method(Engine::Auto { target: None }), None).unwrap();
+    assert_eq!((by_auto.verdict, by_auto.gap), (Verdict::Kinks, None));
+    let floor = fitted.end.objective - fitted.gap.unwrap();
+    assert!(by_auto.end.objective >= floor && by_auto.end.objective - floor < 1e-3);
+    let mut xi = Address { seed: 8, role: Role::Setup, step: 0, sample: 0 }.stream();
+    for size in [1e-6, 1e-3, 0.1, 1.0] {
+        let near: Vec<f64> = fitted.point.iter().map(|x| x + size * xi.normal()).collect();
+        let mut gate = pasta_opt::gate::Gate::over(Arc::clone(&linear) as _, 1);
+        assert!(pasta_opt::fit::exactly(&mut gate, Role::Look, &near).unwrap().objective >= floor);
+    }
+}
+
+#[test]
+fn with_more_weights_than_a_matrix_may_have_its_diagonal_leads_to_the_minimiser() {
+    let linear = of_size(300, 600, Loss::Logistic, 2);
+    assert!(matches!(Way::usual(&linear), Way::SecondOrder));
+    let whole = run(&linear, Way::SecondOrder, None).unwrap();
+    assert_eq!(whole.verdict, Verdict::Certified);
+    let FitError::Interrupted(Some(unfinished)) = run(&linear, Way::SecondOrder, Some(4)).unwrap_err() else {
+        panic!("not interrupted")
+    };
+    assert_same(&resumed(&linear, &unfinished), &whole, "after four steps");
 }

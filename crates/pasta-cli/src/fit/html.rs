@@ -1,14 +1,15 @@
 //! The page of a fit: how objective and gradient came down.
 
+use pasta_opt::fit::Exactly;
 use pasta_report::console::Report;
 use pasta_report::{Axis, Chart, Page, Part, Scale, Section, Series, Shape, Tone};
 
-use super::Run;
+use super::descent::Run;
 use super::outcome::Outcome;
 
 pub(super) fn page(outcome: &Outcome, run: &Run) -> Page {
     let rows = outcome.model.data.rows as f64;
-    let points = |value: fn(&super::Exactly) -> f64| -> Vec<(f64, f64)> {
+    let points = |value: fn(&Exactly) -> f64| -> Vec<(f64, f64)> {
         run.curve.iter().map(|(samples, state)| (*samples as f64 / rows, value(state))).collect()
     };
     let chart = |id, title: &str, points: Vec<(f64, f64)>, scale| Chart {

@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use pasta_data::{Blocks, Data, Encoding, Fault, Source};
 use pasta_opt::certificate::{self, Basis, Claim};
 use pasta_opt::draws::Role;
+use pasta_opt::fit::{Exactly, exactly};
 use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::ledger::Ledger;
 use pasta_opt::one_pass::OnePass;
@@ -21,7 +22,11 @@ use pasta_report::{Table as Lines, grouped};
 use serde::Serialize;
 use serde::ser::SerializeMap;
 
-use super::{Arguments, Exactly, exactly, interrupted, not_finite, words, write_file};
+use super::arguments::Arguments;
+use super::descent::not_finite;
+use super::header::{threads, words};
+use super::judging::no_minimiser;
+use super::{interrupted, write_file};
 use crate::table::{
     Certificate, Classes, FORMAT, ModelFile, Provenance, Rows, Score, TailBound, Verdict, refused, score,
     unreadable,
@@ -161,7 +166,7 @@ impl School {
             design.degree,
             given(design.penalty),
             arguments.seed,
-            super::rayon_threads(arguments),
+            threads(arguments),
         ));
         Ok(Self {
             file: file.to_owned(),
@@ -291,7 +296,7 @@ impl School {
             _ => Verdict::NotCertified,
         };
         let no_minimiser =
-            super::no_minimiser(&tail, &Score { separated: self.separated && held.separated, ..held }, false);
+            no_minimiser(&tail, &Score { separated: self.separated && held.separated, ..held }, false);
         let worse = worse_by(&tail, &x, &origin)
             .map_err(|error| refused(&self.file, &self.encoding.names(), &error))?;
         let mut ledger: Ledger = self.learner.ledger().clone();
@@ -328,6 +333,7 @@ impl School {
                 target,
                 start_gradient: start.gradient,
                 objective: end.objective,
+                gap: None,
                 tail: Some(TailBound {
                     rows: held.rows as u64,
                     bound: bound.bound,

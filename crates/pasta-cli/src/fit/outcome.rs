@@ -7,6 +7,7 @@ use pasta_report::{Table, grouped};
 use serde::Serialize;
 use serde::ser::SerializeMap;
 
+use super::arguments::EXACT;
 use crate::table::{ModelFile, Score, Verdict};
 
 /// What a fit came to.
@@ -74,7 +75,7 @@ impl Outcome {
             ),
             (_, Verdict::Certified | Verdict::Kinks) => None,
             (_, Verdict::NotCertified) if self.budgeted => None,
-            (stop, Verdict::NotCertified) if !self.auto && self.model.method != super::EXACT => {
+            (stop, Verdict::NotCertified) if !self.auto && self.model.method != EXACT => {
                 let message = format!(
                     "not certified: {}; {reached}, not to {}",
                     stop.meaning(),
@@ -108,6 +109,9 @@ impl Outcome {
 
     fn stopped(&self) -> String {
         match (self.stop, self.model.certificate.verdict) {
+            (Stop::Settled, Verdict::Certified) if self.model.certificate.gap.is_some() => {
+                "f is close enough to its least value".into()
+            }
             (Stop::Settled, Verdict::Certified) => "the gradient is small enough".into(),
             (Stop::PlannedEnd, Verdict::NotCertified) if self.auto => {
                 "the budget has no room for another round".into()
@@ -119,13 +123,20 @@ impl Outcome {
     fn verdict(&self) -> String {
         let certificate = &self.model.certificate;
         let (gradient, target) = (real(certificate.gradient), real(certificate.target));
-        match certificate.verdict {
-            Verdict::Certified => {
+        match (certificate.verdict, certificate.gap) {
+            (Verdict::Certified, Some(gap)) => format!(
+                "certified: f is at most {} above its least value ({target} was allowed), by two passes over all rows",
+                real(gap)
+            ),
+            (Verdict::Certified, None) => {
                 format!("certified: |grad f| = {gradient} <= {target}, by a pass over all rows")
             }
-            Verdict::NotCertified => format!("not certified: |grad f| = {gradient}, more than {target}"),
-            Verdict::Worse => "nothing is certified: f is larger than at the start".into(),
-            Verdict::Kinks => {
+            (Verdict::NotCertified, _) => format!("not certified: |grad f| = {gradient}, more than {target}"),
+            (Verdict::Worse, _) => "nothing is certified: f is larger than at the start".into(),
+            (Verdict::Kinks, Some(gap)) => {
+                format!("not certified: f may be {} above its least value, more than {target}", real(gap))
+            }
+            (Verdict::Kinks, None) => {
                 format!(
                     "nothing is certified: the loss has kinks, where |grad f| = {gradient} need not be small"
                 )

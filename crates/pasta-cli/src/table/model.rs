@@ -61,13 +61,16 @@ pub(crate) struct Provenance {
 pub(crate) struct Certificate {
     pub(crate) verdict: Verdict,
     pub(crate) exact: bool,
-    /// |grad f| at the point, and what it should at most be.
+    /// |grad f| at the point, and what it, or the gap, should at most be.
     pub(crate) gradient: f64,
     pub(crate) target: f64,
     /// |grad f| at the start.
     pub(crate) start_gradient: f64,
     /// f at the point, the penalty included.
     pub(crate) objective: f64,
+    /// Of a loss with kinks: by how much f can be above its least value. The target is then one for this number.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) gap: Option<f64>,
     /// Of a model that was learnt in one pass: what rows say that were kept back. The other numbers are then means over these.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) tail: Option<TailBound>,

@@ -26,30 +26,58 @@ pub(crate) fn class(scores: &[f64]) -> usize {
     }
 }
 
+/// What rows add to a score.
+struct Sums {
+    loss: f64,
+    right: usize,
+    /// Squared errors.
+    squares: f64,
+    separated: bool,
+}
+
+impl Sums {
+    /// Of some rows, from the scores of one after those of another.
+    fn of(model: &Model, scores: &[f64], labels: &[f64], has_classes: bool) -> Self {
+        let mut losses = vec![0.0; labels.len()];
+        model.loss.differentiate_rows(&mut scores.to_vec(), labels, &mut losses);
+        let mut sums = Self { loss: losses.iter().sum(), right: 0, squares: 0.0, separated: has_classes };
+        let outputs = model.outputs();
+        for (scores, &label) in scores.chunks_exact(outputs).zip(labels) {
+            if has_classes {
+                let own = class(scores) as f64 == label;
+                sums.right += usize::from(own);
+                let border = outputs == 1 && scores[0] == 0.0;
+                sums.separated &= own && !border;
+            } else {
+                let mut mean = [scores[0]];
+                model.loss.mean(&mut mean);
+                sums.squares += (mean[0] - label).powi(2);
+            }
+        }
+        sums
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            loss: self.loss + other.loss,
+            right: self.right + other.right,
+            squares: self.squares + other.squares,
+            separated: self.separated && other.separated,
+        }
+    }
+}
+
+/// Scores a model on rows, in one pass on all threads, with the same bits on any number of them.
 pub(crate) fn score(
     model: &Model,
     features: &Features,
     labels: &[f64],
     has_classes: bool,
 ) -> Result<Score, TableError> {
-    let scores = model.scores(features)?;
-    let outputs = model.outputs();
-    let (mut loss, mut right, mut squares, mut separated) = (0.0, 0_usize, 0.0, has_classes);
-    let mut row_scores = vec![0.0; outputs];
-    for (scores, &label) in scores.chunks_exact(outputs).zip(labels) {
-        row_scores.copy_from_slice(scores);
-        loss += model.loss.differentiate(&mut row_scores, label);
-        if has_classes {
-            let own = class(scores) as f64 == label;
-            right += usize::from(own);
-            let border = outputs == 1 && scores[0] == 0.0;
-            separated &= own && !border;
-        } else {
-            row_scores.copy_from_slice(scores);
-            model.loss.mean(&mut row_scores);
-            squares += (row_scores[0] - label).powi(2);
-        }
-    }
+    let blocks =
+        model.map_scores(features, |rows, scores| Sums::of(model, scores, &labels[rows], has_classes))?;
+    let none = Sums { loss: 0.0, right: 0, squares: 0.0, separated: has_classes };
+    let Sums { loss, right, squares, separated } = blocks.into_iter().fold(none, Sums::plus);
     let rows = labels.len();
     let n = rows as f64;
     let mean = labels.iter().sum::<f64>() / n;

@@ -91,8 +91,11 @@ impl Slice<'_> {
         }
     }
 
-    fn checksum(&self, range: Range<usize>) -> u32 {
+    /// The checksum of these, and whether all are finite numbers: both in one pass, since reading is what takes time. The whole range is looked at, without a
+    /// branch for each value.
+    fn checksum(&self, range: Range<usize>) -> (u32, bool) {
         let mut hash = crc32fast::Hasher::new();
+        let mut finite = true;
         // In chunks that stay in the cache, as bytes in a fixed order on every machine.
         let mut bytes = [0; 8 * 512];
         match self {
@@ -101,6 +104,7 @@ impl Slice<'_> {
                     let room = bytes.as_chunks_mut().0;
                     room.iter_mut().zip(chunk).for_each(|(room, v)| *room = v.to_le_bytes());
                     hash.update(&bytes[..size_of_val(chunk)]);
+                    finite &= chunk.iter().fold(true, |all, v| all & v.is_finite());
                 }
             }
             Self::F32(values) => {
@@ -108,18 +112,11 @@ impl Slice<'_> {
                     let room = bytes.as_chunks_mut().0;
                     room.iter_mut().zip(chunk).for_each(|(room, v)| *room = v.to_le_bytes());
                     hash.update(&bytes[..size_of_val(chunk)]);
+                    finite &= chunk.iter().fold(true, |all, v| all & v.is_finite());
                 }
             }
         }
-        hash.finalize()
-    }
-
-    /// Whether all of these are finite numbers. The whole range is looked at, without a branch for each.
-    fn is_finite(&self, range: Range<usize>) -> bool {
-        match self {
-            Self::F64(values) => values[range].iter().fold(true, |all, v| all & v.is_finite()),
-            Self::F32(values) => values[range].iter().fold(true, |all, v| all & v.is_finite()),
-        }
+        (hash.finalize(), finite)
     }
 }
 
@@ -203,13 +200,23 @@ impl Features {
 
     /// Checks shapes, the order of indices, and that every value is finite.
     pub fn check(&self) -> Result<(), TableError> {
+        self.checked().map(drop)
+    }
+
+    /// The checksum of everything stored, once that is checked.
+    fn checked(&self) -> Result<u32, TableError> {
         let (rows, columns) = (self.rows(), self.columns());
         if rows == 0 || columns == 0 {
             return Err(TableError::Empty { rows, columns });
         }
         match self {
-            Self::Dense(dense) => dense.check(),
-            Self::Sparse(sparse) => sparse.check(),
+            Self::Dense(dense) => dense.check_shape()?,
+            Self::Sparse(sparse) => sparse.check()?,
+        }
+        let (checksum, finite) = self.checksum();
+        match self {
+            Self::Dense(dense) if !finite => Err(dense.first_not_finite()),
+            _ => Ok(checksum),
         }
     }
 
@@ -229,32 +236,33 @@ impl Features {
         }
     }
 
-    /// The checksum of everything stored, the same on any number of threads.
-    fn checksum(&self) -> u32 {
+    /// The checksum of everything stored, the same on any number of threads, and whether all values are finite.
+    fn checksum(&self) -> (u32, bool) {
         const PART: usize = 1 << 20;
         let values = match self {
             Self::Dense(dense) => dense.values.slice(),
             Self::Sparse(sparse) => sparse.values.slice(),
         };
         let count = self.entries();
-        let parts: Vec<u32> = (0..count.div_ceil(PART))
+        let parts: Vec<(u32, bool)> = (0..count.div_ceil(PART))
             .into_par_iter()
             .map(|part| {
                 let range = part * PART..((part + 1) * PART).min(count);
                 let mut hash = crc32fast::Hasher::new();
-                hash.update(&values.checksum(range.clone()).to_le_bytes());
+                let (checksum, finite) = values.checksum(range.clone());
+                hash.update(&checksum.to_le_bytes());
                 if let Self::Sparse(sparse) = self {
                     (*sparse.indices).as_ref()[range].iter().for_each(|j| hash.update(&j.to_le_bytes()));
                 }
-                hash.finalize()
+                (hash.finalize(), finite)
             })
             .collect();
         let mut hash = crc32fast::Hasher::new();
-        parts.iter().for_each(|part| hash.update(&part.to_le_bytes()));
+        parts.iter().for_each(|(part, _)| hash.update(&part.to_le_bytes()));
         if let Self::Sparse(sparse) = self {
             (*sparse.starts).as_ref().iter().for_each(|start| hash.update(&start.to_le_bytes()));
         }
-        hash.finalize()
+        (hash.finalize(), parts.iter().all(|(_, finite)| *finite))
     }
 }
 
@@ -272,24 +280,20 @@ fn check_rows(
 }
 
 impl Dense {
-    fn check(&self) -> Result<(), TableError> {
-        let (rows, columns) = (self.rows, self.columns);
-        let needs = rows.saturating_mul(columns);
-        if self.values.len() != needs {
-            return Err(TableError::Shape { what: "values", needs, got: self.values.len() });
+    fn check_shape(&self) -> Result<(), TableError> {
+        let needs = self.rows.saturating_mul(self.columns);
+        match self.values.len() {
+            got if got == needs => Ok(()),
+            got => Err(TableError::Shape { what: "values", needs, got }),
         }
+    }
+
+    /// Names the first value that is not finite, of which there must be one.
+    fn first_not_finite(&self) -> TableError {
         let values = self.values.slice();
-        check_rows(rows, |block| {
-            let mut range = block.start * columns..block.end * columns;
-            if values.is_finite(range.clone()) {
-                return Ok(());
-            }
-            let bad = range.find(|&i| !values.get(i).is_finite());
-            bad.map_or(Ok(()), |i| {
-                let (row, column) = (i / columns, i % columns);
-                Err(TableError::NotFinite { row, column, value: values.get(i) })
-            })
-        })
+        let place = (0..self.values.len()).find(|&i| !values.get(i).is_finite()).unwrap_or(0);
+        let (row, column) = (place / self.columns, place % self.columns);
+        TableError::NotFinite { row, column, value: values.get(place) }
     }
 }
 
@@ -378,7 +382,7 @@ impl Table {
         weights: Option<Shared<f64>>,
         names: Vec<String>,
     ) -> Result<Self, TableError> {
-        features.check()?;
+        let checksum = features.checked()?;
         let (rows, columns) = (features.rows(), features.columns());
         let shape = |what, needs, got| {
             if needs == got { Ok(()) } else { Err(TableError::Shape { what, needs, got }) }
@@ -404,10 +408,10 @@ impl Table {
             }
         }
         let mut hash = crc32fast::Hasher::new();
-        hash.update(&features.checksum().to_le_bytes());
-        hash.update(&Slice::F64((*labels).as_ref()).checksum(0..rows).to_le_bytes());
+        hash.update(&checksum.to_le_bytes());
+        hash.update(&Slice::F64((*labels).as_ref()).checksum(0..rows).0.to_le_bytes());
         if let Some(weights) = &weights {
-            hash.update(&Slice::F64((**weights).as_ref()).checksum(0..rows).to_le_bytes());
+            hash.update(&Slice::F64((**weights).as_ref()).checksum(0..rows).0.to_le_bytes());
         }
         Ok(Self { features, labels, weights, names, checksum: hash.finalize() })
     }

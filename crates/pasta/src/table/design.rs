@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::data::{Features, Slice, Table};
 use super::{Loss, TableError};
 use crate::draws::Role;
-use crate::kernels::rows::{self, Element};
+use crate::kernels::rows::{self, DenseRows, Element};
 use crate::oracle::{Batch, OracleError};
 
 /// How the columns of a table become the coordinates of a linear model.
@@ -192,14 +192,14 @@ pub(super) fn total_weight(table: &Table) -> f64 {
 /// The weighted sums over all stored entries of the first `width` of two terms, all columns of one after all of the other, in an
 /// order that no number of threads changes.
 fn column_sums(table: &Table, width: usize, terms: &(impl Fn(usize, f64) -> [f64; 2] + Sync)) -> Vec<f64> {
-    const BLOCK: usize = 2048;
+    const ADDED: usize = 2048;
     let (rows, columns) = (table.rows(), table.columns());
     let mut sums = vec![0.0; width * columns];
     let weights = table.weight_slice();
-    let tree = Batch { seed: 0, role: Role::Setup, step: 0, samples: 0..rows.div_ceil(BLOCK) as u64 };
+    let tree = Batch { seed: 0, role: Role::Setup, step: 0, samples: 0..rows.div_ceil(ADDED) as u64 };
     let add_block = |blocks: Range<u64>, out: &mut [f64]| -> Result<(), OracleError> {
         let (first, second) = out.split_at_mut(columns);
-        for row in blocks.start as usize * BLOCK..(blocks.end as usize * BLOCK).min(rows) {
+        for row in blocks.start as usize * ADDED..(blocks.end as usize * ADDED).min(rows) {
             let weight = weights.map_or(1.0, |weights| weights[row]);
             match dense_row(table, row) {
                 // Columns one after another, which the compiler makes vectors of; a dense table has all entries.
@@ -240,6 +240,9 @@ fn add_terms<T: Element>(
         *sum += weight * terms(j, value.real())[0];
     }
 }
+
+/// Rows that a thread scores at a time.
+const BLOCK: usize = 1024;
 
 /// A linear model: what was learnt, in terms of the table's own columns.
 ///
@@ -292,20 +295,70 @@ impl Model {
 
     /// The scores of every row, one row after another. Refuses features with another number of columns.
     pub fn scores(&self, features: &Features) -> Result<Vec<f64>, TableError> {
-        if features.columns() != self.columns {
-            let (needs, got) = (self.columns, features.columns());
-            return Err(TableError::Shape { what: "columns", needs, got });
-        }
+        self.fits(features)?;
         let outputs = self.outputs();
         let mut scores = vec![0.0; features.rows() * outputs];
-        const BLOCK: usize = 1024;
-        scores.par_chunks_mut(BLOCK * outputs).enumerate().for_each(|(block, scores)| {
-            let mut room = Room::default();
-            for (i, out) in scores.chunks_mut(outputs).enumerate() {
-                self.score_row(features, block * BLOCK + i, &mut room, out);
-            }
-        });
+        let blocks = scores.par_chunks_mut(BLOCK * outputs).enumerate();
+        blocks.for_each(|(block, scores)| self.write_scores(features, block * BLOCK, scores));
         Ok(scores)
+    }
+
+    /// Calls `work` for blocks of rows, with their scores one row after another, on all threads; what it returns, in the order of the rows. Refuses features
+    /// with another number of columns.
+    ///
+    /// ```
+    /// use pasta_opt::table::{Dense, Features, Loss, Model};
+    ///
+    /// let (weights, intercepts) = (vec![2.0], vec![1.0]);
+    /// let model = Model { loss: Loss::LeastSquares, columns: 1, degree: 1, scaling: None, weights, intercepts };
+    /// let features = Features::Dense(Dense { rows: 3, columns: 1, values: vec![0.0, 1.0, 2.0].into() });
+    /// let sums = model.map_scores(&features, |_, scores| scores.iter().sum::<f64>())?;
+    /// assert_eq!(sums, [9.0]);
+    /// # Ok::<(), pasta_opt::table::TableError>(())
+    /// ```
+    pub fn map_scores<T: Send>(
+        &self,
+        features: &Features,
+        work: impl Fn(Range<usize>, &mut [f64]) -> T + Sync,
+    ) -> Result<Vec<T>, TableError> {
+        self.fits(features)?;
+        let (rows, outputs) = (features.rows(), self.outputs());
+        let room = || vec![0.0; BLOCK * outputs];
+        let blocks = (0..rows.div_ceil(BLOCK)).into_par_iter().map_init(room, |room, block| {
+            let range = block * BLOCK..((block + 1) * BLOCK).min(rows);
+            let scores = &mut room[..range.len() * outputs];
+            self.write_scores(features, range.start, scores);
+            work(range, scores)
+        });
+        Ok(blocks.collect())
+    }
+
+    fn fits(&self, features: &Features) -> Result<(), TableError> {
+        let (needs, got) = (self.columns, features.columns());
+        if needs == got { Ok(()) } else { Err(TableError::Shape { what: "columns", needs, got }) }
+    }
+
+    /// The scores of the rows from the first one on.
+    fn write_scores(&self, features: &Features, first: usize, scores: &mut [f64]) {
+        if let (Features::Dense(dense), 1, [offset], None) =
+            (features, self.degree, &self.intercepts[..], &self.scaling)
+        {
+            let (columns, reach, row) = (self.columns, scores.len(), |i| first + i);
+            let at = (&self.weights[..], *offset);
+            match dense.values.slice() {
+                Slice::F64(values) => {
+                    rows::dot_dense(DenseRows { values, columns }, reach, row, at, scores);
+                }
+                Slice::F32(values) => {
+                    rows::dot_dense(DenseRows { values, columns }, reach, row, at, scores);
+                }
+            }
+            return;
+        }
+        let mut room = Room::default();
+        for (i, out) in scores.chunks_mut(self.outputs()).enumerate() {
+            self.score_row(features, first + i, &mut room, out);
+        }
     }
 
     fn score_row(&self, features: &Features, row: usize, room: &mut Room, out: &mut [f64]) {

@@ -40,4 +40,4 @@ pub use design::{Design, Model, Scaling};
 pub use error::TableError;
 pub use hessian::{Factor, Hessian, MOST_FULL};
 pub use linear::{Linear, Parts};
-pub use loss::{Bounds, Class, LOSSES, Labels, Loss, LossRow, Parameter};
+pub use loss::{Bounds, Class, Kink, LOSSES, Labels, Loss, LossRow, Parameter};

@@ -209,6 +209,8 @@ pub struct View<'w> {
     pub certification: Option<&'w CertificateLog>,
     /// f and |grad f| at that point, where the walk had them from a pass over all rows of a table.
     pub exact: Option<(f64, f64)>,
+    /// By how much f can be above its least value there, where the walk had that from passes over all rows: see [`crate::kinks`].
+    pub gap: Option<f64>,
 }
 
 impl<'w> View<'w> {
@@ -227,6 +229,7 @@ impl<'w> View<'w> {
             ended: None,
             certification: None,
             exact: None,
+            gap: None,
         }
     }
 }

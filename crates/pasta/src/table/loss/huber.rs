@@ -32,6 +32,12 @@ impl Scalar for Huber {
         f64::from(u8::from((z - y).abs() < self.delta))
     }
 
+    /// The parabola with the value and slope of the loss at z that is even in r: it touches the loss again at -r, and is above it elsewhere.
+    #[inline]
+    fn majoriser(self, z: f64, y: f64) -> f64 {
+        (self.delta / (z - y).abs()).min(1.0)
+    }
+
     /// The slope is a projection on [-delta, delta].
     fn bounds(self) -> Bounds {
         Bounds { curvature: Some(1.0), concavity: Some(0.0), slope: Some(self.delta) }

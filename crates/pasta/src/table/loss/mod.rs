@@ -13,6 +13,7 @@ mod phase_retrieval;
 mod poisson;
 mod quantile;
 mod sigmoid;
+mod smoothed;
 mod squared_hinge;
 mod tukey;
 mod welsch;
@@ -22,6 +23,8 @@ use serde::{Deserialize, Serialize};
 
 use super::TableError;
 use crate::kernels::elementary::exp;
+
+pub use smoothed::Kink;
 
 /// What a prediction is charged with, given the label.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -74,6 +77,15 @@ pub enum Loss {
     Sigmoid,
     /// |z^2 - y|.
     PhaseRetrieval,
+    /// A loss with a kink that is a parabola near it. Not one of [`LOSSES`]: a fit goes through it.
+    #[doc(hidden)]
+    #[serde(skip_deserializing)]
+    Smoothed {
+        /// The loss with the kink.
+        kink: Kink,
+        /// How far from the kink the parabola reaches, over the slope there.
+        width: f64,
+    },
 }
 
 /// What a loss is called, computes and asks for.
@@ -183,6 +195,13 @@ pub(crate) trait Scalar: Copy + Sync {
         bend(self, z, y, 1e-5 * (1.0 + z.abs()))
     }
 
+    /// A curvature w with l(u) <= l(z) + l'(z) (u - z) + w (u - z)^2/2 for all u: the bound on the second derivative unless it says better, and the
+    /// second derivative itself where nothing bounds that.
+    #[inline]
+    fn majoriser(self, z: f64, y: f64) -> f64 {
+        self.bounds().curvature.unwrap_or_else(|| self.curvature(z, y))
+    }
+
     /// What is proved of it.
     fn bounds(self) -> Bounds;
 
@@ -207,10 +226,13 @@ pub(super) fn differentiate_all<L: Scalar>(loss: L, labels: &[f64], scores: &mut
     }
 }
 
-/// Second derivatives of many rows, written over the scores.
+/// Second derivatives of many rows, written over the scores; the share `caution` of the way from them to the majorisers.
 #[multiversion(targets("x86_64+avx2"))]
-pub(super) fn curvatures<L: Scalar>(loss: L, labels: &[f64], scores: &mut [f64]) {
-    scores.iter_mut().zip(labels).for_each(|(z, y)| *z = loss.curvature(*z, *y));
+pub(super) fn curvatures<L: Scalar>(loss: L, caution: f64, labels: &[f64], scores: &mut [f64]) {
+    for (z, y) in scores.iter_mut().zip(labels) {
+        let curvature = loss.curvature(*z, *y);
+        *z = curvature + caution * (loss.majoriser(*z, *y) - curvature);
+    }
 }
 
 /// Calls `$work` with `$loss` bound to the [`Scalar`] behind a [`Loss`], or gives `$multinomial`.
@@ -270,6 +292,10 @@ macro_rules! with_scalar {
                 let $loss = $crate::table::loss::scalars::PhaseRetrieval;
                 $work
             }
+            $crate::table::Loss::Smoothed { kink, width } => {
+                let $loss = $crate::table::loss::scalars::Smoothed { kink, width };
+                $work
+            }
         }
     };
 }
@@ -287,6 +313,7 @@ pub(super) mod scalars {
     pub(crate) use super::poisson::Poisson;
     pub(crate) use super::quantile::Quantile;
     pub(crate) use super::sigmoid::Sigmoid;
+    pub(crate) use super::smoothed::Smoothed;
     pub(crate) use super::squared_hinge::SquaredHinge;
     pub(crate) use super::tukey::Tukey;
     pub(crate) use super::welsch::Welsch;
@@ -310,6 +337,7 @@ impl Loss {
             Self::Tukey { .. } => 11,
             Self::Sigmoid => 12,
             Self::PhaseRetrieval => 13,
+            Self::Smoothed { .. } => return &smoothed::ROW,
         };
         &LOSSES[place]
     }
@@ -345,6 +373,24 @@ impl Loss {
         })
     }
 
+    /// The convex loss that agrees with this one near 0, for a loss that is flat far out: Huber's of the same scale, where a fit of this one begins. From
+    /// 0, where all labels may be out of reach, such a loss has a gradient of next to nothing and any number of minima.
+    ///
+    /// ```
+    /// use pasta_opt::table::Loss;
+    ///
+    /// assert_eq!(Loss::Tukey { scale: 4.0 }.convex_kin(), Some(Loss::Huber { delta: 4.0 }));
+    /// assert_eq!(Loss::Absolute.convex_kin(), None);
+    /// ```
+    pub fn convex_kin(&self) -> Option<Self> {
+        match *self {
+            Self::Cauchy { scale } | Self::Welsch { scale } | Self::Tukey { scale } => {
+                Some(Self::Huber { delta: scale })
+            }
+            _ => None,
+        }
+    }
+
     /// How many scores a row has.
     pub fn outputs(&self) -> usize {
         match *self {
@@ -373,6 +419,23 @@ impl Loss {
             scores[0] = loss.slope(scores[0], label);
             value
         }, multinomial::differentiate(scores, label as usize))
+    }
+
+    /// The losses of many rows, from the scores of one after those of another, and their gradients in the scores, written over them: what
+    /// [`differentiate`](Self::differentiate) gives for each row, and quicker where rows have one score.
+    ///
+    /// ```
+    /// use pasta_opt::table::Loss;
+    ///
+    /// let (mut scores, mut losses) = ([3.0, 0.0], [0.0; 2]);
+    /// Loss::LeastSquares.differentiate_rows(&mut scores, &[1.0, 1.0], &mut losses);
+    /// assert_eq!((scores, losses), ([2.0, -1.0], [2.0, 0.5]));
+    /// ```
+    pub fn differentiate_rows(&self, scores: &mut [f64], labels: &[f64], losses: &mut [f64]) {
+        with_scalar!(*self, loss => differentiate_all(loss, labels, scores, losses), {
+            let rows = scores.chunks_exact_mut(self.outputs()).zip(labels).zip(losses);
+            rows.for_each(|((scores, label), loss)| *loss = multinomial::differentiate(scores, *label as usize));
+        });
     }
 
     /// Turns the scores of a row into what they say about its label: the probability of the label 1 (logistic), of each class
@@ -443,4 +506,84 @@ impl Loss {
 #[inline]
 pub(super) fn sign(y: f64) -> f64 {
     if y > 0.0 { 1.0 } else { -1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scalars::{
+        Absolute, Cauchy, Hinge, Huber, LeastSquares, Logistic, Quantile, Sigmoid, Smoothed, SquaredHinge,
+        Tukey, Welsch,
+    };
+    use super::{Kink, Scalar, curvatures};
+
+    /// By how much the parabola of the majoriser at z is below the loss, over scores and labels; relative to what is subtracted.
+    fn worst(loss: impl Scalar, labels: &[f64]) -> f64 {
+        let scores = || (-80..=80_i32).map(|k| f64::from(k) * 0.37);
+        let below = |z: f64, u: f64, y: f64| {
+            let (there, slope) = (loss.value(z, y), loss.slope(z, y) * (u - z));
+            let bend = 0.5 * loss.majoriser(z, y) * (u - z).powi(2);
+            let value = loss.value(u, y);
+            (value - there - slope - bend) / (1.0 + value.abs() + slope.abs() + bend)
+        };
+        let pairs = scores().flat_map(|z| scores().map(move |u| (z, u)));
+        pairs.flat_map(|(z, u)| labels.iter().map(move |y| below(z, u, *y))).fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    #[test]
+    fn a_majoriser_is_nowhere_below_its_loss() {
+        let (numbers, signs) = ([-3.0, 0.0, 40.0], [-1.0, 1.0]);
+        let worst = [
+            worst(LeastSquares, &numbers),
+            worst(Huber { delta: 1.345 }, &numbers),
+            worst(Huber { delta: 0.01 }, &numbers),
+            worst(Cauchy { scale: 2.0 }, &numbers),
+            worst(Welsch { scale: 2.0 }, &numbers),
+            worst(Tukey { scale: 4.0 }, &numbers),
+            worst(Logistic, &signs),
+            worst(SquaredHinge, &signs),
+            worst(Sigmoid, &signs),
+            worst(Smoothed { kink: Kink::Absolute, width: 0.5 }, &numbers),
+            worst(Smoothed { kink: Kink::Quantile { level: 0.2 }, width: 2.0 }, &numbers),
+            worst(Smoothed { kink: Kink::Hinge, width: 0.1 }, &signs),
+        ];
+        // A few roundings of numbers of order 1.
+        assert!(worst.iter().all(|worst| *worst <= 1e-14), "{worst:?}");
+    }
+
+    /// Below the loss, by at most half the width times the square of the slope; slopes and curvatures are those of differences.
+    fn is_smoothed(loss: impl Scalar, smoothed: Smoothed, labels: &[f64]) {
+        let (most, step) = (0.5 * smoothed.width * smoothed.kink.steepest().powi(2), 1e-6);
+        for (k, y) in (-160..=160_i32).flat_map(|k| labels.iter().map(move |y| (k, *y))) {
+            // Never where two parts meet.
+            let z = f64::from(k) * 0.0371 + 0.001;
+            let below = loss.value(z, y) - smoothed.value(z, y);
+            assert!((-1e-15..=most + 1e-15).contains(&below), "{smoothed:?} at {z}: {below}");
+            let slope = (smoothed.value(z + step, y) - smoothed.value(z - step, y)) / (2.0 * step);
+            let bend = (smoothed.slope(z + step, y) - smoothed.slope(z - step, y)) / (2.0 * step);
+            // Rounding of values of order 10 over a step of 1e-6.
+            assert!((slope - smoothed.slope(z, y)).abs() < 1e-8, "{smoothed:?} at {z}");
+            assert!((bend - smoothed.curvature(z, y)).abs() < 1e-8, "{smoothed:?} at {z}");
+        }
+    }
+
+    #[test]
+    fn smoothing_lies_below_the_loss_and_near_it() {
+        for width in [0.25, 1.0] {
+            is_smoothed(Absolute, Smoothed { kink: Kink::Absolute, width }, &[-1.0, 0.0, 2.0]);
+            let kink = Kink::Quantile { level: 0.3 };
+            is_smoothed(Quantile { level: 0.3 }, Smoothed { kink, width }, &[-1.0, 0.0, 2.0]);
+            is_smoothed(Hinge, Smoothed { kink: Kink::Hinge, width }, &[-1.0, 1.0]);
+        }
+    }
+
+    #[test]
+    fn caution_leads_from_second_derivatives_to_majorisers() {
+        let (loss, labels) = (Huber { delta: 1.0 }, [0.0, 0.0]);
+        let bends = |caution| {
+            let mut scores = [0.5, 4.0];
+            curvatures(loss, caution, &labels, &mut scores);
+            scores
+        };
+        assert_eq!([bends(0.0), bends(0.5), bends(1.0)], [[1.0, 0.0], [1.0, 0.125], [1.0, 0.25]]);
+    }
 }

@@ -1,0 +1,192 @@
+//! What can be asked of a fit on the command line.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use pasta_opt::fit::Way;
+use pasta_opt::method::{self, Values};
+use pasta_report::console::{Failure, flags};
+
+use crate::table::{Reading, Shaping, losses};
+
+/// The method of second-order steps.
+pub(super) const EXACT: &str = "exact";
+/// The method that takes any loss.
+pub(super) const AUTO: &str = "auto";
+
+/// Fit a linear model to a table, and certify it by exact passes over the rows.
+///
+/// Minimises the mean loss of the rows plus the penalty until the exact gradient is a millionth of what it was at the start.
+/// Columns are standardised while fitting; the weights that are written belong to the columns as they are. No step size is asked
+/// for. A model is written only if it is certified, or if --budget or kinks in the loss are the reason why it is not; then the
+/// exit code says so.
+#[derive(Args)]
+#[command(after_long_help = after_help())]
+pub(crate) struct Arguments {
+    /// The table: LIBSVM, CSV, NPY or NPZ, text also compressed by gzip or zstd; - reads standard input
+    pub(super) data: PathBuf,
+    /// The loss of a prediction, given the label; --help lists all
+    #[arg(long, value_name = "LOSS")]
+    pub(super) loss: String,
+    /// Write the model to this file
+    #[arg(long, short, value_name = "MODEL")]
+    pub(super) output: Option<PathBuf>,
+    /// Stop when |grad f| is at most EPS; by exact on a loss with kinks, when f is at most EPS above its least value [default: 1e-6 of that at the
+    /// start]
+    #[arg(long, value_name = "EPS", allow_hyphen_values = true, value_parser = positive)]
+    pub(super) target: Option<f64>,
+    /// Read at most this many rows; a row counts each time it is read [default: 2000 passes over the table, or more over a small one]
+    #[arg(long, value_name = "ROWS", allow_negative_numbers = true, value_parser = flags::sample_count)]
+    pub(super) budget: Option<u128>,
+    /// Score the model on another file, or on this share of the rows, which is then not fitted
+    #[arg(long, value_name = "FILE|SHARE")]
+    pub(super) validation: Option<String>,
+    /// The method: exact, second-order steps, for convex losses (whole matrices up to 512 weights of a class, their diagonals beyond); auto, which
+    /// needs no matrix and takes any loss; or another that docs/formats.md lists, with --steps and --set [default: exact for convex losses, of those
+    /// with kinks where a matrix costs at most some dozen passes, otherwise auto; the first line says which]
+    #[arg(long, value_name = "NAME")]
+    pub(super) method: Option<String>,
+    /// Steps of a method that has no end of its own
+    #[arg(long, value_name = "N", value_parser = flags::count, allow_negative_numbers = true)]
+    pub(super) steps: Option<u64>,
+    /// Rows of a step of such a method
+    #[arg(long, value_name = "N", value_parser = flags::count, allow_negative_numbers = true, default_value_t = 1)]
+    pub(super) batch: u64,
+    /// Settings of such a method, with commas between: --set eta=0.1
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = setting)]
+    pub(super) set: Vec<(String, f64)>,
+    /// Learn from a stream in one pass, in memory that does not grow, and certify by rows kept back from its end
+    #[arg(long, conflicts_with_all = ["budget", "validation", "steps", "set", "page", "constants", "resume", "weight", "labels", "cache"])]
+    pub(super) one_pass: bool,
+    /// With --one-pass: the kurtosis that the noise of a row's gradient has at most, an assumption on which the certificate rests
+    #[arg(long, value_name = "K", default_value_t = 100.0, value_parser = kurtosis, requires = "one_pass")]
+    pub(super) kurtosis: f64,
+    /// With --one-pass: bytes of text that are learnt at a time; about five blocks are in memory
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20, requires = "one_pass",
+          value_parser = clap::value_parser!(u32).range(1 << 16..=1 << 30))]
+    pub(super) block: u32,
+    /// Continue an interrupted fit; the rest of the command must be the same as before
+    #[arg(long, value_name = "CHECKPOINT", conflicts_with = "page")]
+    pub(super) resume: Option<PathBuf>,
+    /// Seed of all randomness
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::seed(), default_value_t = 1)]
+    pub(super) seed: u64,
+    /// Threads; does not change a bit of the result
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::thread_count())]
+    pub(super) threads: Option<u16>,
+    /// Write a page with the curve of the run to this file; costs a pass for each point of the curve
+    #[arg(long, value_name = "FILE")]
+    pub(super) page: Option<PathBuf>,
+    /// Prove constants for the model file also where that takes as long as the fit (`pasta inspect` shows them)
+    #[arg(long)]
+    pub(super) constants: bool,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) reading: Reading,
+    #[command(flatten)]
+    pub(super) shaping: Shaping,
+}
+
+fn after_help() -> String {
+    format!(
+        "{}\n
+Examples:
+  pasta fit train.svm --loss logistic -o model.json
+  pasta fit houses.csv --loss huber --label price --one-hot --missing median --validation 0.2
+  zcat rows.csv.gz | pasta fit - --loss least-squares --label 1 --penalty 1e-3
+  cat parts/*.svm | pasta fit - --one-pass --loss logistic --columns 500 -o model.json
+  pasta predict model.json new.csv
+
+docs/fit.md is a tutorial.",
+        losses()
+    )
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number.filter(|x| *x > 0.0 && x.is_finite()).ok_or_else(|| "expected a positive number".into())
+}
+
+fn kurtosis(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number.filter(|x| *x >= 1.0 && x.is_finite()).ok_or_else(|| "expected a number of at least 1".into())
+}
+
+fn setting(text: &str) -> Result<(String, f64), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    let value = value.trim().parse().map_err(|_| format!("{value:?} is not a number"))?;
+    Ok((key.trim().to_owned(), value))
+}
+
+impl Arguments {
+    /// The share of the rows that is put aside.
+    pub(super) fn share(&self) -> Result<Option<f64>, Failure> {
+        let Some(share) = self.validation.as_ref().and_then(|text| text.parse::<f64>().ok()) else {
+            return Ok(None);
+        };
+        if share > 0.0 && share < 1.0 {
+            Ok(Some(share))
+        } else {
+            Err(Failure::input(format!(
+                "--validation: expected a file, or a share between 0 and 1, got {share}"
+            )))
+        }
+    }
+
+    /// The name of the method that runs.
+    pub(super) fn method_name(&self, way: &Way) -> String {
+        match (&self.method, way) {
+            (Some(name), _) => name.clone(),
+            (None, Way::SecondOrder) => EXACT.to_owned(),
+            (None, _) => AUTO.to_owned(),
+        }
+    }
+
+    /// The way that was asked for; `None` leaves the choice to the table.
+    pub(super) fn way(&self) -> Result<Option<Way>, Failure> {
+        let name = match &self.method {
+            None if self.steps.is_some() || !self.set.is_empty() => AUTO,
+            None => return Ok(None),
+            Some(name) => name,
+        };
+        if self.one_pass && name != AUTO {
+            return Err(Failure::input(format!("--method: {name} does not learn in one pass; leave it out")));
+        }
+        if name == EXACT {
+            return match (self.steps, self.set.first()) {
+                (None, None) => Ok(Some(Way::SecondOrder)),
+                (Some(_), _) => Err(Failure::input("--steps: exact ends by itself")),
+                (_, Some(_)) => Err(Failure::input("--set: exact has no settings")),
+            };
+        }
+        let found = method::find(name).filter(|method| method.row().is_none());
+        let Some(method) = found else {
+            let names: Vec<_> = method::METHODS
+                .iter()
+                .filter(|method| method.row().is_none())
+                .map(|method| method.name)
+                .collect();
+            let message =
+                format!("--method: unknown method {name:?}; expected one of {EXACT}, {}", names.join(", "));
+            return Err(Failure::input(message)
+                .hint("a recipe with constants runs by `pasta solve` and a problem file"));
+        };
+        let mut values = Values::default();
+        for (key, value) in &self.set {
+            let Some(setting) = method.settings().iter().find(|setting| setting.name == key) else {
+                return Err(Failure::input(format!("--set: {name} has no setting {key:?}")));
+            };
+            values.set(setting.name, *value);
+        }
+        let steps = match self.steps {
+            Some(steps) if method.has_steps() => steps,
+            Some(_) => return Err(Failure::input(format!("--steps: {name} ends by itself"))),
+            None if method.has_steps() => return Err(Failure::input(format!("{name} needs --steps N"))),
+            None => 0,
+        };
+        let engine = method.engine(&values, steps, self.batch).map_err(Failure::input)?;
+        Ok(Some(Way::Method(engine)))
+    }
+}

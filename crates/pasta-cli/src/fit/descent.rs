@@ -1,0 +1,97 @@
+//! The run of a fit, to its end or to where it is interrupted.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use pasta_opt::draws::Role;
+use pasta_opt::fit::{Exactly, Fit, FitError, Fitted, Way, exactly};
+use pasta_opt::gate::Gate;
+use pasta_opt::table::Linear;
+use pasta_opt::walk::Walk;
+use pasta_report::console::{self, Exit, Failure, Signals};
+
+use super::arguments::Arguments;
+use super::checkpoint::{asked_before, keep};
+use crate::world;
+
+/// What a run came to.
+pub(super) struct Run {
+    pub(super) fitted: Fitted,
+    /// Samples and the exact state after rounds, where a page is asked for.
+    pub(super) curve: Vec<(u128, Exactly)>,
+}
+
+/// How a run ended.
+pub(super) enum Descent {
+    Done(Box<Run>),
+    /// It can go on from this file, if there is one.
+    Interrupted(Option<PathBuf>),
+}
+
+/// Runs the method to its end.
+pub(super) fn descend(
+    arguments: &Arguments,
+    way: Way,
+    linear: &Arc<Linear>,
+    budget: u128,
+    signals: &Signals,
+) -> Result<Descent, Failure> {
+    let rows = linear.table().rows() as u128;
+    let way = match &arguments.resume {
+        Some(path) => Way::Resume(Box::new(asked_before(arguments, path)?)),
+        None => way,
+    };
+    let bar = (std::io::stderr().is_terminal() && !console::is_muted()).then(|| {
+        let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
+        ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+    });
+    let mut curve = Vec::new();
+    let mut watch = |gate: &mut Gate, walk: &dyn Walk| {
+        if let Some(bar) = &bar {
+            let passes = gate.ledger().samples() as f64 / rows as f64;
+            bar.tick();
+            bar.set_message(format!("round {}, {passes:.1} passes", walk.view().step));
+        }
+        let room = gate.left() > rows;
+        if arguments.page.is_some() && room && curve.len() < 1000 {
+            // What goes wrong here shows in the next round.
+            if let Ok(state) = exactly(gate, Role::Look, walk.view().point) {
+                curve.push((gate.ledger().samples(), state));
+            }
+        }
+    };
+    let (target, seed) = (arguments.target, arguments.seed);
+    let fit = Fit { way, start: None, target, budget: Some(budget), seed };
+    let fitted = fit.run(linear, world::spread(linear.clone()), world::watch(signals.flag()), &mut watch);
+    if let Some(bar) = &bar {
+        bar.finish_and_clear();
+    }
+    match fitted {
+        Ok(fitted) => {
+            curve.insert(0, (rows, fitted.start));
+            curve.push((fitted.gate.ledger().samples(), fitted.end));
+            Ok(Descent::Done(Box::new(Run { fitted, curve })))
+        }
+        Err(FitError::Interrupted(None)) => Ok(Descent::Interrupted(None)),
+        Err(FitError::Interrupted(Some(unfinished))) => {
+            keep(arguments, &unfinished.gate, &*unfinished.walk).map(Descent::Interrupted)
+        }
+        Err(error) if error.is_not_finite() => Err(not_finite(&error)),
+        Err(error @ FitError::Halt(_)) => Err(Failure::system(error)),
+        Err(error @ FitError::Table(_)) => Err(Failure::input(error).hint("--method auto fits any loss")),
+        Err(error @ FitError::Checkpoint(_)) => {
+            let file = arguments.resume.as_ref().map_or_else(String::new, |path| path.display().to_string());
+            Err(Failure::input(error).in_file(&file))
+        }
+        Err(error) => Err(Failure::input(error)),
+    }
+}
+
+/// A gradient that no number holds.
+pub(super) fn not_finite(error: &FitError) -> Failure {
+    let mut failure = Failure::input(format!("the gradient of the loss is not finite: {error}"));
+    failure.exit = Exit::Diverged;
+    failure.hint("the labels or columns are too large for this loss; scale them down")
+}

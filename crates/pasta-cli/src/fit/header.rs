@@ -1,0 +1,76 @@
+//! The first line of a fit: every setting as it was resolved.
+
+use pasta_opt::fit::RELATIVE;
+use pasta_opt::kinks;
+use pasta_opt::table::{Features, Loss};
+use pasta_report::grouped;
+use pasta_report::number::given;
+
+use super::arguments::{Arguments, EXACT};
+use crate::table::Loaded;
+
+/// Every setting, in a line.
+pub(super) fn header(
+    arguments: &Arguments,
+    file: &str,
+    loaded: &Loaded,
+    method: &str,
+    budget: u128,
+) -> String {
+    let linear = &loaded.linear;
+    let table = linear.table();
+    let (rows, columns) = (grouped(table.rows() as u64), grouped(table.columns() as u64));
+    let (layout, width) = match &table.features {
+        Features::Dense(dense) => ("dense", dense.values.width()),
+        Features::Sparse(sparse) => ("sparse", sparse.values.width()),
+    };
+    let design = linear.design();
+    let label = match (&loaded.label[..], loaded.classes.0.len()) {
+        ("", 0) => String::new(),
+        ("", classes) => format!(", {classes} classes"),
+        (label, 0) => format!(", label {label}"),
+        (label, classes) => format!(", label {label} ({classes} classes)"),
+    };
+    let (what, of) = if method == EXACT && kinks::fits(linear) {
+        ("f - min f", "f at the start")
+    } else {
+        ("|grad f|", "the start")
+    };
+    let target = arguments.target.map_or_else(|| format!("{RELATIVE:e} of {of}"), given);
+    let dropped = match loaded.dropped {
+        0 => String::new(),
+        dropped => format!(", {} rows dropped", grouped(dropped)),
+    };
+    format!(
+        "{file}: {rows} rows, {columns} columns ({layout} f{}){label}{dropped}; loss {}, {}, {}, degree {}, penalty {}; method {}{}, {what} <= {target}, \
+         at most {} rows read, seed {}, threads {}",
+        8 * width,
+        words(&linear.loss()),
+        if design.intercept { "intercept" } else { "no intercept" },
+        if design.standardise { "standardised" } else { "raw columns" },
+        design.degree,
+        given(design.penalty),
+        method,
+        if arguments.method.is_none() && method == EXACT { " (the quickest for this table)" } else { "" },
+        grouped(budget),
+        arguments.seed,
+        threads(arguments),
+    )
+}
+
+pub(super) fn threads(arguments: &Arguments) -> String {
+    arguments.threads.map_or_else(|| "all".to_owned(), |threads| threads.to_string())
+}
+
+/// A loss with its parameter.
+pub(super) fn words(loss: &Loss) -> String {
+    let name = loss.row().name;
+    match *loss {
+        Loss::Huber { delta } => format!("{name} (delta {delta})"),
+        Loss::Quantile { level } => format!("{name} (level {level})"),
+        Loss::Cauchy { scale } | Loss::Welsch { scale } | Loss::Tukey { scale } => {
+            format!("{name} (scale {scale})")
+        }
+        _ => name.to_owned(),
+    }
+}

@@ -1,0 +1,165 @@
+//! What the end of a run means: a model, or why there is none.
+
+use std::sync::Arc;
+
+use pasta_opt::draws::Role;
+use pasta_opt::fit::Fitted;
+use pasta_opt::gate::{Gate, Halt};
+use pasta_opt::table::{Linear, Loss, Model};
+use pasta_opt::{kinks, newton};
+use pasta_report::console::{Failure, Signals};
+
+use super::arguments::{AUTO, Arguments, EXACT};
+use super::descent::Run;
+use super::outcome::{Outcome, Validation};
+use super::rows::Opened;
+use crate::table::{Certificate, FORMAT, Loaded, ModelFile, Provenance, Score, refused, score};
+
+/// Values times columns up to which proving constants takes no time to speak of.
+const QUICK: f64 = 4e6;
+/// Rows times the square of the coordinates up to which second derivatives take no time to speak of.
+const MOST_WORK: f64 = 4e9;
+/// Passes that a look for directions without a minimiser may take.
+const LOOK_PASSES: u128 = 20;
+
+/// Whether the loss falls for ever from the end of the run, where that can be told with less work than a few dozen passes.
+pub(super) fn falls(
+    linear: &Arc<Linear>,
+    run: &mut Run,
+    budgeted: bool,
+    signals: &Signals,
+) -> Result<bool, Halt> {
+    let penalised = linear.design().penalty > 0.0;
+    let rows = linear.table().rows() as u128;
+    let costly = rows as f64 * (linear.dim() as f64).powi(2) > MOST_WORK;
+    // A budget that was asked for is never overdrawn, and what it bought is not judged.
+    let short = budgeted && run.fitted.gate.left() < LOOK_PASSES * rows;
+    if penalised || costly || short {
+        return Ok(false);
+    }
+    let gate = Gate::over(linear.clone(), run.fitted.gate.seed()).with_stop(signals.flag());
+    let mut gate = if budgeted { gate.with_budget(LOOK_PASSES * rows) } else { gate };
+    let falls = match newton::falls_for_ever(linear, &mut gate, &run.fitted.point) {
+        Err(Halt::OverBudget { .. }) => None,
+        other => other?,
+    };
+    run.fitted.gate.absorb(Role::Look, &gate);
+    Ok(falls == Some(true))
+}
+
+/// What the end means.
+pub(super) fn judge(
+    arguments: &Arguments,
+    file: &str,
+    Opened { loaded, validation }: &Opened,
+    run: &Run,
+    method: String,
+    falls: bool,
+) -> Result<Outcome, Failure> {
+    let linear = &loaded.linear;
+    let run = &run.fitted;
+    let table = linear.table();
+    let names = loaded.encoding.names();
+    let model = linear.raw_weights(&run.point);
+    let has_classes = !loaded.classes.0.is_empty();
+    let wrong = |error| refused(file, &names, &error);
+    let training = score(&model, &table.features, (*table.labels).as_ref(), has_classes).map_err(wrong)?;
+    let validation = match validation {
+        None => None,
+        Some((name, rows)) => {
+            let score = score(&model, &rows.features, &rows.labels, has_classes).map_err(wrong)?;
+            Some(Validation { of: name.clone(), score })
+        }
+    };
+    let file = model_file(arguments, file, loaded, run, &model, &method)?;
+    Ok(Outcome {
+        no_minimiser: no_minimiser(linear, &training, falls),
+        stop: run.stop,
+        budgeted: arguments.budget.is_some(),
+        auto: method == AUTO,
+        other: match method.as_str() {
+            AUTO if newton::fits(linear).is_ok() || kinks::is_quickest(linear) => Some(EXACT),
+            EXACT => Some(AUTO),
+            _ => None,
+        },
+        passes: run.gate.ledger().samples() as f64 / table.rows() as f64,
+        training,
+        validation,
+        output: arguments.output.as_ref().map(|path| path.display().to_string()),
+        model: file,
+    })
+}
+
+/// The model with all that it is to say about itself.
+fn model_file(
+    arguments: &Arguments,
+    file: &str,
+    loaded: &Loaded,
+    run: &Fitted,
+    model: &Model,
+    method: &str,
+) -> Result<ModelFile, Failure> {
+    let linear = &loaded.linear;
+    let table = linear.table();
+    let names = loaded.encoding.names();
+    let work = table.features.entries() as f64 * table.columns() as f64;
+    let constants = if arguments.constants || work <= QUICK {
+        linear.constants(&linear.start()).map_err(|error| refused(file, &names, &error))?.constants
+    } else {
+        Vec::new()
+    };
+    let constants = constants.iter().map(serde_json::to_value).collect::<Result<_, _>>();
+    let (weights, intercept) = ModelFile::named(model, &names);
+    Ok(ModelFile {
+        format: FORMAT,
+        program: concat!("pasta ", env!("CARGO_PKG_VERSION")).into(),
+        loss: linear.loss(),
+        design: linear.design(),
+        label: loaded.label.clone(),
+        classes: loaded.classes.clone(),
+        weights,
+        intercept,
+        scaling: linear.scaling().cloned(),
+        encoding: loaded.encoding.clone(),
+        data: Provenance {
+            file: file.to_owned(),
+            rows: table.rows() as u64,
+            columns: table.columns() as u64,
+            checksum: format!("{:08x}", table.checksum()),
+        },
+        constants: constants.map_err(Failure::system)?,
+        method: method.to_owned(),
+        seed: arguments.seed,
+        ledger: run.gate.ledger().clone(),
+        certificate: Certificate {
+            verdict: run.verdict,
+            exact: true,
+            gradient: run.end.gradient,
+            target: run.target,
+            start_gradient: run.start.gradient,
+            objective: run.end.objective,
+            gap: run.gap,
+            tail: None,
+        },
+    })
+}
+
+/// Why the loss has no minimiser, where that is seen: classes that can be separated, some or all of them, or counts that are zero in a whole
+/// direction; and no penalty on large weights.
+pub(super) fn no_minimiser(linear: &Linear, training: &Score, falls: bool) -> Option<&'static str> {
+    let classes = matches!(linear.loss(), Loss::Logistic | Loss::Multinomial { .. });
+    let penalised = linear.design().penalty > 0.0;
+    match (classes, falls) {
+        _ if penalised => None,
+        (true, _) if training.separated => Some(
+            "the classes can be separated, so the loss has no minimiser: it falls for ever as the weights grow",
+        ),
+        (true, true) => Some(
+            "some rows can be told apart with certainty (quasi-separation), so the loss has no minimiser: it falls for ever as some weights grow",
+        ),
+        (false, true) => Some(
+            "the labels are zero wherever some columns are not, so the loss has no minimiser: it falls for ever as some weights grow",
+        ),
+        (_, false) => None,
+    }
+}

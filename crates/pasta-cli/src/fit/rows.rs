@@ -1,0 +1,76 @@
+//! The rows that are fitted, and those that the model is scored on.
+
+use pasta_data::{Label, Options, Source};
+use pasta_report::console::Failure;
+use pasta_report::number::given;
+
+use super::arguments::Arguments;
+use crate::table::{Classes, Loaded, Rows, load, load_table, refused};
+
+/// Coordinates of which dozens of vectors can be held.
+const MOST_COORDINATES: usize = 1 << 28;
+
+/// What a fit begins with.
+pub(super) struct Opened {
+    /// The problem.
+    pub(super) loaded: Loaded,
+    /// Rows that are not fitted, and what they are called.
+    pub(super) validation: Option<(String, Rows)>,
+}
+
+/// Reads the table, and the rows to score the model on.
+pub(super) fn open(arguments: &Arguments, source: &Source) -> Result<Opened, Failure> {
+    let file = source.name();
+    let data = load_table(source, &arguments.reading)?;
+    let width = data.encoding.width();
+    if width > MOST_COORDINATES {
+        let message = format!("{width} columns, but at most {MOST_COORDINATES} can be fitted");
+        return Err(Failure::input(message).in_file(&file));
+    }
+    let share = arguments.share()?;
+    let (loaded, held) = prepare(&file, data, arguments, share)?;
+    let validation = match (&arguments.validation, held) {
+        (None, _) => None,
+        (Some(_), Some(rows)) => Some((format!("a share of {}", given(share.unwrap_or(0.0))), rows)),
+        (Some(path), None) => Some((path.clone(), other_rows(path, &arguments.reading.options(), &loaded)?)),
+    };
+    Ok(Opened { loaded, validation })
+}
+
+/// The problem, and the rows that are put aside.
+fn prepare(
+    file: &str,
+    data: pasta_data::Data,
+    arguments: &Arguments,
+    share: Option<f64>,
+) -> Result<(Loaded, Option<Rows>), Failure> {
+    let Some(share) = share else {
+        return Ok((Loaded::new(file, data, &arguments.loss, &arguments.shaping)?, None));
+    };
+    let in_file = |failure: Failure| failure.in_file(file);
+    let classes = Classes::learn(&data, &arguments.loss).map_err(in_file)?;
+    let loss = arguments.shaping.loss(&arguments.loss, classes.0.len().max(2))?;
+    let labels = classes.code(&data).map_err(in_file)?;
+    let pasta_data::Data { features, weights, encoding, label, dropped, .. } = data;
+    let (kept, held) = Rows { features, labels, weights }.split(share, arguments.seed);
+    if kept.labels.is_empty() || held.labels.is_empty() {
+        let (kept, held) = (kept.labels.len(), held.labels.len());
+        let message = format!("a share of {share} leaves {kept} rows to fit and {held} to score");
+        return Err(Failure::input(message).in_file(file));
+    }
+    let linear = kept.linear(file, &encoding, loss, arguments.shaping.design())?;
+    Ok((Loaded { linear, encoding, label, classes, dropped }, Some(held)))
+}
+
+/// The rows of another file, read in the way of the first.
+fn other_rows(path: &str, options: &Options, loaded: &Loaded) -> Result<Rows, Failure> {
+    let label = match &options.label {
+        Label::Usual if !loaded.label.is_empty() => Label::Column(loaded.label.clone()),
+        label => label.clone(),
+    };
+    let options = Options { label, ..options.clone() };
+    let data = load(&Source::named(path), &options, Some(&loaded.encoding))?;
+    let labels = loaded.classes.code(&data).map_err(|failure| failure.in_file(path))?;
+    data.features.check().map_err(|error| refused(path, &loaded.encoding.names(), &error))?;
+    Ok(Rows { features: data.features, labels, weights: None })
+}
