@@ -358,7 +358,7 @@ fn signs() -> String {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % n
     };
-    let mut sign = |below: &mut dyn FnMut(u64) -> u64| if below(2) == 1 { "1" } else { "-1" };
+    let sign = |below: &mut dyn FnMut(u64) -> u64| if below(2) == 1 { "1" } else { "-1" };
     let mut row = || {
         let mut columns: Vec<u64> = (0..60).map(|_| below(600) + 1).collect();
         columns.sort_unstable();
