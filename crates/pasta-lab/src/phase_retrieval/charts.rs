@@ -4,8 +4,24 @@ use pasta_report::number::real;
 use pasta_report::{Axis, Chart, Reference, Scale, Series, Shape};
 
 use super::instance::Contender;
-use super::{ACCURATE, Cell, Setting};
+use super::{ACCURATE, Cell, LOWEST_STEP, Setting, decades};
 use crate::reproduce::fit::student;
+
+/// What the curve shows: a colour has one method, and those whose step stays, which arrive nowhere, are in the table.
+const DRAWN: [Contender; 5] = [
+    Contender::FallingSgd,
+    Contender::FallingAnchored,
+    Contender::ProxLinear,
+    Contender::Subgradient,
+    Contender::Auto,
+];
+/// Between two rows of crosses.
+const APART: f64 = 1.25;
+
+/// A number of two digits.
+fn two_digits(value: f64) -> f64 {
+    format!("{value:.1e}").parse().unwrap_or(value)
+}
 
 impl Setting {
     /// f over the passes, each method with its best first step.
@@ -22,10 +38,10 @@ impl Setting {
                 band.push((pass as f64, 10f64.powf(mean - error), 10f64.powf(mean + error)));
             }
             let name = match cell.first {
-                Some(first) => format!("{}, first {}", cell.method.words(), real(first)),
+                Some(first) => format!("{} (first {})", cell.method.words(), real(two_digits(first))),
                 None => cell.method.words().to_owned(),
             };
-            series.push(Series::new(String::new(), cell.method.tone(), Shape::Band(band)));
+            series.push(Series::new(name.clone(), cell.method.tone(), Shape::Band(band)));
             series.push(Series::new(name, cell.method.tone(), Shape::Line(line)));
         }
         Chart {
@@ -46,30 +62,27 @@ impl Setting {
     pub(super) fn curve(&self) -> Chart {
         let budget = self.passes as f64;
         let mut series = Vec::new();
-        for method in self.methods() {
-            let own: Vec<&Cell> = self.cells.iter().filter(|cell| cell.method == method).collect();
-            let at = |cell: &Cell| cell.first.map_or_else(|| self.ends(), |first| vec![first]);
+        // Crosses above the budget, for each method in a row of its own.
+        let mut above = 1.15 * budget;
+        for method in DRAWN {
+            above *= APART;
             let (mut line, mut band, mut crosses) = (Vec::new(), Vec::new(), Vec::new());
-            for (cell, first) in own.iter().flat_map(|cell| at(cell).into_iter().map(move |at| (*cell, at))) {
-                match cell.passes {
-                    Some(passes) => line.push((first, passes)),
-                    None => {
-                        // A line breaks where nothing arrives.
-                        line.push((first, f64::NAN));
-                        crosses.push((first, budget));
+            for cell in self.cells.iter().filter(|cell| cell.method == method) {
+                let at = cell.first.map_or_else(|| decades(LOWEST_STEP), |first| vec![first]);
+                for first in at {
+                    // A line breaks where fewer than half arrive; the interval may go on beyond the budget.
+                    let (low, high) = (cell.low.unwrap_or(budget), cell.high.unwrap_or(budget));
+                    line.push((first, cell.passes.unwrap_or(f64::NAN)));
+                    band.push((first, if cell.passes.is_some() { low } else { f64::NAN }, high));
+                    if cell.passes.is_none() {
+                        crosses.push((first, above));
                     }
                 }
-                let high = cell.high.unwrap_or(budget);
-                let low = if cell.passes.is_some() { cell.low.unwrap_or(budget) } else { f64::NAN };
-                band.push((first, low, high));
             }
-            // A method that arrives nowhere is in the table alone.
-            if line.iter().any(|(_, passes)| passes.is_finite()) {
-                series.push(Series::new(String::new(), method.tone(), Shape::Band(band)));
-                series.push(Series::new(method.words(), method.tone(), Shape::Line(line.clone())));
-                series.push(Series::new(method.words(), method.tone(), Shape::Points(line)));
-                series.push(Series::new(method.words(), method.tone(), Shape::Crosses(crosses)));
-            }
+            let shapes =
+                [Shape::Band(band), Shape::Line(line.clone()), Shape::Points(line), Shape::Crosses(crosses)];
+            let named = |shape| Series::new(method.words(), method.tone(), shape);
+            series.extend(shapes.into_iter().map(named));
         }
         Chart {
             id: "phase-retrieval-steps",
@@ -79,16 +92,10 @@ impl Setting {
                 self.runs, self.passes
             ),
             x: Axis { label: "first step".into(), scale: Scale::Log, range: None },
-            y: Axis { label: "passes".into(), scale: Scale::Log, range: Some((10.0, 1.2 * budget)) },
+            y: Axis { label: "passes".into(), scale: Scale::Log, range: Some((10.0, above * APART)) },
             series,
-            references: vec![Reference::y("the budget", budget)],
+            references: vec![Reference::y("the budget; not reached:", budget)],
         }
-    }
-
-    /// The smallest and the largest first step.
-    fn ends(&self) -> Vec<f64> {
-        let firsts = || self.cells.iter().filter_map(|cell| cell.first);
-        vec![firsts().fold(f64::INFINITY, f64::min), firsts().fold(0.0, f64::max)]
     }
 
     fn methods(&self) -> Vec<Contender> {

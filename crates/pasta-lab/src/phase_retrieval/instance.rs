@@ -43,13 +43,13 @@ pub(super) enum Contender {
 impl Contender {
     pub(super) fn words(self) -> &'static str {
         match self {
-            Self::Sgd => "SGD, the same step always",
-            Self::Subgradient => "subgradient method, steps falling like 1/sqrt(t + 1)",
-            Self::Anchored => "anchored epochs, the same step always",
+            Self::Sgd => "SGD, fixed step",
+            Self::Subgradient => "subgradient, steps ~ 1/sqrt(t + 1)",
+            Self::Anchored => "anchored epochs, fixed step",
             Self::Auto => "auto",
-            Self::FallingSgd => "SGD, steps halved every 20 passes",
-            Self::FallingAnchored => "anchored epochs, steps halved every 20 passes",
-            Self::ProxLinear => "prox-linear method, steps falling like 1/sqrt(t + 1)",
+            Self::FallingSgd => "SGD, halved every 20 passes",
+            Self::FallingAnchored => "anchored epochs, halved every 20 passes",
+            Self::ProxLinear => "prox-linear, steps ~ 1/sqrt(t + 1)",
         }
     }
 

@@ -57,7 +57,7 @@ const ACCURATE: f64 = 1e-4;
 /// First steps: three decades, so many for each.
 const PER_DECADE: i32 = 4;
 
-/// What the courses compare: each method with the lowest alpha of its decades, and what a step of it is divided by sqrt(T) or not.
+/// What the courses compare, and the lowest alpha of their decades.
 const COURSES: [Contender; 3] = [Contender::Sgd, Contender::Subgradient, Contender::Anchored];
 const LOWEST_ALPHA: f64 = 1e-2;
 
@@ -186,7 +186,7 @@ impl Setting {
             };
             vec![
                 cell.method.words().to_owned(),
-                cell.first.map_or_else(|| "-".into(), real),
+                cell.first.map_or_else(|| "-".into(), |first| format!("{first:.1e}")),
                 passes,
                 format!("{} of {}", cell.arrived, self.runs),
                 cell.diverged.to_string(),
