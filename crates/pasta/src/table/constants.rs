@@ -111,8 +111,8 @@ impl From<&Proved> for Constants {
 }
 
 impl Linear {
-    /// The constants that are proved for a run from this start: a few passes over the table, some more without a bound on
-    /// the number of features.
+    /// The constants that are proved for a run from this start, in a few passes over the table; in some forty over one that is too wide
+    /// for its matrix, of which constants may hold except with a small probability that they state.
     ///
     /// ```
     /// use std::sync::Arc;

@@ -147,7 +147,7 @@ impl Run {
         let next = rest(alpha, before);
         let beta = squared_norm(&next).sqrt();
         self.recurrence.coefficients.push((alpha, beta));
-        self.ended = !(beta > error);
+        self.ended = beta.is_nan() || beta <= error;
         if !self.ended {
             before.copy_from_slice(v);
             self.v = next.iter().map(|next| next / beta).collect();
@@ -163,7 +163,7 @@ impl Recurrence {
             // (t - α_j) s_j - β_{j-1} s_{j-1} - e is at least rest s_j; its own rounding is taken off.
             let rest = t - alpha - pull - self.error / least;
             let rest = rest - 8.0 * ROUNDOFF * (t + alpha.abs() + pull + self.error / least);
-            if !(rest > 0.0) {
+            if rest.is_nan() || rest <= 0.0 {
                 return false;
             }
             let product = rest * least * (1.0 - 8.0 * ROUNDOFF);
