@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_ends_when_it_is_low_enough_and_one_that_diverges_is_infinite() {
+    fn a_run_ends_when_it_is_low_enough_and_one_that_diverges_is_seen_to() {
         let instance = Instance::new(4, 24, 1, 0).unwrap();
         let until = Until { passes: 400, low: 1e-4 };
         let course = instance.course(Contender::ProxLinear, 0.1, until).unwrap();
@@ -297,7 +297,9 @@ mod tests {
         assert!(*last <= 1e-4 && others.iter().all(|f| *f > 1e-4), "{course:?}");
         for method in [Contender::Sgd, Contender::FallingSgd] {
             let course = instance.course(method, 1e3, until).unwrap();
-            assert!(course.len() < 400 && !course[course.len() - 1].is_finite(), "{method:?}: {course:?}");
+            // Such a walk may also stop by itself, far above its start.
+            let last = course[course.len() - 1];
+            assert!(course.len() < 400 && (last.is_nan() || last > 1e6), "{method:?}: {course:?}");
         }
     }
 }
