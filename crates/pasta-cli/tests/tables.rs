@@ -357,6 +357,63 @@ fn every_command_works_on_a_table() {
     assert!(fitted["certificate"]["gradient"].as_f64().unwrap() <= 1e-5);
 }
 
+/// 1500 rows of about 60 signs in 600 columns: too wide for a matrix, and far from what absolute values say.
+fn signs() -> String {
+    let mut state = 1_u64;
+    let mut below = |n: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % n
+    };
+    let sign = |below: &mut dyn FnMut(u64) -> u64| if below(2) == 1 { "1" } else { "-1" };
+    let mut row = || {
+        let mut columns: Vec<u64> = (0..60).map(|_| below(600) + 1).collect();
+        columns.sort_unstable();
+        columns.dedup();
+        let label = sign(&mut below);
+        let entries = columns.iter().map(|column| format!(" {column}:{}", sign(&mut below)));
+        format!("{label}{}\n", entries.collect::<String>())
+    };
+    (0..1500).map(|_| row()).collect()
+}
+
+#[test]
+fn constants_that_hold_with_a_probability_say_so_wherever_they_are_used() {
+    let place = Place::new();
+    place.write("signs.svm", &signs());
+    let is_random = |constant: &Value| {
+        let how = constant["how"].as_str().unwrap();
+        assert_eq!(how.contains("except with probability 1e-12"), constant["failure"] == 1e-12, "{constant}");
+        constant["failure"] == 1e-12
+    };
+    let found = place.json("inspect signs.svm --loss logistic", 0);
+    // Independent signs, standardised: the eigenvalues end at (1 + sqrt(600/1500))^2 = 2.66, about.
+    let eigenvalue = found["constants"]["eigenvalue"].as_f64().unwrap();
+    assert!((2.5..2.9).contains(&eigenvalue), "{eigenvalue}");
+    let constants = found["constants"]["constants"].as_array().unwrap();
+    let random: Vec<_> = constants.iter().filter(|c| is_random(c)).map(|c| c["constant"].clone()).collect();
+    assert_eq!(random, ["smoothness", "ms-smoothness", "lipschitz"]);
+    let printed = unwrapped(&place.pasta("inspect signs.svm").assert().success().get_output().stdout);
+    assert!(printed.contains("except with probability 1e-12 over its random starts"), "{printed}");
+    // The model file has them too; without the flag it has none of a table of this size.
+    place.pasta("fit signs.svm --loss logistic --constants -o m.json").assert().success();
+    let model: Value = serde_json::from_str(&place.read("m.json")).unwrap();
+    assert_eq!(model["constants"].as_array().unwrap(), constants);
+    place.pasta("fit signs.svm --loss logistic -o m.json").assert().success();
+    let model: Value = serde_json::from_str(&place.read("m.json")).unwrap();
+    assert_eq!(model["constants"], json!([]));
+    // And a promise that rests on them.
+    let problem = "seed = 1\n[problem]\ntable = \"signs.svm\"\nloss = \"logistic\"\npenalty = 0.01\n";
+    let recipe = "[recipe]\nname = \"smooth\"\ntarget = 0.3\nconstants = \"problem\"\n";
+    place.write("p.toml", &format!("{problem}{recipe}"));
+    let solved = place.json("solve p.toml", 0);
+    assert_eq!(solved["promise"]["holds"], true, "{solved}");
+    let statement = solved["promise"]["statement"].as_str().unwrap();
+    assert!(
+        statement.ends_with("if the constants hold, which they do except with probability 1e-12"),
+        "{statement}"
+    );
+}
+
 #[test]
 fn a_changed_table_is_not_resumed() {
     let place = Place::holding(AUTO);

@@ -764,6 +764,72 @@ fn bounds_of_eigenvalues_are_close() {
     }
 }
 
+/// Steps of the power method on the Hessian of least squares: its largest eigenvalue, from below.
+fn from_below(problem: &Linear, steps: usize) -> f64 {
+    let start = vec![0.0; problem.dim()];
+    let mut xi = stream(77);
+    let mut v: Vec<f64> = (0..problem.dim()).map(|_| xi.normal()).collect();
+    let (at_zero, _) = exact(problem, &start);
+    let mut length = 0.0;
+    for _ in 0..steps {
+        length = norm(&v);
+        v.iter_mut().for_each(|v| *v /= length);
+        v = exact(problem, &v).0.iter().zip(&at_zero).map(|(g, h)| g - h).collect();
+    }
+    length
+}
+
+/// Too wide for a matrix: bounds by absolute values are far off where columns are centred, and Lanczos' method is not.
+#[test]
+fn wide_tables_have_bounds_that_are_close_with_a_probability_that_is_stated() {
+    let (rows, columns) = (1500, 1000);
+    let mut xi = stream(50);
+    let values: Vec<f64> = (0..rows * columns).map(|_| xi.normal() + 3.0).collect();
+    let dense = Features::Dense(Dense { rows, columns, values: values.into() });
+    // About 200 entries a row, 1 or -1, in 20,000 columns.
+    let (rows, columns, entries) = (4000, 20_000, 200);
+    let (mut starts, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+    for _ in 0..rows {
+        let mut own: Vec<u32> = (0..entries).map(|_| xi.below(columns as u64) as u32).collect();
+        own.sort_unstable();
+        own.dedup();
+        values.extend(own.iter().map(|_| if xi.bernoulli(0.5) { 1.0 } else { -1.0 }));
+        indices.extend(own);
+        starts.push(values.len() as u64);
+    }
+    let (starts, indices, values) = (Arc::new(starts), Arc::new(indices), Values::F64(Arc::new(values)));
+    let sparse = Features::Sparse(Sparse { columns, starts, indices, values });
+    for (features, standardise) in [(dense, true), (sparse.clone(), false), (sparse, true)] {
+        let rows = features.rows();
+        // What the largest eigenvalue of E |a||a|' is at least, for columns of scale 1: a quotient of Rayleigh's.
+        let root = if standardise { (columns as f64 / entries as f64).sqrt() } else { 1.0 };
+        let absolute = match &features {
+            Features::Sparse(_) => (root * entries as f64).powi(2) / columns as f64 * 0.9,
+            // E |a| = sqrt(2/π) of a normal a.
+            Features::Dense(dense) => dense.columns as f64 * 0.63,
+        };
+        let table = Table::new(features, Arc::new(vec![0.0; rows]), None, Vec::new()).unwrap();
+        let design = Design { standardise, intercept: standardise, degree: 1, penalty: 0.0 };
+        let problem = Linear::new(Arc::new(table), Loss::LeastSquares, design).unwrap();
+        let proved = problem.constants(&problem.start()).unwrap();
+        // 300 steps of the power method are within half a percent, here.
+        let truth = from_below(&problem, 300);
+        assert!((1.0..1.06).contains(&(proved.eigenvalue / truth)), "{truth}, {proved:?}");
+        assert!(proved.eigenvalue < 0.1 * absolute, "{} and {absolute}", proved.eigenvalue);
+        assert!(proved.eigenvalue_from.contains("Lanczos"), "{}", proved.eigenvalue_from);
+        for constant in &proved.constants {
+            // What rests on random starts says so, in words and as a number; the others are certain.
+            let random =
+                matches!(constant.constant, Constant::Smoothness | Constant::MsSmoothness | Constant::Growth);
+            assert_eq!(constant.failure, if random { 1e-12 } else { 0.0 }, "{constant:?}");
+            assert_eq!(constant.how.contains("except with probability 1e-12"), random, "{constant:?}");
+        }
+        // The same bits from a pool of another size.
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        assert_eq!(pool.install(|| problem.constants(&problem.start()).unwrap()), proved);
+    }
+}
+
 #[test]
 fn phase_retrieval_starts_where_there_is_a_slope() {
     let problem = problem(Loss::PhaseRetrieval, Design::default(), Storage::Dense64, 100, false);

@@ -291,8 +291,13 @@ impl Promised {
             return Self { holds: false, statement, guarantee: None, doubts: Vec::new(), predicted: None };
         };
         let Guarantee { measure, point, bound, .. } = plan.guarantee;
-        let provided =
-            if spec.problem.truth.is_none() && !proved { ", provided the constants are true" } else { "" };
+        let provided = match spec.problem.failure() {
+            _ if spec.problem.truth.is_none() && !proved => ", provided the constants are true".into(),
+            failure if *proved && failure > 0.0 => {
+                format!(", if the constants hold, which they do except with probability {}", plain(failure))
+            }
+            _ => String::new(),
+        };
         let promise =
             format!("E {} <= {} for {}{provided}", measure.formula(), plain(bound), point.description());
         let only_estimates = doubts.len() == 1 && !estimated.is_empty();

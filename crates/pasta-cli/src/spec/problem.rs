@@ -61,6 +61,11 @@ impl Problem {
         }
     }
 
+    /// The probability that a constant of [`proved`](Self::proved) does not hold, as far as it was asked for.
+    pub(crate) fn failure(&self) -> f64 {
+        self.table.as_ref().map_or(0.0, Tabled::failure)
+    }
+
     /// What a certificate rests on if nothing else is said: what a file declares about its noise, or all rows of a table.
     pub(crate) fn usual_basis(&self) -> Option<Basis> {
         let of_table = self.table.as_ref().map(|_| Basis::Exact);

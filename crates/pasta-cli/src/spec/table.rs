@@ -51,15 +51,24 @@ const KEYS: [&str; 24] = [
 #[derive(Debug)]
 pub(crate) struct Tabled {
     linear: Arc<Linear>,
-    proved: OnceLock<Result<Constants, String>>,
+    /// The constants, and the largest probability that one of them does not hold.
+    proved: OnceLock<Result<(Constants, f64), String>>,
 }
 
 impl Tabled {
     /// What is proved about the loss on this table, seen from the start.
     pub(super) fn proved(&self, start: &[f64]) -> Result<Constants, String> {
-        let prove =
-            || self.linear.constants(start).map(|proved| (&proved).into()).map_err(|error| error.to_string());
-        self.proved.get_or_init(prove).clone()
+        let prove = || {
+            let proved = self.linear.constants(start).map_err(|error| error.to_string())?;
+            let failure = proved.constants.iter().map(|constant| constant.failure).fold(0.0, f64::max);
+            Ok(((&proved).into(), failure))
+        };
+        self.proved.get_or_init(prove).clone().map(|(constants, _)| constants)
+    }
+
+    /// The probability that a constant which was asked for does not hold: 0 where all are certain.
+    pub(super) fn failure(&self) -> f64 {
+        self.proved.get().and_then(|proved| proved.as_ref().ok()).map_or(0.0, |(_, failure)| *failure)
     }
 
     /// The classes that the loss is in by what is proved.

@@ -4,7 +4,7 @@ mod convex;
 mod corrections;
 mod curvature;
 mod finding;
-mod fit;
+pub(crate) mod fit;
 mod guarantees;
 mod lower;
 mod mss;

@@ -29,6 +29,7 @@ mod data;
 mod design;
 mod error;
 mod hessian;
+mod lanczos;
 mod linear;
 mod loss;
 mod matrix;
