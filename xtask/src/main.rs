@@ -39,7 +39,7 @@ cargo xtask COMMAND
          passes and time of a fit to a small gradient beside scikit-learn and cyanure, likewise; arguments
          are the beginnings of names of tables
   bench-parse
-         speed and memory of reading LIBSVM text beside scikit-learn, likewise
+         speed and memory of reading LIBSVM and CSV text beside scikit-learn and pandas, likewise
   bench-py
          what a call of an oracle in Python costs beside a loop in Python, and a fit of PastaRegressor
          beside the program and SGDRegressor, likewise
