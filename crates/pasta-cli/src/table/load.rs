@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use pasta_data::{Data, Encoding, Options, ReadError, Source, Watch};
+use pasta_data::{Data, Encoding, Fault, Options, ReadError, Source, Watch};
 use pasta_opt::draws::{Address, Role};
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Sparse, Table, TableError, Values};
 use pasta_report::console::{Failure, is_muted, say_over_bar};
@@ -208,9 +208,16 @@ pub(crate) fn unreadable(error: ReadError) -> Failure {
         || Failure::input(format!("{column}{}", error.fault)).in_file(&error.file),
         |line| failure.at_line(line as usize),
     );
-    match error.fault.hint() {
-        Some(hint) => failure.hint(hint),
-        None => failure,
+    let near = match &error.fault {
+        Fault::NoColumn { name, columns } | Fault::UnknownColumn { name, expected: columns } => {
+            pasta_report::nearest(name, columns.iter().map(String::as_str))
+        }
+        _ => None,
+    };
+    match (near, error.fault.hint()) {
+        (Some(near), _) => failure.hint(format!("did you mean {near}?")),
+        (None, Some(hint)) => failure.hint(hint),
+        (None, None) => failure,
     }
 }
 

@@ -193,7 +193,7 @@ impl<T: Number> Part<T> {
             Cell::Number(value) => Ok(value),
             Cell::Word(word) => Ok(f64::marked(self.label_words.number(word) + 1)),
             Cell::Missing if layout.missing == Missing::DropRow => Ok(f64::marked(0)),
-            Cell::Missing => Err(Fault::Missing { column: layout.label.clone(), found: shown(cell)? }),
+            Cell::Missing => Err(Fault::NoLabel { column: layout.label.clone(), found: shown(cell)? }),
         }
     }
 }
