@@ -106,6 +106,14 @@ pub enum Fault {
         /// What stands there.
         found: String,
     },
+    /// No value, and the model that the table is read for knows none to put there.
+    #[error("column {column:?} has no value here ({found:?}), and the model has none to put there")]
+    NoFill {
+        /// The column.
+        column: String,
+        /// What stands there.
+        found: String,
+    },
     /// No label.
     #[error("the label {column:?} has no value here ({found:?})")]
     NoLabel {
@@ -203,6 +211,7 @@ impl Fault {
             Self::Missing { .. } => {
                 "--missing mean, median or zero fills it, --missing drop-row leaves the row out"
             }
+            Self::NoFill { .. } => "--missing when it is fitted; --missing drop-row leaves the row out here",
             Self::NoLabel { .. } => "labels are never filled in; --missing drop-row leaves the row out",
             Self::NoValues(_) => "--ignore leaves the column out",
             Self::Unnamed(_) => {

@@ -35,6 +35,8 @@ pub(super) struct Layout<'e> {
     pub(super) names: Vec<String>,
     pub(super) named: bool,
     pub(super) label: String,
+    /// Whether labels are welcome, but not needed.
+    pub(super) spare_labels: bool,
     /// The bytes and lines of the header.
     pub(super) header: (usize, u64),
     pub(super) missing: Missing,
@@ -98,6 +100,7 @@ impl<'e> Layout<'e> {
             names: Vec::new(),
             named: header,
             label: String::new(),
+            spare_labels: matches!(options.label, Label::IfThere(_)),
             header: if header { (at, lines) } else { (0, 0) },
             missing: options.missing,
             one_hot: options.one_hot,

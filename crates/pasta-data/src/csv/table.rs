@@ -83,7 +83,10 @@ impl<T: Number> Raw<T> {
             None => self.learn(&layout)?,
         };
         let classes = self.classes();
-        let Self { cells, labels, weights, words, .. } = self;
+        let Self { cells, mut labels, weights, words, .. } = self;
+        if layout.spare_labels && labels.iter().any(|label| label.code() == Some(0)) {
+            labels.clear();
+        }
         // Where the words of the file stand among the sorted categories.
         let places: Vec<Option<Vec<usize>>> = codes
             .iter()
