@@ -41,12 +41,12 @@ pub(crate) fn fit_peers(names: &[String]) -> bool {
         )
 }
 
-/// Compares the parsing of LIBSVM text with scikit-learn's.
+/// Compares the parsing of text with scikit-learn's and pandas'.
 pub(crate) fn bench_parse() -> bool {
     let (root, target) = folders();
     let environment = target.join("bench-parse");
     built(&["--package", "pasta-data", "--example", "parse"])
-        && made(&environment, &["numpy", "scikit-learn"])
+        && made(&environment, &["numpy", "scikit-learn", "pandas"])
         && succeeds(
             Command::new(python(&environment))
                 .arg(root.join("xtask/bench_parse.py"))

@@ -10,7 +10,7 @@ use pasta_report::console::{self, Exit, Failure, Report, flags, say, with_thread
 use serde::Serialize;
 
 use crate::npy;
-use crate::table::{ModelFile, Reading, Score, class, load, refused, score};
+use crate::table::{ModelFile, Reading, Score, check_output, class, load, refused, score};
 
 /// Predict with a model of `pasta fit`: a line for each row of a table.
 ///
@@ -53,6 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
+    check_output(arguments.output.as_deref(), &[&arguments.model, &arguments.data])?;
     let file = ModelFile::read(&arguments.model)?;
     let name = arguments.model.display().to_string();
     let model = file.model().map_err(|failure| failure.in_file(&name))?;
@@ -72,6 +73,11 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     let wrong = |error| refused(&source.name(), &file.encoding.names(), &error);
     data.features.check().map_err(wrong)?;
     let mut scores = model.scores(&data.features).map_err(wrong)?;
+    if let Some(k) = scores.iter().position(|score| !score.is_finite()) {
+        let message =
+            format!("row {}: its values are too large, the score is {}", k / model.outputs() + 1, scores[k]);
+        return Err(Failure::input(message).in_file(&source.name()));
+    }
     // Labels that the model has never seen cannot be scored, but are no reason not to predict.
     let scored = match data.labels.as_ref().map(|_| file.classes.code(&data)) {
         Some(Ok(labels)) => Some(score(&model, &data.features, &labels, has_classes).map_err(wrong)?),

@@ -28,6 +28,18 @@ pub enum Fault {
     /// There is nothing to learn from.
     #[error("it has no rows")]
     Empty,
+    /// Nothing is left of it.
+    #[error("each of its {0} rows lacks a value, so none is left")]
+    Dropped(u64),
+    /// A column without a single value, whose mean or median is wanted.
+    #[error("column {0:?} has no value in any row, so nothing can be filled in")]
+    NoValues(String),
+    /// A column without a name, in a file with names.
+    #[error("column {0} has no name")]
+    Unnamed(usize),
+    /// Something that no table is, or in an encoding that is not read.
+    #[error("{0}")]
+    Kind(&'static str),
     /// There are rows without any feature.
     #[error("its rows have no features")]
     NoFeatures,
@@ -94,6 +106,22 @@ pub enum Fault {
         /// What stands there.
         found: String,
     },
+    /// No value, and the model that the table is read for knows none to put there.
+    #[error("column {column:?} has no value here ({found:?}), and the model has none to put there")]
+    NoFill {
+        /// The column.
+        column: String,
+        /// What stands there.
+        found: String,
+    },
+    /// No label.
+    #[error("the label {column:?} has no value here ({found:?})")]
+    NoLabel {
+        /// The column of labels.
+        column: String,
+        /// What stands there.
+        found: String,
+    },
     /// Text where numbers are wanted.
     #[error("column {column:?}: expected a number, found {found:?}")]
     Text {
@@ -138,23 +166,23 @@ pub enum Fault {
     #[error("which column is the label? The file has {0}")]
     WhichLabel(String),
     /// A column that is not there.
-    #[error("there is no column {name:?}; the file has {columns}")]
+    #[error("there is no column {name:?}; the file has {}", listed(.columns))]
     NoColumn {
         /// What was asked for.
         name: String,
         /// What there is.
-        columns: String,
+        columns: Vec<String>,
     },
     /// A name that two columns have.
     #[error("two columns are called {0:?}")]
     TwoColumns(String),
     /// A column that the model does not know.
-    #[error("column {name:?} is unknown; expected {expected}")]
+    #[error("column {name:?} is unknown; expected {}", listed(.expected))]
     UnknownColumn {
         /// The column.
         name: String,
         /// Those that are known.
-        expected: String,
+        expected: Vec<String>,
     },
     /// Another number of columns than is needed.
     #[error("{found} columns of features, but {expected} are needed")]
@@ -183,6 +211,19 @@ impl Fault {
             Self::Missing { .. } => {
                 "--missing mean, median or zero fills it, --missing drop-row leaves the row out"
             }
+            Self::NoFill { .. } => "--missing when it is fitted; --missing drop-row leaves the row out here",
+            Self::NoLabel { .. } => "labels are never filled in; --missing drop-row leaves the row out",
+            Self::NoValues(_) => "--ignore leaves the column out",
+            Self::Unnamed(_) => {
+                "--ignore with its number leaves it out (it may be a column of row numbers); --header no takes the first line for a row"
+            }
+            Self::UnknownColumn { .. } => "--ignore leaves the column out",
+            Self::NoColumn { columns, .. } if numbered(columns) => {
+                "numbers in the first line make it a row; --header yes takes it for names"
+            }
+            Self::Text { found, .. } if is_nearly_a_number(found) => {
+                "numbers have a decimal point, no separators of thousands and no unit"
+            }
             Self::Text { .. } => {
                 "--one-hot makes a column of zeros and ones for each word; --ignore leaves the column out"
             }
@@ -190,7 +231,9 @@ impl Fault {
             Self::Memory { .. } => "--storage sparse keeps only what is not zero",
             Self::Categories { .. } => "leave it out with --ignore",
             Self::Cache(..) => "--cache=FOLDER puts it elsewhere",
-            Self::TooLarge { .. } => "--precision f64 holds larger numbers",
+            Self::TooLarge { kept, .. } if *kept == <f32 as crate::number::Number>::NAME => {
+                "--precision f64 holds larger numbers"
+            }
             _ => return None,
         })
     }
@@ -266,9 +309,25 @@ pub(crate) fn shown(bytes: &[u8]) -> Result<String, Fault> {
     }
 }
 
+/// Whether a word would be a number but for a comma, a blank, a unit or the like.
+fn is_nearly_a_number(word: &str) -> bool {
+    let kept: String = word.chars().filter(|letter| !",'_ %$€£\u{a0}".contains(*letter)).collect();
+    crate::number::whole(kept.as_bytes()).is_some_and(f64::is_finite)
+}
+
+/// Whether columns have numbers for want of names.
+fn numbered(columns: &[String]) -> bool {
+    columns.iter().zip(1..).all(|(column, k): (_, usize)| *column == k.to_string())
+}
+
 /// "a, b, c, .. (17 in all)".
 pub(crate) fn listed(names: &[String]) -> String {
     const SHOWN: usize = 12;
-    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    const LONGEST: usize = 40;
+    let cut = |name: &String| match name.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}..", &name[..end]),
+        None => name.clone(),
+    };
+    let shown = names.iter().take(SHOWN).map(cut).collect::<Vec<_>>().join(", ");
     if names.len() > SHOWN { format!("{shown}, .. ({} in all)", names.len()) } else { shown }
 }

@@ -188,6 +188,10 @@ fn text(
         )
         .into());
     }
+    if options.labels.is_some() {
+        let message = "labels in a file of their own are for NPY and NPZ; a text has them in a column";
+        return Err(Fault::Choice(message.into()).into());
+    }
     let mut chunks = Chunks::of(opened.unpacked());
     let format = kind_of_text(source, &mut chunks, format)?;
     parse(format, chunks, options, encoding, watch)
@@ -195,6 +199,9 @@ fn text(
 
 /// The kind of a text, by its name or its first line where it is not given.
 fn kind_of_text(source: &Source, chunks: &mut Chunks, format: Option<Format>) -> Result<Format, Fault> {
+    if let Some(what) = no_table(chunks.peek()?) {
+        return Err(Fault::Kind(what));
+    }
     let stem = source.stem();
     let ends = |endings: &[&str]| endings.iter().any(|ending| stem.ends_with(ending));
     Ok(match format {
@@ -203,6 +210,30 @@ fn kind_of_text(source: &Source, chunks: &mut Chunks, format: Option<Format>) ->
         None if ends(&[".svm", ".libsvm", ".svmlight"]) => Format::Libsvm,
         None if libsvm::looks_so(chunks.peek()?) => Format::Libsvm,
         None => Format::Csv,
+    })
+}
+
+/// What a text is that is no table, by its beginning: what the first line would be called by a reader of tables leads astray.
+fn no_table(text: &[u8]) -> Option<&'static str> {
+    const LOOKED_AT: usize = 1 << 12;
+    let head = &text[..text.len().min(LOOKED_AT)];
+    let has_lines = memchr::memchr(b'\n', text).is_some();
+    let first = text.trim_ascii_start();
+    Some(match head {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "this is text in UTF-16; write it in UTF-8",
+        [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..] => {
+            "this is compressed by bzip2; gzip and zstd are read"
+        }
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => "this is compressed by xz; gzip and zstd are read",
+        [0x1f, 0x8b, ..] => "this is compressed twice; unpack it once",
+        _ if head.contains(&0) => "NUL bytes near its beginning: this is no text, or text in UTF-16",
+        _ if first.starts_with(b"{\"") || first.starts_with(b"[{") || first.starts_with(b"[[") => {
+            "this looks like JSON; write it as CSV"
+        }
+        _ if !has_lines && memchr::memchr(b'\r', text).is_some_and(|at| at + 1 < text.len()) => {
+            "its lines end with a carriage return alone; tr '\\r' '\\n' makes lines of them"
+        }
+        _ => return None,
     })
 }
 

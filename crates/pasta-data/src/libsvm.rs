@@ -13,6 +13,17 @@ pub(crate) fn read<T: Number>(
     encoding: Option<&Encoding>,
     watch: Watch<'_>,
 ) -> Result<Data, Located> {
+    let other = [
+        (
+            matches!(options.label, crate::Label::Column(_)),
+            "a LIBSVM file has its labels first in each line, not in a column",
+        ),
+        (options.weight.is_some(), "a LIBSVM file has no column of weights"),
+        (!options.ignore.is_empty(), "columns of a LIBSVM file cannot be ignored"),
+    ];
+    if let Some((_, message)) = other.iter().find(|(is_asked, _)| *is_asked) {
+        return Err(Fault::Choice((*message).into()).into());
+    }
     let known = match encoding.map(Encoding::numbers) {
         Some(None) => {
             let message = "the columns are matched by name, and a LIBSVM file has no names";

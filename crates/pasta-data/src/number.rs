@@ -75,9 +75,19 @@ const TENS: [f64; 23] = [
 pub(crate) fn leading(bytes: &[u8]) -> Option<(f64, usize)> {
     let mut at = usize::from(matches!(bytes.first(), Some(b'+' | b'-')));
     let (mut mantissa, mut digits, mut exponent) = (0_u64, 0_usize, 0_i64);
-    let mut any = false;
-    let mut point = false;
+    let (mut any, mut point, mut many) = (false, false, false);
     while let Some(&byte) = bytes.get(at) {
+        // Eight at a time where so many are likely, once the first digit that counts is there.
+        if many && (mantissa > 0 || byte > b'0') {
+            if let Some(eight) = bytes[at..].first_chunk().and_then(eight_digits) {
+                (any, digits) = (true, digits + 8);
+                mantissa = mantissa.wrapping_mul(100_000_000).wrapping_add(eight);
+                exponent -= 8 * i64::from(point);
+                at += 8;
+                continue;
+            }
+            many = false;
+        }
         let digit = byte.wrapping_sub(b'0');
         if digit < 10 {
             any = true;
@@ -86,7 +96,7 @@ pub(crate) fn leading(bytes: &[u8]) -> Option<(f64, usize)> {
             mantissa = mantissa.wrapping_mul(10).wrapping_add(u64::from(digit));
             exponent -= i64::from(point);
         } else if byte == b'.' && !point {
-            point = true;
+            (point, many) = (true, true);
         } else {
             break;
         }
@@ -119,6 +129,22 @@ pub(crate) fn leading(bytes: &[u8]) -> Option<(f64, usize)> {
     Some((if bytes[0] == b'-' { -size } else { size }, at))
 }
 
+/// The number that eight digits are, if all of them are digits: pairs first, then fours, then all, side by side in one word.
+#[inline]
+fn eight_digits(bytes: &[u8; 8]) -> Option<u64> {
+    const HIGH: u64 = 0xf0f0_f0f0_f0f0_f0f0;
+    let word = u64::from_le_bytes(*bytes);
+    // 6 more than a byte above 9 reaches its upper half.
+    if word & HIGH != 0x3030_3030_3030_3030 || word.wrapping_add(0x0606_0606_0606_0606) & HIGH != word & HIGH
+    {
+        return None;
+    }
+    let digits = word & !HIGH;
+    let pairs = (digits.wrapping_mul(10) + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs.wrapping_mul(100) + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    Some((fours.wrapping_mul(10_000) + (fours >> 32)) & 0xffff_ffff)
+}
+
 /// The number that all of the bytes are; infinities and NaN by name too.
 pub(crate) fn whole(bytes: &[u8]) -> Option<f64> {
     match leading(bytes) {
@@ -133,7 +159,7 @@ pub(crate) fn whole(bytes: &[u8]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Number, leading, whole};
+    use super::{Number, eight_digits, leading, whole};
 
     #[test]
     fn numbers_are_read_as_the_standard_library_reads_them() {
@@ -156,6 +182,14 @@ mod tests {
             "3E-7",
             "00000000000000000000000000001.5",
             "179769313486231580793e289",
+            "12345678",
+            "12345678.12345678",
+            "0.12345678901234567",
+            "0.00000000123456789",
+            "-123456789012345678.5",
+            "1000000000000000000000000",
+            "0.6369616873214543",
+            "12345678e-8",
         ];
         for text in texts {
             let (value, length) = leading(text.as_bytes()).unwrap();
@@ -170,6 +204,24 @@ mod tests {
             for exponent in [-330, -30, -23, -22, -5, 0, 5, 22, 23, 290] {
                 let text = format!("{mantissa}e{exponent}");
                 assert_eq!(leading(text.as_bytes()).unwrap().0, text.parse::<f64>().unwrap(), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn eight_digits_are_the_number_that_they_are() {
+        for k in
+            (0..2000_u64).map(|k| k.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 100_000_000).chain([0, 99_999_999])
+        {
+            let text = format!("{k:08}");
+            assert_eq!(eight_digits(text.as_bytes().first_chunk().unwrap()), Some(k));
+        }
+        // One byte of any other kind at any place.
+        for at in 0..8 {
+            for byte in (0..=u8::MAX).filter(|byte| !byte.is_ascii_digit()) {
+                let mut bytes = *b"90909090";
+                bytes[at] = byte;
+                assert_eq!(eight_digits(&bytes), None, "{byte} at {at}");
             }
         }
     }

@@ -293,7 +293,7 @@ pub(crate) fn read_npy(
         }
         (Label::Column(name), None) => Some(number(name).ok_or_else(|| Fault::NoColumn {
             name: name.clone(),
-            columns: format!("{columns} columns, numbered from 1"),
+            columns: vec![format!("{columns} columns, numbered from 1")],
         })?),
         (Label::IfThere(name), None) => {
             number(name).filter(|_| encoding.is_some_and(|encoding| columns > encoding.width()))
@@ -394,6 +394,12 @@ fn archive<R: Read + Seek>(from: R, options: &Options, encoding: Option<&Encodin
     let broken = |error: zip::result::ZipError| Fault::Numpy(format!("the archive cannot be read: {error}"));
     let mut archive = ZipArchive::new(from).map_err(broken)?;
     let names: Vec<String> = archive.file_names().map(str::to_owned).collect();
+    if arrays(&names).is_empty() {
+        return Err(Fault::Kind("an archive without arrays of numpy (.npy) in it; unpack it first").into());
+    }
+    if names.iter().any(|name| name == "format.npy") {
+        is_of_rows(&mut archive.by_name("format.npy").map_err(broken)?)?;
+    }
     let named = |wanted: &[&str]| {
         let found = wanted.iter().find(|name| names.iter().any(|file| *file == format!("{name}.npy")));
         found.map(|name| format!("{name}.npy"))
@@ -407,16 +413,13 @@ fn archive<R: Read + Seek>(from: R, options: &Options, encoding: Option<&Encodin
     let own = options.labels.as_ref().map(read_labels).transpose()?;
     let labels = match (own, &options.label) {
         (Some(own), _) => Some(own),
-        (None, Label::Column(name)) => {
-            Some(vector(&[name], "the array of labels")?.ok_or_else(|| Fault::NoColumn {
-                name: name.clone(),
-                columns: crate::fault::listed(&names),
-            })?)
-        }
-        (None, Label::Usual) => Some(
-            vector(LABELS, "the array of labels")?
-                .ok_or_else(|| Fault::WhichLabel(format!("the arrays {}", crate::fault::listed(&names))))?,
+        (None, Label::Column(name)) => Some(
+            vector(&[name], "the array of labels")?
+                .ok_or_else(|| Fault::NoColumn { name: name.clone(), columns: arrays(&names) })?,
         ),
+        (None, Label::Usual) => Some(vector(LABELS, "the array of labels")?.ok_or_else(|| {
+            Fault::WhichLabel(format!("the arrays {}", crate::fault::listed(&arrays(&names))))
+        })?),
         (None, Label::IfThere(_)) => vector(LABELS, "the array of labels")?,
     };
     let weights = vector(WEIGHTS, "the array of weights")?;
@@ -430,8 +433,9 @@ fn archive<R: Read + Seek>(from: R, options: &Options, encoding: Option<&Encodin
             (part("shape")?, part("indptr")?, part("indices")?, part("data")?);
         sparse(&shape, starts, indices, values, options)?
     } else {
-        let missing =
-            || Fault::Numpy(format!("there is no array X; there are {}", crate::fault::listed(&names)));
+        let missing = || {
+            Fault::Numpy(format!("there is no array X; there are {}", crate::fault::listed(&arrays(&names))))
+        };
         let name = named(FEATURES).ok_or_else(missing)?;
         let mut file = archive.by_name(&name).map_err(broken)?;
         let shape = Shape::read(&mut file)?;
@@ -442,6 +446,28 @@ fn archive<R: Read + Seek>(from: R, options: &Options, encoding: Option<&Encodin
         shape.table(&mut file, None, options.precision)?.0
     };
     finish(features, labels, weights, String::new(), encoding)
+}
+
+/// The names of the arrays in an archive.
+fn arrays(names: &[String]) -> Vec<String> {
+    names.iter().filter_map(|name| name.strip_suffix(".npy").map(str::to_owned)).collect()
+}
+
+/// Refuses a sparse matrix of scipy that is stored in another way than by rows: a square one of columns would be read, and be its transpose.
+fn is_of_rows(format: &mut dyn Read) -> Result<(), Fault> {
+    let cut = |error: std::io::Error| Fault::Numpy(format!("the array format is cut short: {error}"));
+    let mut bytes = Vec::new();
+    format.take(1 << 16).read_to_end(&mut bytes).map_err(cut)?;
+    // The name is the end of the file, in letters of one byte or of four.
+    let letters: Vec<u8> = bytes.into_iter().filter(|byte| *byte != 0).collect();
+    if letters.ends_with(b"csr") {
+        return Ok(());
+    }
+    let name = letters.iter().rev().take(3).rev().copied().collect();
+    let name = String::from_utf8(name).unwrap_or_default();
+    Err(Fault::Numpy(format!(
+        "a sparse matrix of scipy in the format {name:?}; save_npz(file, matrix.tocsr()) writes it by rows, as they are read"
+    )))
 }
 
 /// A matrix as `scipy.sparse.save_npz` writes it, of compressed rows.

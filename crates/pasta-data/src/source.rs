@@ -10,7 +10,7 @@ use flate2::read::MultiGzDecoder;
 use rayon::prelude::*;
 use ruzstd::decoding::StreamingDecoder;
 
-use crate::fault::{Fault, Located};
+use crate::fault::{Fault, Located, Misfit};
 
 /// Where a table comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -200,8 +200,9 @@ impl Unpacked {
 /// What is called with the bytes read so far, and how many there are if that is known.
 pub type Watch<'w> = &'w (dyn Fn(u64, Option<u64>) + Sync);
 
-/// Bytes of a chunk, and of the longest line.
+/// Bytes of a chunk, of what a thread parses at a time, and of the longest line.
 const CHUNK: usize = 1 << 18;
+const PIECE: usize = 1 << 16;
 const LONGEST: usize = 1 << 30;
 
 /// Where a chunk may end.
@@ -262,7 +263,7 @@ impl Chunks {
 
     /// The beginning, whole lines or records, without taking it away, and without the mark that some programs put before text.
     pub(crate) fn peek(&mut self) -> Result<&[u8], Fault> {
-        while !self.done && self.last_end(&self.rest).is_none() {
+        while !self.done && last_end(&self.rest, self.ends).is_none() {
             let is_first = self.rest.is_empty();
             self.more()?;
             if is_first && self.rest.starts_with(b"\xef\xbb\xbf") {
@@ -296,28 +297,13 @@ impl Chunks {
     fn next(&mut self) -> Result<Vec<u8>, Fault> {
         self.peek()?;
         loop {
-            let end = if self.done { Some(self.rest.len()) } else { self.last_end(&self.rest) };
+            let end = if self.done { Some(self.rest.len()) } else { last_end(&self.rest, self.ends) };
             if let Some(end) = end.filter(|_| self.done || self.rest.len() >= CHUNK) {
                 let rest = self.rest.split_off(end);
                 return Ok(std::mem::replace(&mut self.rest, rest));
             }
             self.more()?;
         }
-    }
-
-    /// Behind the last line that ends here.
-    fn last_end(&self, chunk: &[u8]) -> Option<usize> {
-        let mut end = memchr::memrchr(b'\n', chunk)?;
-        if self.ends == Ends::Record {
-            let all = memchr::memchr_iter(b'"', chunk).count();
-            let mut after = memchr::memchr_iter(b'"', &chunk[end..]).count();
-            while (all - after) % 2 == 1 {
-                let before = memchr::memrchr(b'\n', &chunk[..end])?;
-                after += memchr::memchr_iter(b'"', &chunk[before..end]).count();
-                end = before;
-            }
-        }
-        Some(end + 1)
     }
 
     fn batch(&mut self) -> Result<Vec<Vec<u8>>, Fault> {
@@ -332,35 +318,137 @@ impl Chunks {
         Ok(batch)
     }
 
-    /// Parses all chunks on all threads, while the next are read, and hands over what came of them in their order.
+    /// Parses all chunks on all threads and hands over what came of them in their order. While a batch is parsed, one thread hands
+    /// over what the batch before came to, and reads the next.
     pub(crate) fn parse<P: Send>(
         mut self,
         watch: Watch<'_>,
         parse: impl Fn(&[u8]) -> Parsed<P> + Sync,
-        mut take: impl FnMut(P) -> Result<(), Located>,
+        mut take: impl FnMut(P) -> Result<(), Located> + Send,
     ) -> Result<(), Located> {
-        let mut lines = self.lines;
-        let mut batch = self.batch()?;
-        while !batch.is_empty() {
-            let (next, parsed) = rayon::join(
-                || self.batch(),
-                || batch.par_iter().map(|chunk| parse(chunk)).collect::<Vec<_>>(),
+        let (mut lines, ends) = (self.lines, self.ends);
+        let (mut batch, mut parsed) = (self.batch()?, Vec::new());
+        let mut failed: Option<Fault> = None;
+        // The first chunk is in one piece: how rows are kept is decided by it.
+        let mut piece = CHUNK;
+        while !(batch.is_empty() && parsed.is_empty()) {
+            let pieces: Vec<&[u8]> = batch.iter().flat_map(|chunk| Pieces { chunk, piece, ends }).collect();
+            let (taken, now) = rayon::join(
+                || -> Result<_, Located> {
+                    for Parsed { lines: there, result } in parsed {
+                        let part =
+                            result.map_err(|(line, misfit): (u64, Misfit)| misfit.in_line(lines + line))?;
+                        take(part)?;
+                        lines += there;
+                    }
+                    watch(self.from.read.load(Ordering::Relaxed), self.from.size);
+                    // What is wrong with the rows before a failure is said first.
+                    Ok(if failed.is_some() { Ok(Vec::new()) } else { self.batch() })
+                },
+                || pieces.par_iter().map(|piece| parse(piece)).collect(),
             );
-            drop(batch);
-            for Parsed { lines: there, result } in parsed {
-                let part = result.map_err(|(line, misfit)| misfit.in_line(lines + line))?;
-                take(part)?;
-                lines += there;
-            }
-            watch(self.from.read.load(Ordering::Relaxed), self.from.size);
-            batch = next?;
+            (parsed, piece) = (now, PIECE);
+            batch = taken?.unwrap_or_else(|fault| {
+                failed = Some(fault);
+                Vec::new()
+            });
         }
-        Ok(())
+        failed.map_or(Ok(()), |fault| Err(fault.into()))
     }
+}
+
+/// A chunk in pieces of about so many bytes, each of whole lines or records: enough for all threads to end at the same time.
+struct Pieces<'c> {
+    chunk: &'c [u8],
+    piece: usize,
+    ends: Ends,
+}
+
+impl<'c> Iterator for Pieces<'c> {
+    type Item = &'c [u8];
+
+    fn next(&mut self) -> Option<&'c [u8]> {
+        let mut wanted = self.piece;
+        let end = loop {
+            if wanted >= self.chunk.len() {
+                break self.chunk.len();
+            }
+            match last_end(&self.chunk[..wanted], self.ends) {
+                Some(end) => break end,
+                None => wanted *= 2,
+            }
+        };
+        let (piece, rest) = self.chunk.split_at(end);
+        self.chunk = rest;
+        (!piece.is_empty()).then_some(piece)
+    }
+}
+
+/// Behind the last line or record that ends here.
+fn last_end(text: &[u8], ends: Ends) -> Option<usize> {
+    let mut end = memchr::memrchr(b'\n', text)?;
+    if ends == Ends::Record {
+        let all = memchr::memchr_iter(b'"', text).count();
+        let mut after = memchr::memchr_iter(b'"', &text[end..]).count();
+        while (all - after) % 2 == 1 {
+            let before = memchr::memrchr(b'\n', &text[..end])?;
+            after += memchr::memchr_iter(b'"', &text[before..end]).count();
+            end = before;
+        }
+    }
+    Some(end + 1)
 }
 
 /// What came of a chunk: how many lines it had, and the parts or the first line (from 1) that is wrong.
 pub(crate) struct Parsed<P> {
     pub(crate) lines: u64,
-    pub(crate) result: Result<P, (u64, crate::fault::Misfit)>,
+    pub(crate) result: Result<P, (u64, Misfit)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Chunks, Ends, Parsed, Pieces, last_end};
+    use crate::fault::Fault;
+
+    #[test]
+    fn pieces_are_whole_records_and_together_the_chunk() {
+        let line = "1,\"a\nb \"\"c\"\"\n\",2\n".to_owned();
+        let text = line.repeat(50) + "\"long\n" + &"x\n".repeat(200) + "\",3\n" + &line.repeat(50);
+        for (ends, piece) in [(Ends::Record, 7), (Ends::Record, 64), (Ends::Line, 64), (Ends::Line, 10_000)] {
+            let pieces: Vec<&[u8]> = Pieces { chunk: text.as_bytes(), piece, ends }.collect();
+            assert_eq!(pieces.concat(), text.as_bytes());
+            assert!(piece > text.len() || pieces.len() > 10);
+            assert!(pieces.iter().all(|piece| last_end(piece, ends) == Some(piece.len())));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_row_is_said_with_its_line_wherever_it_is_parsed() {
+        // Three megabytes of lines of eight bytes, and one line, in this chunk or that, which is no number.
+        let parse = |wrong: usize| {
+            let mut text = b"1234567\n".repeat(400_000);
+            text[8 * wrong] = b'x';
+            let taken = std::sync::atomic::AtomicU64::new(0);
+            let result = Chunks::of_text(text, 10).parse(
+                &|_, _| {},
+                |piece| {
+                    let lines = piece.len() as u64 / 8;
+                    let bad = piece.iter().position(|byte| *byte == b'x');
+                    let result = bad.map_or(Ok(lines), |at| Err((at as u64 / 8 + 1, Fault::Empty.into())));
+                    Parsed { lines, result }
+                },
+                |lines| {
+                    taken.fetch_add(lines, std::sync::atomic::Ordering::Relaxed);
+                    Ok(())
+                },
+            );
+            (result.err().and_then(|located| located.line), taken.into_inner())
+        };
+        for wrong in [0, 40_000, 123_456, 399_999] {
+            let (line, taken) = parse(wrong);
+            assert_eq!(line, Some(wrong as u64 + 11));
+            // All pieces before it were handed over.
+            assert!(taken <= wrong as u64 && wrong as u64 - taken < 1 << 15, "{taken} of {wrong}");
+        }
+    }
 }

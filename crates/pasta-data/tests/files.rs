@@ -155,7 +155,18 @@ fn missing_values_are_refused_unless_it_is_said_what_stands_for_them() {
     assert_eq!((dense(&dropped), dropped.dropped), (vec![4.0, 8.0, 9.0, 6.0], 2));
     assert_eq!(dropped.labels.unwrap(), [3.0, 4.0]);
     let message = failure("y,a\n?,1\n", &Options { missing: Missing::Mean, ..csv("y") });
-    assert_eq!(message, "table:2:1: column \"y\" has no value here (\"?\")");
+    assert_eq!(message, "table:2:1: the label \"y\" has no value here (\"?\")");
+    // Of a column without any value there is no mean, and where every row lacks one there is no row.
+    let none = "y,a,b\n1,2,\n3,4,NA\n";
+    let message = |missing| failure(none, &Options { missing, ..csv("y") });
+    for missing in [Missing::Mean, Missing::Median] {
+        assert_eq!(
+            message(missing),
+            "table: column \"b\" has no value in any row, so nothing can be filled in"
+        );
+    }
+    assert_eq!(message(Missing::DropRow), "table: each of its 2 rows lacks a value, so none is left");
+    assert_eq!(dense(&of(none, &Options { missing: Missing::Zero, ..csv("y") })), [2.0, 0.0, 4.0, 0.0]);
     // What was learnt stands for what is missing elsewhere.
     let mean = with(Missing::Mean);
     let other = read(
@@ -224,6 +235,90 @@ fn what_is_wrong_with_a_table_is_said_with_its_place() {
             "table: this is a Parquet file, and the program was built without the feature parquet; write it as CSV or NPY",
         );
     }
+}
+
+#[test]
+fn what_is_no_table_is_called_by_its_name() {
+    let says = |content: &[u8], what: &str| {
+        assert_eq!(common::failure_of(content, &csv("y")), format!("table: {what}"), "{content:?}");
+    };
+    let wide = |order: fn(u16) -> [u8; 2]| "y,a\n1,2\n".encode_utf16().flat_map(order).collect::<Vec<u8>>();
+    says(&[&b"\xff\xfe"[..], &wide(u16::to_le_bytes)].concat(), "this is text in UTF-16; write it in UTF-8");
+    says(&[&b"\xfe\xff"[..], &wide(u16::to_be_bytes)].concat(), "this is text in UTF-16; write it in UTF-8");
+    let nul = "NUL bytes near its beginning: this is no text, or text in UTF-16";
+    says(&wide(u16::to_le_bytes), nul);
+    says(&[0; 5000], nul);
+    says(
+        b"y,a\r1,2\r3,4\r",
+        "its lines end with a carriage return alone; tr '\\r' '\\n' makes lines of them",
+    );
+    for text in ["{\"y\": 1}\n", " [{\"y\": 1}]", "[[1, 2]]\n"] {
+        says(text.as_bytes(), "this looks like JSON; write it as CSV");
+    }
+    says(b"BZh91AY&SY rest", "this is compressed by bzip2; gzip and zstd are read");
+    says(b"\xfd7zXZ\0 rest", "this is compressed by xz; gzip and zstd are read");
+    let packed = |bytes: &[u8]| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(bytes).unwrap();
+        gzip.finish().unwrap()
+    };
+    says(&packed(&packed(b"y,a\n1,2\n")), "this is compressed twice; unpack it once");
+    // One line that Windows has ended, or nobody, is a line.
+    assert_eq!(dense(&of("1,2\r\n", &csv("1"))), [2.0]);
+    assert_eq!(dense(&of("1,2", &csv("1"))), [2.0]);
+}
+
+#[test]
+fn a_column_without_a_name_is_left_out_by_its_number_or_refused() {
+    // As pandas writes a frame with its index, and as others end each line with a delimiter.
+    for (text, number) in [(",y,a\n0,5,2\n1,6,3\n", 1), ("y,a,\n5,2,\n6,3,\n", 3)] {
+        assert_eq!(failure(text, &csv("y")), format!("table: column {number} has no name"));
+        let data = of(text, &Options { ignore: vec![number.to_string()], ..csv("y") });
+        assert_eq!((dense(&data), data.encoding.names()), (vec![2.0, 3.0], vec!["a".to_owned()]));
+    }
+    // Elsewhere an empty cell is a missing value of a first row.
+    let row = "red,,blue\n";
+    assert_eq!(failure(row, &options()), "table: which column is the label? The file has 1, 2, 3");
+    let hint = |text: &str| read(&source(text), &csv("2019"), None, &|_, _| {}).unwrap_err().fault.hint();
+    assert!(hint("2019,2020\n1,2\n").is_some_and(|hint| hint.contains("--header yes")));
+    assert_eq!(hint("y,a\n1,2\n"), None);
+}
+
+#[test]
+fn numbers_of_other_customs_are_told_from_words() {
+    let hint = |cell: &str| {
+        let text = format!("y;a\n1;{cell}\n");
+        read(&source(&text), &csv("y"), None, &|_, _| {}).unwrap_err().fault.hint().unwrap()
+    };
+    for cell in ["0,5", "1,234.5", "1'000", "5%", "$5", "5 €", "-1 000,5"] {
+        assert_eq!(
+            hint(cell),
+            "numbers have a decimal point, no separators of thousands and no unit",
+            "{cell}"
+        );
+    }
+    for cell in ["red", "2020-01-01", "0x10", "-", "%"] {
+        assert!(hint(cell).starts_with("--one-hot"), "{cell}");
+    }
+    // Only where another width would hold it.
+    let large = |text: &str, precision| {
+        let options = Options { precision, ..csv("y") };
+        read(&source(text), &options, None, &|_, _| {}).unwrap_err().fault.hint()
+    };
+    assert!(large("y,a\n1,1e39\n", Some(Precision::F32)).is_some());
+    assert_eq!(large("y,a\n1,1e400\n", None), None);
+}
+
+#[test]
+fn a_choice_that_a_kind_of_file_does_not_have_is_refused() {
+    let says = |options: &Options, what: &str| assert!(failure("1 1:2\n", options).contains(what));
+    says(&csv("y"), "a LIBSVM file has its labels first in each line");
+    says(&Options { weight: Some("w".into()), ..options() }, "a LIBSVM file has no column of weights");
+    says(&Options { ignore: vec!["1".into()], ..options() }, "columns of a LIBSVM file cannot be ignored");
+    says(
+        &Options { labels: Some(bytes(b"")), ..options() },
+        "labels in a file of their own are for NPY and NPZ",
+    );
 }
 
 #[test]
@@ -354,6 +449,30 @@ fn archives_hold_x_y_and_weights_or_a_sparse_matrix() {
     let data = read(&bytes(&csr(&[1, 4, 0])), &options(), None, &|_, _| {}).unwrap();
     assert_eq!(entries(&data), [(0, 1, 1.0), (0, 4, 2.0), (1, 0, 3.0)]);
     let error = |file: &[u8]| common::failure_of(file, &options());
+    // A square matrix of compressed columns has as many starts as one of rows, and is its transpose.
+    let square = |format: &[u8]| {
+        npz(&[
+            ("indices", npy("<i4", false, "(2,)", &whole(&[0, 0]))),
+            ("indptr", npy("<i4", false, "(3,)", &whole(&[0, 1, 2]))),
+            ("format", npy("|S3", false, "()", format)),
+            ("data", npy("<f8", false, "(2,)", &le(&[1.0, 2.0]))),
+            ("shape", npy("<i4", false, "(2,)", &whole(&[2, 2]))),
+            ("y", y.clone()),
+        ])
+    };
+    let data = read(&bytes(&square(b"csr")), &options(), None, &|_, _| {}).unwrap();
+    assert_eq!(entries(&data), [(0, 0, 1.0), (1, 0, 2.0)]);
+    for format in ["csc", "coo"] {
+        let message = error(&square(format.as_bytes()));
+        assert!(
+            message.contains(&format!("in the format \"{format}\"; save_npz(file, matrix.tocsr())")),
+            "{message}"
+        );
+    }
+    let mut plain = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    plain.start_file("a.csv", zip::write::SimpleFileOptions::default()).unwrap();
+    plain.write_all(b"y,a\n1,2\n").unwrap();
+    assert!(error(&plain.finish().unwrap().into_inner()).contains("an archive without arrays of numpy"));
     assert!(error(&csr(&[1, 9, 0])).contains("an index is no column"));
     assert!(error(&csr(&[4, 1, 0])).contains("index 1 comes after 4"));
     assert!(error(&npz(&[("y", y.clone())])).contains("there is no array X"));

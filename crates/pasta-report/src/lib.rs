@@ -10,6 +10,7 @@ mod chart;
 pub mod console;
 pub mod constants;
 mod interval;
+mod nearest;
 pub mod number;
 mod page;
 mod spread;
@@ -19,6 +20,7 @@ mod write;
 
 pub use chart::{Axis, Chart, Reference, Scale, Series, Shape, Tone, Where};
 pub use interval::clopper_pearson;
+pub use nearest::nearest;
 pub use number::{given, grouped, significant};
 pub use page::{Page, Part, Section};
 pub use spread::Spread;

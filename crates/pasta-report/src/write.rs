@@ -37,13 +37,21 @@ const OURS: &str = "<meta name=\"generator\" content=\"pasta ";
 /// Writes `contents` to the file `name` in a folder, which is made if it is not there, and gives its path.
 ///
 /// The contents go to a file beside it first, which is then renamed, so that a reader never sees half a file. What a killed
-/// program left there is written over.
+/// program left there is written over. A device, a pipe or a link that has this name is written to, and not replaced.
 pub fn write(into: &Path, name: &str, contents: impl AsRef<[u8]>) -> Result<PathBuf, Failure> {
     let path = into.join(name);
     if is_muted() {
         return Ok(path);
     }
     folder(into)?;
+    let is_special = |about: fs::Metadata| !about.is_file() && !about.is_dir();
+    if fs::symlink_metadata(&path).is_ok_and(is_special) {
+        let written = fs::File::create(&path).and_then(|mut file| file.write_all(contents.as_ref()));
+        return match written {
+            Ok(()) => Ok(path),
+            Err(cause) => Err(Failure::system(format!("cannot write {}: {cause}", path.display()))),
+        };
+    }
     let unfinished = into.join(format!(".{name}.unfinished"));
     let written = fill(&unfinished, contents.as_ref()).and_then(|()| fs::rename(&unfinished, &path));
     match written {
@@ -107,6 +115,27 @@ mod tests {
         let page = Page { title: "t".into(), lead: String::new(), sections: Vec::new() };
         write(folder.path(), "index.html", page.html().unwrap()).unwrap();
         folder_for_page(folder.path()).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_and_a_link_are_written_to_and_stay_what_they_are() {
+        use std::os::unix::fs::{FileTypeExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read_to_string(pipe).unwrap()
+        });
+        write(folder.path(), "pipe", "through").unwrap();
+        assert_eq!(reader.join().unwrap(), "through");
+        assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
+        fs::write(folder.path().join("file"), "longer than the next").unwrap();
+        symlink("file", folder.path().join("link")).unwrap();
+        write(folder.path(), "link", "new").unwrap();
+        assert!(fs::symlink_metadata(folder.path().join("link")).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(folder.path().join("file")).unwrap(), "new");
     }
 
     #[test]

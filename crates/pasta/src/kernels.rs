@@ -3,6 +3,8 @@
 pub(crate) mod elementary;
 pub(crate) mod huge;
 pub(crate) mod rows;
+#[cfg(test)]
+mod tests;
 
 /// Independent accumulators of a long sum: enough to keep the adders busy. Coordinate i belongs to lane i mod 8, so
 /// that zeros at the end change nothing.

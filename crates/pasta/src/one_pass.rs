@@ -1,10 +1,12 @@
 //! Rows that go by once: a model from blocks of a stream, in memory that does not grow.
 //!
-//! Each block is fitted while it is in memory, by [`Auto`], with one more term: what the blocks before it have taught. That is a
+//! Each block is fitted while it is in memory, with one more term: what the blocks before it have taught. That is a
 //! quadratic around the point that they led to, whose matrix is the sum of their [second derivatives](Linear::hessian) there. For least squares
 //! with up to [`MOST_FULL`](crate::table::MOST_FULL) coordinates nothing is lost by that, and the end is the fit of all rows; for
 //! other smooth losses what is lost is of the order of the square of a block's error. Beyond that number of coordinates only the diagonal is
 //! kept.
+//!
+//! With the whole matrix at hand a block of a smooth convex loss takes second-order steps, most often one; every other goes by [`Auto`].
 //!
 //! What the point is worth is said by rows that were kept back ([`OnePass::certify`]): each is read once, as a fresh sample.
 //!
@@ -40,11 +42,11 @@ use crate::auto::Auto;
 use crate::certificate::{Certificate, CertificateError, Certifier, Claim};
 use crate::draws::{Role, derived_seed};
 use crate::gate::{Gate, Halt};
-use crate::kernels::{dot, minus, squared_norm};
+use crate::kernels::{along, dot, minus, squared_norm};
 use crate::ledger::Ledger;
 use crate::oracle::{About, Answer, Charge, Draw, Form, Oracle, OracleError, Request, Source};
 use crate::stop::Stop;
-use crate::table::{Design, Hessian, Linear, Loss, Scaling, Table, TableError};
+use crate::table::{Class, Design, Factor, Hessian, Linear, Loss, Scaling, Table, TableError};
 use crate::walk::{Advance, Walk};
 
 /// A fit in one pass over a stream, block by block.
@@ -68,6 +70,13 @@ const FIRST: f64 = 1e-4;
 const NEXT: f64 = 1e-2;
 /// Passes over a block at most.
 const PASSES: u128 = 100;
+/// Second-order steps on a block at most, and trials of each.
+const STEPS: u32 = 30;
+const TRIALS: u32 = 20;
+/// Of the fall that the slope promises, a step must have this share.
+const ENOUGH: f64 = 1e-4;
+/// A matrix is made anew where a step with it left more than this of the gradient.
+const SLOW: f64 = 0.3;
 /// Rows of the tail that a certificate's pilot may have.
 const PILOT: u64 = 256;
 
@@ -140,26 +149,13 @@ impl OnePass {
         let mut gate = Gate::over(Arc::new(oracle), derived_seed(self.seed, Role::Pilot, self.blocks))
             .with_budget(PASSES * u128::from(rows))
             .with_stop(Arc::clone(stop));
-        let mut gradient = vec![0.0; self.x.len()];
-        gate.exact(Role::Look, &self.x, &mut gradient)?;
-        let share = if self.blocks == 0 { FIRST } else { NEXT };
-        let target = share * squared_norm(&gradient).sqrt();
-        let mut walk = match Auto::start(&gate, &self.x, Some(target)) {
-            Ok(walk) => walk,
-            Err(error) => return Err(Halt::Oracle(OracleError::new(error))),
+        let by_matrix = self.curved(block) && matches!(self.past, Hessian::Full { .. });
+        let worked = if by_matrix { self.second_order(block, &mut gate)? } else { None };
+        let (x, ended, seen) = match worked {
+            Some(worked) => worked,
+            None => self.auto(&mut gate)?,
         };
-        let ended = loop {
-            match walk.advance(&mut gate) {
-                Ok(Advance::Stop(stop)) => break stop,
-                Ok(_) => {}
-                Err(halt) => match halt.stop() {
-                    Some(stop) if stop != Stop::Interrupted => break stop,
-                    _ => return Err(halt),
-                },
-            }
-        };
-        let x = walk.view().point.to_vec();
-        self.past.add(rows as f64, &block.hessian(&x));
+        self.past.add(rows as f64, &seen.unwrap_or_else(|| block.hessian(&x)));
         self.x = x;
         self.rows += rows;
         self.blocks += 1;
@@ -168,6 +164,85 @@ impl OnePass {
             self.ledger.charge(role, charge);
         }
         Ok(ended)
+    }
+
+    /// How much smaller the gradient of a block's term shall be.
+    fn share(&self) -> f64 {
+        if self.blocks == 0 { FIRST } else { NEXT }
+    }
+
+    /// Works on a block by random rows and L-BFGS: any loss, any number of coordinates.
+    fn auto(&self, gate: &mut Gate) -> Result<Worked, Halt> {
+        let mut gradient = vec![0.0; self.x.len()];
+        gate.exact(Role::Look, &self.x, &mut gradient)?;
+        let target = self.share() * squared_norm(&gradient).sqrt();
+        let mut walk = match Auto::start(gate, &self.x, Some(target)) {
+            Ok(walk) => walk,
+            Err(error) => return Err(Halt::Oracle(OracleError::new(error))),
+        };
+        let ended = loop {
+            match walk.advance(gate) {
+                Ok(Advance::Stop(stop)) => break stop,
+                Ok(_) => {}
+                Err(halt) => match halt.stop() {
+                    Some(stop) if stop != Stop::Interrupted => break stop,
+                    _ => return Err(halt),
+                },
+            }
+        };
+        Ok((walk.view().point.to_vec(), ended, None))
+    }
+
+    /// Works on a block by second-order steps: the matrix is that of the blocks before, and this block's own. `None` if a step leads nowhere.
+    fn second_order(&self, block: &Linear, gate: &mut Gate) -> Result<Option<Worked>, Halt> {
+        let rows = block.table().rows();
+        let pass = Charge { samples: rows as u128, evaluations: rows as u128, exact: true };
+        let mut x = self.x.clone();
+        let (mut value, mut gradient) = evaluate(gate, &x)?;
+        let mut norm = squared_norm(&gradient).sqrt();
+        let target = self.share() * norm;
+        let mut matrix: Option<(Hessian, Factor)> = None;
+        let mut steps = 0;
+        while norm > target && steps < STEPS {
+            let (own, factor) = match matrix.take() {
+                Some(matrix) => matrix,
+                None => {
+                    gate.count(Role::Large, pass)?;
+                    let own = block.hessian(&x);
+                    let mut whole = self.past.clone();
+                    whole.add(rows as f64, &own);
+                    let Some(factor) = whole.factor() else { return Ok(None) };
+                    (own, factor)
+                }
+            };
+            // The matrix is a sum over rows, the gradient a mean.
+            let mut way = factor.solve(&gradient);
+            way.iter_mut().for_each(|way| *way *= -(rows as f64));
+            let (there, lower, next) = match search(gate, &x, value, &gradient, &way) {
+                Ok(Some(found)) => found,
+                Ok(None) => return Ok(None),
+                Err(Halt::OverBudget { .. }) => return Ok(Some((x, Stop::OutOfBudget, None))),
+                Err(halt) => return Err(halt),
+            };
+            let left = squared_norm(&next).sqrt();
+            (x, value, gradient) = (there, lower, next);
+            steps += 1;
+            // One step to the target says that the second derivatives hardly change on the way: those at its beginning are as good as those at its end.
+            if left <= target && steps == 1 && self.blocks > 0 {
+                return Ok(Some((x, Stop::Settled, Some(own))));
+            }
+            if left <= SLOW * norm || self.loss == Loss::LeastSquares {
+                matrix = Some((own, factor));
+            }
+            norm = left;
+        }
+        Ok(Some((x, Stop::Settled, None)))
+    }
+
+    /// Whether the loss has second derivatives above zero everywhere, so that steps by them lead to a minimiser.
+    fn curved(&self, block: &Linear) -> bool {
+        let smooth = matches!(block.loss().row().class, Class::SmoothConvex | Class::LocallySmoothConvex);
+        smooth && !matches!(self.loss, Loss::Huber { .. } | Loss::SquaredHinge)
     }
 
     /// Bounds |grad f| at the point, f being the mean over the law that the rows come from, by rows that were kept back: each is read once, as
@@ -185,6 +260,43 @@ impl OnePass {
         let certificate = Certifier::start(&mut gate, &self.x, claim, 0)?.finish(&mut gate)?;
         Ok(certificate)
     }
+}
+
+/// Where work on a block led, how it ended, and the block's second derivatives if they are known well enough.
+type Worked = (Vec<f64>, Stop, Option<Hessian>);
+
+/// The value of a block's term and its gradient, by a pass over the block.
+fn evaluate(gate: &mut Gate, x: &[f64]) -> Result<(f64, Vec<f64>), Halt> {
+    let (mut gradient, mut losses) = (vec![0.0; x.len()], [0.0]);
+    let mut answer = Answer { losses: &mut losses, ..Answer::new(&mut gradient) };
+    gate.ask(Request { losses: true, ..Request::everything(Role::Large, &[x]) }, &mut answer)?;
+    Ok((losses[0], gradient))
+}
+
+/// The first of x + way, x + way/2, .. that is lower by a share of what the slope promises, with value and gradient there.
+fn search(
+    gate: &mut Gate,
+    x: &[f64],
+    value: f64,
+    gradient: &[f64],
+    way: &[f64],
+) -> Result<Option<(Vec<f64>, f64, Vec<f64>)>, Halt> {
+    let slope = dot(way, gradient);
+    if !(slope < 0.0 && slope.is_finite()) {
+        return Ok(None);
+    }
+    let mut length = 1.0;
+    for _ in 0..TRIALS {
+        let there = along(x, length, way);
+        match evaluate(gate, &there) {
+            Ok((lower, next)) if lower <= value + ENOUGH * length * slope => {
+                return Ok(Some((there, lower, next)));
+            }
+            Ok(_) | Err(Halt::NotFinite { .. }) => length /= 2.0,
+            Err(halt) => return Err(halt),
+        }
+    }
+    Ok(None)
 }
 
 /// The rows of a block, and what the blocks before it taught: weight/2 (x - c)' H (x - c), over the rows of this block.

@@ -28,8 +28,8 @@ use super::header::{threads, words};
 use super::judging::no_minimiser;
 use super::{interrupted, write_file};
 use crate::table::{
-    Certificate, Classes, FORMAT, ModelFile, Provenance, Rows, Score, TailBound, Verdict, refused, score,
-    unreadable,
+    Certificate, Classes, FORMAT, ModelFile, Provenance, Rows, Score, TailBound, Verdict, check_output,
+    refused, score, unreadable,
 };
 
 /// Of a short stream this part is kept back; of a long one, a block.
@@ -43,6 +43,8 @@ const DELTA: f64 = 0.05;
 
 pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure> {
     let signals = Signals::register()?;
+    // Before the stream is gone.
+    check_output(arguments.output.as_deref(), &[&arguments.data])?;
     let source = Source::named(&arguments.data);
     let file = source.name();
     let mut blocks =

@@ -6,7 +6,7 @@ use pasta_opt::recipe::{self, Constant, Constants, Plan, RecipeError};
 use pasta_opt::walk::StopRule;
 
 use super::problem::{Problem, Truth};
-use super::section::{Section, WHOLE};
+use super::section::{Section, WHOLE, meant};
 use pasta_report::console::Failure;
 
 /// What to run.
@@ -113,7 +113,7 @@ pub(super) fn read_method(
     let Some(method) = method::find(name) else {
         let all: Vec<_> = method::METHODS.iter().map(|method| method.name).collect();
         let expected = format!("unknown recipe {name:?}; expected one of {}", all.join(", "));
-        return Err(section.complain("name", &expected));
+        return Err(meant(section.complain("name", &expected), name, all));
     };
     if let Some(row) = method.row() {
         return read_recipe(section, row, problem, aim);

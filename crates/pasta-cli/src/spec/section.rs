@@ -8,6 +8,18 @@ use pasta_report::console::flags::{LARGEST, SAMPLES, whole_float};
 
 pub(super) const WHOLE: &str = "a whole number from 0 to 2^63 - 1";
 
+/// The failure, with a hint if one of these names is close to what was written.
+pub(super) fn meant<'a>(
+    failure: Failure,
+    written: &str,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Failure {
+    match pasta_report::nearest(written, names) {
+        Some(name) => failure.hint(format!("did you mean {name}?")),
+        None => failure,
+    }
+}
+
 /// The file at hand.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'d> {
@@ -146,7 +158,8 @@ impl<'d> Section<'d> {
     /// Refuses keys that are not among these.
     pub(super) fn only(&self, known: &[&str]) -> Result<(), Failure> {
         let Some(key) = self.keys().find(|key| !known.contains(key)) else { return Ok(()) };
-        Err(self.complain(key, &format!("unknown key; expected one of {}", known.join(", "))))
+        let failure = self.complain(key, &format!("unknown key; expected one of {}", known.join(", ")));
+        Err(meant(failure, key, known.iter().copied()))
     }
 
     pub(super) fn missing(&self, key: &str, expected: &str) -> Failure {

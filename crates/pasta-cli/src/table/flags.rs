@@ -230,9 +230,10 @@ fn elsewhere(name: &str) -> Option<&'static str> {
 fn unknown(name: &str) -> Failure {
     let names: Vec<_> = LOSSES.iter().map(|row| row.name).collect();
     let failure = Failure::input(format!("unknown loss {name:?}; expected one of {}", names.join(", ")));
-    match elsewhere(name) {
-        Some(here) => failure.hint(format!("{name} is called {here} here")),
-        None => failure,
+    match (elsewhere(name), pasta_report::nearest(name, names)) {
+        (Some(here), _) => failure.hint(format!("{name} is called {here} here")),
+        (None, Some(near)) => failure.hint(format!("did you mean {near}?")),
+        (None, None) => failure,
     }
 }
 

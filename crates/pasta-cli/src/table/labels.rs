@@ -45,7 +45,14 @@ impl Classes {
     pub(crate) fn code(&self, data: &Data) -> Result<Vec<f64>, Failure> {
         let labels = data.labels.clone().unwrap_or_default();
         if self.0.is_empty() {
-            return Ok(labels);
+            // Words have numbers too, which mean nothing as labels.
+            return match data.classes.first() {
+                Some(word) => Err(Failure::input(format!(
+                    "labels are numbers here, but {:?} holds words such as {word:?}",
+                    data.label
+                ))),
+                None => Ok(labels),
+            };
         }
         let place = |name: &str| self.0.iter().position(|class| class == name);
         let unknown = |row: usize, name: &str| {

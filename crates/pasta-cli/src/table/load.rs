@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use pasta_data::{Data, Encoding, Options, ReadError, Source, Watch};
+use pasta_data::{Data, Encoding, Fault, Options, ReadError, Source, Watch};
 use pasta_opt::draws::{Address, Role};
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Sparse, Table, TableError, Values};
 use pasta_report::console::{Failure, is_muted, say_over_bar};
@@ -200,6 +200,27 @@ fn with_bar<T>(read: impl FnOnce(Watch<'_>) -> Result<T, ReadError>) -> Result<T
     data.map_err(unreadable)
 }
 
+/// Refuses an output that would write over what is read, or cannot be a file. To be called before the work.
+pub(crate) fn check_output(output: Option<&Path>, inputs: &[&Path]) -> Result<(), Failure> {
+    let Some(path) = output else { return Ok(()) };
+    let words = path.display();
+    if path.as_os_str() == "-" {
+        let failure = Failure::input("--output: - is not a file");
+        return Err(failure.hint("/dev/stdout is standard output, and --json prints there too"));
+    }
+    if path.is_dir() {
+        return Err(Failure::input(format!("--output: {words} is a folder")));
+    }
+    let is_same = |input: &&&Path| match (path.canonicalize(), input.canonicalize()) {
+        (Ok(path), Ok(input)) => path == input && path.is_file(),
+        _ => false,
+    };
+    match inputs.iter().find(is_same) {
+        Some(input) => Err(Failure::input(format!("--output: {words} would write over {}", input.display()))),
+        None => Ok(()),
+    }
+}
+
 /// A fault of a file as a failure with its place.
 pub(crate) fn unreadable(error: ReadError) -> Failure {
     let column = error.column.map_or(String::new(), |column| format!("column {column}: "));
@@ -208,9 +229,16 @@ pub(crate) fn unreadable(error: ReadError) -> Failure {
         || Failure::input(format!("{column}{}", error.fault)).in_file(&error.file),
         |line| failure.at_line(line as usize),
     );
-    match error.fault.hint() {
-        Some(hint) => failure.hint(hint),
-        None => failure,
+    let near = match &error.fault {
+        Fault::NoColumn { name, columns } | Fault::UnknownColumn { name, expected: columns } => {
+            pasta_report::nearest(name, columns.iter().map(String::as_str))
+        }
+        _ => None,
+    };
+    match (near, error.fault.hint()) {
+        (Some(near), _) => failure.hint(format!("did you mean {near}?")),
+        (None, Some(hint)) => failure.hint(hint),
+        (None, None) => failure,
     }
 }
 

@@ -35,6 +35,8 @@ pub(super) struct Layout<'e> {
     pub(super) names: Vec<String>,
     pub(super) named: bool,
     pub(super) label: String,
+    /// Whether labels are welcome, but not needed.
+    pub(super) spare_labels: bool,
     /// The bytes and lines of the header.
     pub(super) header: (usize, u64),
     pub(super) missing: Missing,
@@ -72,7 +74,7 @@ impl<'e> Layout<'e> {
         let header = match (options.header, encoding) {
             (Some(header), _) => header,
             (None, Some(encoding)) if encoding.is_named() => true,
-            _ => cells.iter().all(|cell| !cell.is_empty() && whole(cell).is_none()),
+            _ => is_header(&cells),
         };
         let count = cells.len();
         let columns: Vec<String> = if header {
@@ -88,7 +90,7 @@ impl<'e> Layout<'e> {
         if header {
             let mut sorted: Vec<&String> = columns.iter().collect();
             sorted.sort();
-            if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1] && !pair[0].is_empty()) {
                 return Err(Fault::TwoColumns(twice[0].clone()).into());
             }
         }
@@ -98,6 +100,7 @@ impl<'e> Layout<'e> {
             names: Vec::new(),
             named: header,
             label: String::new(),
+            spare_labels: matches!(options.label, Label::IfThere(_)),
             header: if header { (at, lines) } else { (0, 0) },
             missing: options.missing,
             one_hot: options.one_hot,
@@ -113,7 +116,7 @@ impl<'e> Layout<'e> {
     pub(super) fn assign(&mut self, columns: &[String], options: &Options) -> Result<(), Fault> {
         let find = |name: &str| position(columns, name, self.named);
         let must = |name: &str| {
-            find(name).ok_or_else(|| Fault::NoColumn { name: name.to_owned(), columns: listed(columns) })
+            find(name).ok_or_else(|| Fault::NoColumn { name: name.to_owned(), columns: columns.to_vec() })
         };
         let mut taken = vec![false; columns.len()];
         let expected = self.codes.as_ref().map(Vec::len);
@@ -151,6 +154,9 @@ impl<'e> Layout<'e> {
             self.known = codes.iter().map(|code| code.categories.as_deref().map(Dictionary::of)).collect();
             self.codes = Some(codes);
         } else {
+            if let Some(k) = features.iter().find(|&&k| columns[k].is_empty()) {
+                return Err(Fault::Unnamed(k + 1));
+            }
             for (place, &k) in features.iter().enumerate() {
                 self.roles[k] = Role::Feature(place);
             }
@@ -166,7 +172,7 @@ impl<'e> Layout<'e> {
         features: &[usize],
         codes: &[Code],
     ) -> Result<(), Fault> {
-        let expected = || listed(&codes.iter().map(|code| code.name.clone()).collect::<Vec<_>>());
+        let expected = || codes.iter().map(|code| code.name.clone()).collect();
         let by_name = self.named && self.encoding.is_some_and(Encoding::is_named);
         if by_name {
             let places: HashMap<&str, usize> =
@@ -177,7 +183,7 @@ impl<'e> Layout<'e> {
                 self.roles[k] = Role::Feature(*place.ok_or_else(unknown)?);
             }
             if let Some(code) = codes.iter().find(|code| !columns.contains(&code.name)) {
-                return Err(Fault::NoColumn { name: code.name.clone(), columns: listed(columns) });
+                return Err(Fault::NoColumn { name: code.name.clone(), columns: columns.to_vec() });
             }
         }
         if features.len() != codes.len() {
@@ -196,6 +202,16 @@ impl<'e> Layout<'e> {
         let filled = self.codes.as_ref().map(|codes| codes[place].fill.is_some());
         self.missing == Missing::DropRow || filled.unwrap_or(self.missing != Missing::Refuse)
     }
+}
+
+/// Whether a first line holds names: no cell is a number, and none is empty but for the first, above the numbers of rows that some programs write, and the
+/// last, behind a delimiter too many.
+fn is_header(cells: &Cells<'_>) -> bool {
+    let end = cells.len() - 1;
+    let is_name = |(k, cell): (usize, &Cow<'_, [u8]>)| {
+        if cell.is_empty() { end > 0 && (k == 0 || k == end) } else { whole(cell).is_none() }
+    };
+    cells.iter().enumerate().all(is_name)
 }
 
 /// The column of this name, or of this number, from 1.

@@ -184,6 +184,9 @@ impl<T: Number> Part<T> {
             }
             Cell::Word(text) => word(text),
             Cell::Missing if layout.may_miss(place) => Ok(T::marked(0)),
+            Cell::Missing if layout.encoding.is_some() => {
+                Err(Fault::NoFill { column: name(), found: shown(cell)? })
+            }
             Cell::Missing => Err(Fault::Missing { column: name(), found: shown(cell)? }),
         }
     }
@@ -192,8 +195,8 @@ impl<T: Number> Part<T> {
         match Cell::of(cell)? {
             Cell::Number(value) => Ok(value),
             Cell::Word(word) => Ok(f64::marked(self.label_words.number(word) + 1)),
-            Cell::Missing if layout.missing == Missing::DropRow => Ok(f64::marked(0)),
-            Cell::Missing => Err(Fault::Missing { column: layout.label.clone(), found: shown(cell)? }),
+            Cell::Missing if layout.missing == Missing::DropRow || layout.spare_labels => Ok(f64::marked(0)),
+            Cell::Missing => Err(Fault::NoLabel { column: layout.label.clone(), found: shown(cell)? }),
         }
     }
 }

@@ -76,11 +76,17 @@ impl<T: Number> Raw<T> {
         self.words_for_numbers(width);
         let dropped = if layout.missing == Missing::DropRow { self.drop_rows(width) } else { 0 };
         if self.cells.is_empty() {
-            return Err(Fault::Empty.into());
+            return Err(Fault::Dropped(dropped).into());
         }
-        let codes = layout.codes.clone().unwrap_or_else(|| self.learn(&layout));
+        let codes = match layout.codes.clone() {
+            Some(codes) => codes,
+            None => self.learn(&layout)?,
+        };
         let classes = self.classes();
-        let Self { cells, labels, weights, words, .. } = self;
+        let Self { cells, mut labels, weights, words, .. } = self;
+        if layout.spare_labels && labels.iter().any(|label| label.code() == Some(0)) {
+            labels.clear();
+        }
         // Where the words of the file stand among the sorted categories.
         let places: Vec<Option<Vec<usize>>> = codes
             .iter()
@@ -144,7 +150,7 @@ impl<T: Number> Raw<T> {
     }
 
     /// What the columns are, and what stands for missing values.
-    pub(super) fn learn(&self, layout: &Layout<'_>) -> Vec<Code> {
+    pub(super) fn learn(&self, layout: &Layout<'_>) -> Result<Vec<Code>, Fault> {
         let width = layout.names.len();
         let code = |(place, name): (usize, &String)| {
             let words = &self.words[place].words;
@@ -152,19 +158,22 @@ impl<T: Number> Raw<T> {
                 let mut sorted = words.clone();
                 sorted.sort();
                 let fill = matches!(layout.missing, Missing::Mean | Missing::Median | Missing::Zero);
-                return Code { name: name.clone(), fill: fill.then_some(0.0), categories: Some(sorted) };
+                return Ok(Code { name: name.clone(), fill: fill.then_some(0.0), categories: Some(sorted) });
             }
             let present = || {
                 let cells = self.cells.iter().skip(place).step_by(width);
                 cells.filter(|cell| cell.code().is_none()).map(|cell| cell.wide())
             };
+            if matches!(layout.missing, Missing::Mean | Missing::Median) && present().next().is_none() {
+                return Err(Fault::NoValues(name.clone()));
+            }
             let fill = match layout.missing {
                 Missing::Refuse | Missing::DropRow => None,
                 Missing::Zero => Some(0.0),
                 Missing::Mean => Some(mean(present())),
                 Missing::Median => Some(median(present().collect())),
             };
-            Code { name: name.clone(), fill, categories: None }
+            Ok(Code { name: name.clone(), fill, categories: None })
         };
         layout.names.par_iter().enumerate().map(code).collect()
     }
