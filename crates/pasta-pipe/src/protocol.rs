@@ -33,6 +33,9 @@ pub struct Hello {
     /// Whether seed and number decide a sample, in any worker and at any point.
     #[serde(default)]
     pub reproducible: bool,
+    /// Whether a sum over samples is the sum of the samples asked for one by one; not so where one draw stands for several.
+    #[serde(default = "yes")]
+    pub additive: bool,
     /// Whether it gives sums of squared norms.
     #[serde(default)]
     pub squares: bool,
@@ -42,6 +45,10 @@ pub struct Hello {
     /// What it simulates.
     #[serde(default)]
     pub name: String,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// The line that greets a worker.

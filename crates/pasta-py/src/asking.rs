@@ -1,6 +1,5 @@
 //! A run that is answered from outside: it says which samples it wants where, and is told their sums.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,10 +10,10 @@ use pasta_opt::oracle::{Batch, Form};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::oracle::{Message, Question};
+use crate::oracle::{Line, Message, Question};
 use crate::run::{self, Job, Outcome, Shows, Trouble};
 use crate::serve::{PATIENCE, before, read_only};
-use crate::{Ended, NamedBasis, asked::Asked, begin, ended, pool, trouble};
+use crate::{Beginning, Ended, asked::Asked, ended, pool, trouble};
 
 /// A run that asks and is told.
 #[pyclass(frozen, module = "pasta_opt._engine")]
@@ -40,33 +39,21 @@ type Leaf<'py> = (Vec<Bound<'py, PyArray1<f64>>>, [u64; 2], Vec<[u64; 4]>, u64, 
 #[pymethods]
 impl Asking {
     #[new]
-    #[expect(clippy::too_many_arguments, reason = "keywords of Python, one by one")]
     fn new(
         identity: String,
-        x0: PyReadonlyArray1<'_, f64>,
         losses: bool,
         block: u64,
         batched: bool,
-        method: &str,
-        settings: BTreeMap<String, f64>,
-        steps: u64,
-        batch: u64,
-        rule: Option<(f64, f64, f64, NamedBasis)>,
-        budget: Option<u128>,
-        seed: u64,
-        check: bool,
-        threads: usize,
+        beginning: Beginning<'_>,
     ) -> PyResult<Self> {
-        let start = x0.as_slice()?.to_vec();
-        let dim = start.len();
-        let begin = begin(start, method, &settings, steps, batch, rule, seed, check, 0)?;
+        let (budget, threads, dim) = (beginning.budget, beginning.threads, beginning.x0.as_slice()?.len());
         let asked = Asked::Python { identity, dim, batched, losses: Some(losses) };
-        let job = Job { begin, asked, budget, shows: Shows::Never, checkpoint: None };
+        let job = Job { begin: beginning.read()?, asked, budget, shows: Shows::Never, checkpoint: None };
         let pool = pool(threads)?;
         let stop = Arc::<AtomicBool>::default();
         let (line, messages) = channel();
-        let flag = Arc::clone(&stop);
-        let work = move || pool.install(|| run::run(job, line, &flag, &Arc::default()));
+        let line = Line { messages: line, stop: Arc::clone(&stop), gives_losses: Arc::default() };
+        let work = move || pool.install(|| run::run(job, line));
         let engine = thread::Builder::new().name("pasta".into()).spawn(work)?;
         let state = State { messages: Some(messages), engine: Some(engine), open: Vec::new() };
         Ok(Self { state: Mutex::new(state), block, batched, stop })

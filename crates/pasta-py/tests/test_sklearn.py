@@ -196,17 +196,57 @@ def test_bad_settings_are_refused_with_a_sentence():
             model.fit(X, (KINDS if isinstance(model, PastaClassifier) else Y - Y.mean())[: len(X)] if not isinstance(model, PastaClassifier) else np.resize(KINDS, len(X)))
 
 
-def test_the_program_and_the_estimator_give_the_same_bits(tmp_path):
+@pytest.mark.parametrize("loss", ["least-squares", "huber", "cauchy", "poisson"])
+@pytest.mark.parametrize("method", [None, "exact", "auto"])
+def test_the_program_and_the_estimator_take_the_same_way_and_give_the_same_bits(loss, method, tmp_path):
+    if (loss, method) == ("cauchy", "exact"):
+        pytest.skip("not convex")
     np.save(tmp_path / "x.npy", X)
     np.save(tmp_path / "y.npy", Y)
-    command = [sys.executable, "-m", "pasta_opt", "fit", "x.npy", "--labels", "y.npy", "--loss", "huber", "--json", "--seed", "3"]
+    command = [sys.executable, "-m", "pasta_opt", "fit", "x.npy", "--labels", "y.npy", "--loss", loss, "--json", "--seed", "3"]
+    command += [] if method is None else ["--method", method]
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     program = json.loads(said)
-    model = PastaRegressor("huber", seed=3).fit(X, Y)
+    model = PastaRegressor(loss, seed=3, method=method).fit(X, Y)
+    assert model.method_ == program["method"] == (method or program["method"])
     assert list(program["weights"].values()) == model.coef_.tolist()
     assert program["intercept"] == model.intercept_
     certificate = program["certificate"]
     assert all(certificate[name] == getattr(model.certificate_, name) for name in ("gradient", "target", "objective", "verdict"))
+
+
+def test_the_quickest_way_is_taken_and_named():
+    assert PastaRegressor().fit(X, Y).method_ == "exact"
+    assert PastaClassifier().fit(FLOWERS, KINDS).method_ == "exact"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert PastaRegressor("absolute").fit(X, Y).method_ == "auto"
+        sgd = PastaRegressor(method=pasta_opt.methods.Sgd(eta=0.01, steps=100)).fit(X, Y)
+    assert sgd.method_ == "sgd" and sgd.partial_fit(X, Y).method_ == "dog"
+    for method, error, words in [
+        ("newton", ValueError, "no method is called 'newton'; there are exact, auto"),
+        (3, TypeError, "method must be a name"),
+        (pasta_opt.Sgd, TypeError, "not the class Sgd itself"),
+    ]:
+        with pytest.raises(error, match=words):
+            PastaRegressor(method=method).fit(X, Y)
+    with pytest.raises(ValueError, match="the absolute loss is not smooth and convex"):
+        PastaRegressor("absolute", method="exact").fit(X, Y)
+
+
+def test_a_loss_without_a_minimiser_is_a_warning_however_small_its_gradient():
+    rows = np.array([[0.0], [0.0], [0.0], [1.0], [1.0]])
+    with pytest.warns(ConvergenceWarning, match="the labels are zero wherever some columns are not, so the loss has no minimiser"):
+        PastaRegressor("poisson").fit(rows, [1, 2, 4, 0, 0])
+    with pytest.warns(ConvergenceWarning, match="quasi-separation.*penalty=1e-3, say"):
+        PastaClassifier(penalty=0).fit(rows, [0, 1, 0, 1, 1])
+    with pytest.warns(ConvergenceWarning, match="the classes can be separated"):
+        PastaClassifier(penalty=0).fit(rows, [0, 0, 0, 1, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PastaClassifier().fit(rows, [0, 1, 0, 1, 1])
+        PastaClassifier(penalty=0).fit(rows, [0, 1, 0, 0, 1])
+        PastaRegressor("poisson", penalty=1e-3).fit(rows, [1, 2, 4, 0, 0])
 
 
 def test_scikit_learn_is_not_imported_before_it_is_needed():

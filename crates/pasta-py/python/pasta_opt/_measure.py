@@ -151,13 +151,11 @@ def forecast(
     True
     """
     oracle, start, _ = bound(oracle, x0)
-    if isinstance(method, str):
-        method = methods.by_name(method)
+    method = methods.chosen(method)
     rule = _rule(oracle, target, delta, certificate)
     count, whole = _whole("samples", samples, 1, 2**63), _whole("seed", seed, 0, 2**64 - 1)
-    length = method.length(None)
     leaves = Leaves(oracle, len(start))
-    text = _engine.forecast(leaves, start, method.name(), method.settings(), *length, rule, count, whole, _threads(threads))
+    text = _engine.forecast(leaves, start, method.described(None), rule, count, whole, _threads(threads))
     found = namespace(text)
     found.method = method.name()
     found.worst_case = found.lower_bound = None

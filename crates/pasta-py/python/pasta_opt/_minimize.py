@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,45 @@ class Exact:
 
 
 AnyBasis = Kurtosis | Variance | Growth | Exact
+
+
+class Beginning(NamedTuple):
+    """What the engine is told about a run."""
+
+    x0: NDArray[np.float64]
+    method: tuple[str, dict[str, float], int, int]
+    rule: tuple[float, float, float, tuple[str, list[float]]] | None
+    budget: int | None
+    seed: int
+    check: bool
+    pilot: int
+    threads: int
+
+
+def beginning(
+    oracle: object,
+    x0: NDArray[np.float64],
+    *,
+    target: float | None,
+    budget: float | None,
+    method: str | methods.Method,
+    delta: float,
+    certificate: AnyBasis | None,
+    seed: int,
+    check: bool,
+    pilot: int,
+    threads: int | None,
+) -> Beginning:
+    """Reads the arguments of :func:`minimize`; refuses a run without an end."""
+    samples, way = _budget(budget), methods.chosen(method)
+    if target is None and samples is None and not way.has_end():
+        raise ValueError(
+            "say when to stop: target=0.1 runs until fresh samples certify that the gradient's norm is at most 0.1, "
+            "budget=1_000_000 draws at most that many samples; both can be given"
+        )
+    rule = None if target is None else _rule(oracle, target, delta, certificate)
+    whole, forecast = _whole("seed", seed, 0, 2**64 - 1), _whole("pilot", pilot, 0, 2**63)
+    return Beginning(x0, way.described(samples), rule, samples, whole, bool(check), forecast, _threads(threads))
 
 
 def minimize(
@@ -133,38 +172,18 @@ def minimize(
             given.update(threads=threads, callback=callback, progress=progress, check=check, pilot=pilot, output=output)
             return minimize(pool, x0, **given)
     oracle, start, unflatten = bound(oracle, x0)
-    samples = _budget(budget)
-    if isinstance(method, str):
-        method = methods.by_name(method)
-    say_when(target, budget, method)
+    aim: dict[str, Any] = {"target": target, "budget": budget, "method": method, "delta": delta, "certificate": certificate}
+    begin = beginning(oracle, start, **aim, seed=seed, check=check, pilot=pilot, threads=threads)
     leaves = Leaves(oracle, len(start))
-    steps, batch = method.length(samples)
-    rule = None
-    if target is not None:
-        rule = _rule(oracle, target, delta, certificate)
     checkpoint = None
     if output is not None:
         checkpoint = Path(output) / CHECKPOINT
         if checkpoint.exists():
             raise FileExistsError(f"{output} holds a run; go on with pasta_opt.resume({str(output)!r}, oracle), or remove it")
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    ended = _engine.minimize(
-        leaves,
-        start,
-        method.name(),
-        method.settings(),
-        steps,
-        batch,
-        rule,
-        samples,
-        _whole("seed", seed, 0, 2**64 - 1),
-        bool(check),
-        _whole("pilot", pilot, 0, 2**63),
-        _threads(threads),
-        *shown(callback, progress, samples),
-        None if checkpoint is None else str(checkpoint),
-    )
-    return read(ended, rule is not None, unflatten)
+    shows = shown(callback, progress, begin.budget)
+    ended = _engine.minimize(leaves, begin, *shows, None if checkpoint is None else str(checkpoint))
+    return read(ended, begin.rule is not None, unflatten)
 
 
 def resume(
@@ -196,15 +215,6 @@ def resume(
     samples = _budget(budget)
     ended = _engine.resume(leaves, samples, _threads(threads), *shown(callback, progress, samples), str(checkpoint))
     return read(ended, False, unflatten)
-
-
-def say_when(target: float | None, budget: float | None, method: methods.Method) -> None:
-    """Refuses a run without an end."""
-    if target is None and budget is None and not method.has_end():
-        raise ValueError(
-            "say when to stop: target=0.1 runs until fresh samples certify that the gradient's norm is at most 0.1, "
-            "budget=1_000_000 draws at most that many samples; both can be given"
-        )
 
 
 def bound(oracle: Any, x0: Any) -> tuple[Any, NDArray[np.float64], Callable[[NDArray[np.float64]], Any] | None]:
