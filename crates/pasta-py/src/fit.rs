@@ -85,7 +85,7 @@ pub(crate) fn fit<'py>(
     let (fitted, falls_for_ever) = fitted.map_err(|error: FitError| match error {
         error if error.is_interrupted() => PyKeyboardInterrupt::new_err("interrupted"),
         error if error.is_not_finite() => value_error(format!(
-            "the gradient of the loss is not finite: {error}; the labels or columns are too large for this loss, scale them down"
+            "the gradient of the loss is not finite: {error}; the labels or columns are too large for this loss, or the weights of rows too small; scale them"
         )),
         error => value_error(error),
     })?;

@@ -424,7 +424,8 @@ fn program(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
     py.detach(|| pasta_cli::run(arguments))
 }
 
-#[pymodule]
+// Nothing here rests on the interpreter's lock: every run has its own threads and generator, and what Python can reach is frozen or behind a mutex.
+#[pymodule(gil_used = false)]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(minimize, module)?)?;

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import operator
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _engine, methods
-from ._native import Native
-from ._oracle import Computed, Leaves, Oracle, Problem, Structured
+from ._native import Native, _number, _threads, _whole
+from ._oracle import Computed, Leaves, Oracle, Problem, Structured, _a
 from ._progress import Moment, shown
 from ._result import CHECKPOINT, Result, read
 
@@ -91,6 +90,9 @@ def beginning(
             "say when to stop: target=0.1 runs until fresh samples certify that the gradient's norm is at most 0.1, "
             "budget=1_000_000 draws at most that many samples; both can be given"
         )
+    if target is None and (certificate is not None or pilot):
+        given = "certificate= says on what a certificate rests" if certificate is not None else "pilot= forecasts what a certificate will cost"
+        raise ValueError(f"{given}, but none is asked for: give a target=")
     rule = None if target is None else _rule(oracle, target, delta, certificate)
     whole, forecast = _whole("seed", seed, 0, 2**64 - 1), _whole("pilot", pilot, 0, 2**63)
     return Beginning(x0, way.described(samples), rule, samples, whole, bool(check), forecast, _threads(threads))
@@ -180,6 +182,8 @@ def minimize(
         checkpoint = Path(output) / CHECKPOINT
         if checkpoint.exists():
             raise FileExistsError(f"{output} holds a run; go on with pasta_opt.resume({str(output)!r}, oracle), or remove it")
+        if Path(output).exists() and not Path(output).is_dir():
+            raise NotADirectoryError(f"output must be a folder, but {output} is a file")
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
     shows = shown(callback, progress, begin.budget)
     ended = _engine.minimize(leaves, begin, *shows, None if checkpoint is None else str(checkpoint))
@@ -242,7 +246,8 @@ def _vector(x0: Any) -> NDArray[np.float64]:
     except ValueError as error:
         raise ValueError(f"x0 is no vector: {error}") from None
     if array.dtype.kind not in "fiu":
-        raise TypeError(f"x0 must be a vector of real numbers, but has dtype {array.dtype}")
+        what = f"has dtype {array.dtype}" if array.ndim else f"is {_a(x0)}"
+        raise TypeError(f"x0 must be a vector of real numbers, but {what}")
     if array.ndim != 1 or len(array) == 0:
         hint = "; give x0.ravel(), and reshape x in the oracle" if array.ndim > 1 else ""
         raise ValueError(f"x0 must be a vector of at least one number, but has shape {array.shape}{hint}")
@@ -252,30 +257,7 @@ def _vector(x0: Any) -> NDArray[np.float64]:
     return np.array(array, np.float64, order="C")
 
 
-def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool):
-        raise TypeError(f"{name} must be a number, but is {value!r}")
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number, but is {value!r}") from None
-
-
-def _whole(name: str, value: Any, least: int, most: int) -> int:
-    try:
-        number = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be a whole number, but is {value!r}") from None
-    if isinstance(value, bool) or not least <= number <= most:
-        raise ValueError(f"{name} must be a whole number from {least} to {most}, but is {value!r}")
-    return number
-
-
 def _budget(budget: float | None) -> int | None:
     if budget is None or (isinstance(budget, float) and math.isinf(budget) and budget > 0):
         return None
     return _whole("budget", budget, 1, 2**127)
-
-
-def _threads(threads: int | None) -> int:
-    return 0 if threads is None else _whole("threads", threads, 1, 4096)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._native import Native
-from ._oracle import Computed, Leaves, Structured
+from ._oracle import Computed, Leaves, Oracle, Problem, Structured
 
 Vector = NDArray[np.float64]
 
@@ -31,20 +31,22 @@ def serve(oracle: Any, x0: Any = None) -> None:
     The same seed gives the same bits on any number of workers; they are not those of :func:`minimize`, because a simulator's samples have other addresses.
     What is printed goes to stderr, where the program shows it. What the oracle raises ends the run with its sentence.
     """
-    if isinstance(oracle, (Native, Computed)):
+    is_oracle = isinstance(oracle, (Oracle, Problem, Structured)) or callable(oracle)
+    if isinstance(oracle, (Native, Computed)) or not is_oracle:
         raise TypeError(f"serve takes a function, an Oracle or a Problem of Python, not {oracle!r}")
     if sys.stdin.isatty():
         raise RuntimeError("serve is for a script that the program starts: pasta solve --command 'python3 worker.py' --dimension 3 --target 0.1")
-    read, out = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    read = sys.stdin.buffer
+    greeting = read.readline()
+    if not greeting:
+        return
+    out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
 
     def say(data: bytes) -> None:
         out.write(data)
         out.flush()
 
-    greeting = read.readline()
-    if not greeting:
-        return
     hello = json.loads(greeting)
     try:
         leaves = _greeted(oracle, x0, hello)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _engine, methods
-from ._minimize import _budget, _number, _threads, _whole
-from ._native import features, namespace
+from ._minimize import _budget
+from ._native import _number, _threads, _whole, features, namespace
 
 try:
     import scipy.sparse as sparse  # type: ignore[import-untyped]
@@ -88,7 +88,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
             if value is not None and (own is None or own[0] != name):
                 raise ValueError(f"the {self.loss} loss has no {name}")
         value = None if own is None else given[own[0]]
-        return self.loss, None if value is None else float(value), classes
+        return self.loss, None if value is None else _number(own[0] if own else "", value), classes
 
     def _table(
         self,
@@ -100,7 +100,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         standardise: bool,
     ) -> _engine.Native:
         numbers, shape, rows = features(X)
-        design = (bool(self.fit_intercept), standardise, 1, float(self.penalty))
+        design = (bool(self.fit_intercept), standardise, 1, _number("penalty", self.penalty))
         return _engine.table(numbers, shape, rows, labels, weights, named, *design, _threads(self.threads))
 
     def _run(self, X: Any, labels: Vector, weights: Vector | None, named: tuple[str, float | None, int]) -> tuple[Vector, Vector, SimpleNamespace]:
@@ -108,6 +108,8 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         budget = _budget(self.budget)
         method, has_steps = self._way(budget)
         target = None if self.target is None else _number("target", self.target)
+        if target is not None and not 0 < target < np.inf:
+            raise ValueError(f"target must be positive and finite, but is {self.target!r}")
         seed, threads = _whole("seed", self.seed, 0, 2**64 - 1), _threads(self.threads)
         table = self._table(X, labels, weights, named, standardise=bool(self.standardise))
         text, point = _engine.fit(table, method, target, budget, seed, threads)
@@ -170,7 +172,9 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         outputs = named[2] if named[0] == "multinomial" else 1
         if stream is None:
             shift, scale = self._scaling(X)
-            stream = {"shift": shift, "scale": scale, "states": [None] * len(labels)}
+            stream = {"shift": shift, "scale": scale, "states": [None] * len(labels), "fit_intercept": bool(self.fit_intercept)}
+        if stream["fit_intercept"] != bool(self.fit_intercept):
+            raise ValueError(f"fit_intercept is {self.fit_intercept!r}, but was not when partial_fit was first called; clone the model to begin anew")
         shift, scale = stream["shift"], stream["scale"]
         if sparse.issparse(X):
             scaled = (X @ sparse.diags(1.0 / scale)).tocsr()
@@ -317,10 +321,15 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         return scores**2 if self.loss == "phase-retrieval" else scores
 
 
-def _endless(why: str, what: str) -> None:
+def _endless(why: str, what: str, mend: str = "penalty=1e-3, say, makes them finite", level: int = 3) -> None:
     """Warns of a loss without a minimiser, in the words of the program."""
-    words = f"{why}, so the loss has no minimiser: it falls for ever as {what} grow; penalty=1e-3, say, makes them finite"
-    warnings.warn(words, ConvergenceWarning, stacklevel=3)
+    words = f"{why}, so the loss has no minimiser: it falls for ever as {what} grow; {mend}"
+    warnings.warn(words, ConvergenceWarning, stacklevel=level)
+
+
+def _plain(label: Any) -> Any:
+    """A label as people write it."""
+    return label.item() if isinstance(label, np.generic) else label
 
 
 def _has_chances(model: PastaClassifier) -> bool:
@@ -394,6 +403,14 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
             return [codes], (name, parameter, count)
         return [(codes == place).astype(np.float64) for place in range(count)], (name, parameter, 2)
 
+    def _all_have_weight(self, y: Any, weights: Vector) -> None:
+        """Refuses, or warns of, classes whose rows do not count."""
+        left = np.isin(self.classes_, y[weights > 0])
+        if left.sum() < 2:
+            raise ValueError(f"there is nothing to tell apart: the rows with a positive weight have one class, {_plain(self.classes_[left][0])!r}")
+        if not left.all():
+            _endless(f"no row of the class {_plain(self.classes_[~left][0])!r} has a positive weight", "the intercepts", "leave it out", 4)
+
     def _keep(self, coef: Vector, intercept: Vector) -> None:
         if len(self.classes_) == 2 and len(coef) == 2:
             # Of two scores only the difference matters.
@@ -409,9 +426,11 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
-            raise ValueError(f"there is nothing to tell apart: the labels have one class, {self.classes_[0]!r}")
+            raise ValueError(f"there is nothing to tell apart: the labels have one class, {_plain(self.classes_[0])!r}")
         labels, named = self._labels(y)
         weights = self._weights(sample_weight, X)
+        if weights is not None:
+            self._all_have_weight(y, weights)
         fits = [self._run(X, codes, weights, named) for codes in labels]
         self._keep(np.vstack([coef for coef, _, _ in fits]), np.concatenate([intercept for _, intercept, _ in fits]))
         self._ends([outcome for _, _, outcome in fits])
@@ -434,10 +453,10 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
             if len(self.classes_) < 2:
                 raise ValueError("there is nothing to tell apart: classes must name at least two")
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(f"classes={classes!r} is not the same as on the first call to partial_fit, which was {self.classes_!r}")
+            raise ValueError(f"classes={classes!r} is not the same as on the first call to partial_fit, which was {self.classes_.tolist()}")
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise ValueError(f"the label {unknown[0]!r} is none of the classes {self.classes_!r}")
+            raise ValueError(f"the label {_plain(unknown[0])!r} is none of the classes {self.classes_.tolist()}")
         labels, named = self._labels(y)
         self._keep(*self._pass(X, labels, self._weights(sample_weight, X), named))
         return self

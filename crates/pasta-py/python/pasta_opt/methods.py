@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from . import _engine
+from ._native import _number
 
 #: A run that something else stops.
 ENDLESS = 2**63
@@ -353,7 +354,4 @@ def by_name(name: str, *others: str) -> Method:
 
 
 def _real(method: Method, name: str, value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{method.name()}: {name} must be a number, but is {value!r}") from None
+    return _number(f"{method.name()}: {name}", value)
