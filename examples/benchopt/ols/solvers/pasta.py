@@ -2,6 +2,7 @@
 
 import numpy as np
 from benchopt import BaseSolver
+from benchopt.stopping_criterion import SufficientProgressCriterion
 from pasta_opt import PastaRegressor
 
 
@@ -11,8 +12,8 @@ class Solver(BaseSolver):
     name = "pasta"
     install_cmd = "pip"
     requirements = ["pip::pasta-opt[sklearn]"]
-    # A run is told how small its gradient shall be, not how many iterations to make.
-    sampling_strategy = "tolerance"
+    # A run is told how small its gradient shall be, not how many iterations to make; often it ends with a smaller one, so that the next tolerances change nothing.
+    stopping_criterion = SufficientProgressCriterion(strategy="tolerance", patience=20)
     parameters = {"method": [None, "auto"]}
 
     def set_objective(self, X, y, fit_intercept=False):
