@@ -327,3 +327,19 @@ impl Wrong {
         !matches!(self, Self::Refused { retry: false, .. })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::read_hello;
+
+    #[test]
+    fn a_worker_is_additive_unless_it_says_otherwise() {
+        let additive = |more: &str| {
+            let line = format!("{{\"pasta\": 1, \"dimension\": 2{more}}}\n");
+            read_hello(line.as_bytes(), 2).map(|hello| hello.additive).ok()
+        };
+        assert_eq!(additive(""), Some(true));
+        assert_eq!(additive(", \"additive\": false"), Some(false));
+        assert_eq!(additive(", \"additive\": 3"), None);
+    }
+}

@@ -2,13 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pasta_opt::oracle::{Batch, Form};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 
 use crate::oracle::{Line, Message, Question};
 use crate::run::{self, Job, Outcome, Shows, Trouble};
@@ -61,7 +62,7 @@ impl Asking {
 
     /// All that is wanted at the moment, in leaves; `None` at the end of the run.
     fn ask<'py>(&self, py: Python<'py>) -> PyResult<Option<Vec<Leaf<'py>>>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state(py);
         if state.open.is_empty() {
             let Some(messages) = state.messages.take() else { return Ok(None) };
             let (messages, first) = self.wait(py, messages)?;
@@ -99,9 +100,12 @@ impl Asking {
 
     /// Takes the sums of all leaves that were asked for, in their order: rows, then losses.
     fn tell(&self, py: Python<'_>, sums: Vec<PyReadonlyArray1<'_, f64>>) -> PyResult<()> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state(py);
         if state.open.is_empty() {
-            return Err(PyRuntimeError::new_err("nothing was asked: call ask() first"));
+            // Another thread may have stopped the run since it asked.
+            let stopped = self.stop.load(Ordering::Relaxed);
+            let refused = || PyRuntimeError::new_err("nothing was asked: call ask() first");
+            return stopped.then_some(()).ok_or_else(refused);
         }
         let wanted: usize = state.open.iter().map(|(_, batches)| batches.len()).sum();
         if sums.len() != wanted {
@@ -136,9 +140,9 @@ impl Asking {
     }
 
     /// Stops the run: the next `ask` finds its end.
-    fn stop(&self) {
+    fn stop(&self, py: Python<'_>) {
         self.stop.store(true, Ordering::Relaxed);
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state(py);
         state.open.drain(..).for_each(|(question, _)| {
             let _ = question.reply.send(None);
         });
@@ -146,7 +150,7 @@ impl Asking {
 
     /// What the run came to, once.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Ended<'py>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state(py);
         if state.messages.is_some() {
             return Err(PyRuntimeError::new_err("the run goes on: ask() returns None at its end"));
         }
@@ -159,6 +163,11 @@ impl Asking {
 }
 
 impl Asking {
+    /// Waits for a call of another thread without holding up the interpreter, which that one may need to go on.
+    fn state(&self, py: Python<'_>) -> MutexGuard<'_, State> {
+        self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The next question; `None` when the engine is done.
     fn wait(
         &self,
