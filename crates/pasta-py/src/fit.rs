@@ -150,13 +150,14 @@ const STREAMED: u64 = 8;
 /// A method without a step size, which averages.
 const STREAM_METHOD: &str = "dog";
 
-/// Goes over the rows of a table once, from where the last call ended. What is needed to go on, the point, and the stop, if it
+/// Goes over the rows of a table once, from where the last call ended; the first step is about as long as `radius`. What is needed to go on, the point, and the stop, if it
 /// came to one.
 #[pyfunction]
 pub(crate) fn stream<'py>(
     table: Bound<'py, Native>,
     state: Option<&[u8]>,
     start: PyReadonlyArray1<'py, f64>,
+    radius: f64,
 ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyArray1<f64>>, Option<String>)> {
     let (py, linear) = (table.py(), linear(&table)?);
     let start = start.as_slice()?.to_vec();
@@ -164,9 +165,10 @@ pub(crate) fn stream<'py>(
     let about = About::stream(linear.dim(), "rows that stream by");
     let oracle = Arc::new(Passing { linear, about, first: AtomicU64::new(0) });
     let stored = state.map(Checkpoint::from_bytes).transpose().map_err(value_error)?;
-    let dog =
-        method::find(STREAM_METHOD).and_then(|dog| dog.engine(&Values::default(), 1 << 62, STREAMED).ok());
-    let dog = dog.expect("dog needs nothing to be set");
+    let dog = method::find(STREAM_METHOD).expect("it is a method");
+    let mut settings = Values::default();
+    settings.set("radius", radius);
+    let dog = dog.engine(&settings, 1 << 62, STREAMED).map_err(value_error)?;
     let passed = alone(py, 1, move |stop| -> Result<_, String> {
         let said = |error: &dyn std::fmt::Display| error.to_string();
         let (mut gate, mut walk) = if let Some(mut stored) = stored {

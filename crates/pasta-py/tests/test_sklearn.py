@@ -166,6 +166,18 @@ def test_chunks_of_a_stream_lead_to_the_model():
         classifier.partial_fit(FLOWERS[:2], [0, 7])
 
 
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_a_few_rows_of_a_stream_are_enough_whatever_the_size_of_the_labels(size):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(400, 5))
+    labels = size * (rows @ [1.0, 2.0, 3.0, -1.0, 0.0] + 0.1 * rng.normal(size=400) + 4)
+    model = PastaRegressor()
+    for place in range(0, 400, 40):
+        model.partial_fit(rows[place : place + 40], labels[place : place + 40])
+    # Fifty steps of eight rows; least squares would explain 0.999 of the variance.
+    assert model.score(rows, labels) > 0.8
+
+
 def test_a_pass_goes_on_from_a_fit():
     fitted = PastaRegressor().fit(X, Y)
     before = fitted.score(X, Y)

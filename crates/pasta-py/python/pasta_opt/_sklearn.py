@@ -184,7 +184,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         for place, codes in enumerate(labels):
             table = self._table(scaled, codes, weights, named, standardise=False)
             start = self._stream_start(stream, place, outputs, table.dim)
-            state, point, stop = _engine.stream(table, stream["states"][place], start)
+            state, point, stop = _engine.stream(table, stream["states"][place], start, _radius(named[0], scaled, codes))
             stream["states"][place] = state
             ended = stop or ended
             coef, intercept = table.raw_weights(point)
@@ -319,6 +319,18 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         if self.loss == "poisson":
             return np.exp(scores)
         return scores**2 if self.loss == "phase-retrieval" else scores
+
+
+def _radius(loss: str, scaled: Any, labels: Vector) -> float:
+    """A hundredth of the size that weights will have, by the spread of the first labels: the first step of a stream. Steps grow by themselves, but slowly."""
+    spread = 1.0
+    if _LOSSES[loss][0] == "real":
+        spread = float(labels.std()) or float(np.abs(labels).max()) or 1.0
+        spread = spread**0.5 if loss == "phase-retrieval" else spread
+    squares = scaled.multiply(scaled).mean() if sparse.issparse(scaled) else np.mean(np.square(scaled))
+    size = float(np.sqrt(squares))
+    radius = 0.01 * spread / size if size > 0 else 0.01 * spread
+    return min(max(radius, 1e-100), 1e100)
 
 
 def _endless(why: str, what: str, mend: str = "penalty=1e-3, say, makes them finite", level: int = 3) -> None:
