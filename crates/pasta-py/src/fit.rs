@@ -168,6 +168,8 @@ pub(crate) fn stream<'py>(
     let dog = method::find(STREAM_METHOD).expect("it is a method");
     let mut settings = Values::default();
     settings.set("radius", radius);
+    // Where weights are small, gradients may be, and what is added to their squares has to be smaller still.
+    settings.set("epsilon", 1e-8 * (100.0 * radius).clamp(1e-100, 1.0).powi(2));
     let dog = dog.engine(&settings, 1 << 62, STREAMED).map_err(value_error)?;
     let passed = alone(py, 1, move |stop| -> Result<_, String> {
         let said = |error: &dyn std::fmt::Display| error.to_string();

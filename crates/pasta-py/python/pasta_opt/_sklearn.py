@@ -184,7 +184,8 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         for place, codes in enumerate(labels):
             table = self._table(scaled, codes, weights, named, standardise=False)
             start = self._stream_start(stream, place, outputs, table.dim)
-            state, point, stop = _engine.stream(table, stream["states"][place], start, _radius(named[0], scaled, codes))
+            before = stream["states"][place]
+            state, point, stop = _engine.stream(table, before, start, 1.0 if before else _radius(named[0], scaled, codes))
             stream["states"][place] = state
             ended = stop or ended
             coef, intercept = table.raw_weights(point)
@@ -327,8 +328,7 @@ def _radius(loss: str, scaled: Any, labels: Vector) -> float:
     if _LOSSES[loss][0] == "real":
         spread = float(labels.std()) or float(np.abs(labels).max()) or 1.0
         spread = spread**0.5 if loss == "phase-retrieval" else spread
-    squares = scaled.multiply(scaled).mean() if sparse.issparse(scaled) else np.mean(np.square(scaled))
-    size = float(np.sqrt(squares))
+    size = float(np.linalg.norm(scaled.data if sparse.issparse(scaled) else scaled.reshape(-1))) / float(np.prod(scaled.shape)) ** 0.5
     radius = 0.01 * spread / size if size > 0 else 0.01 * spread
     return min(max(radius, 1e-100), 1e100)
 
