@@ -315,6 +315,10 @@ impl Oracle for Pipe {
         }
         Ok(request.usual_price(&self.about))
     }
+
+    fn is_additive(&self) -> bool {
+        self.hello.additive
+    }
 }
 
 /// Writes a sum, gradients first, to the answer.

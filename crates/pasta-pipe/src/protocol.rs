@@ -33,6 +33,9 @@ pub struct Hello {
     /// Whether seed and number decide a sample, in any worker and at any point.
     #[serde(default)]
     pub reproducible: bool,
+    /// Whether a sum over samples is the sum of the samples asked for one by one; not so where one draw stands for several.
+    #[serde(default = "yes")]
+    pub additive: bool,
     /// Whether it gives sums of squared norms.
     #[serde(default)]
     pub squares: bool,
@@ -42,6 +45,10 @@ pub struct Hello {
     /// What it simulates.
     #[serde(default)]
     pub name: String,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// The line that greets a worker.
@@ -318,5 +325,21 @@ impl Wrong {
     /// Whether another worker may do better.
     pub(crate) fn is_worth_a_retry(&self) -> bool {
         !matches!(self, Self::Refused { retry: false, .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read_hello;
+
+    #[test]
+    fn a_worker_is_additive_unless_it_says_otherwise() {
+        let additive = |more: &str| {
+            let line = format!("{{\"pasta\": 1, \"dimension\": 2{more}}}\n");
+            read_hello(line.as_bytes(), 2).map(|hello| hello.additive).ok()
+        };
+        assert_eq!(additive(""), Some(true));
+        assert_eq!(additive(", \"additive\": false"), Some(false));
+        assert_eq!(additive(", \"additive\": 3"), None);
     }
 }

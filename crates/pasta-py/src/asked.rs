@@ -1,13 +1,12 @@
 //! Whose samples a run draws.
 
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 
 use pasta_opt::oracle::{About, Oracle, Source};
 use pyo3::prelude::*;
 
 use crate::native::Native;
-use crate::oracle::{Message, Remote};
+use crate::oracle::{Line, Remote};
 
 /// Whose samples a run draws.
 #[derive(Clone)]
@@ -42,7 +41,7 @@ impl Asked {
     }
 
     /// The oracle, which asks Python through the line where it has to.
-    pub(crate) fn oracle(&self, losses: bool, line: &Sender<Message>) -> Arc<dyn Oracle> {
+    pub(crate) fn oracle(&self, losses: bool, line: &Line) -> Arc<dyn Oracle> {
         match self {
             Self::Library(oracle) => Arc::clone(oracle),
             Self::Python { identity, dim, batched, .. } => {

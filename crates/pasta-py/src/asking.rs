@@ -1,20 +1,20 @@
 //! A run that is answered from outside: it says which samples it wants where, and is told their sums.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pasta_opt::oracle::{Batch, Form};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 
-use crate::oracle::{Message, Question};
+use crate::oracle::{Line, Message, Question};
 use crate::run::{self, Job, Outcome, Shows, Trouble};
 use crate::serve::{PATIENCE, before, read_only};
-use crate::{Ended, NamedBasis, asked::Asked, begin, ended, pool, trouble};
+use crate::{Beginning, Ended, asked::Asked, ended, pool, trouble};
 
 /// A run that asks and is told.
 #[pyclass(frozen, module = "pasta_opt._engine")]
@@ -40,33 +40,21 @@ type Leaf<'py> = (Vec<Bound<'py, PyArray1<f64>>>, [u64; 2], Vec<[u64; 4]>, u64, 
 #[pymethods]
 impl Asking {
     #[new]
-    #[expect(clippy::too_many_arguments, reason = "keywords of Python, one by one")]
     fn new(
         identity: String,
-        x0: PyReadonlyArray1<'_, f64>,
         losses: bool,
         block: u64,
         batched: bool,
-        method: &str,
-        settings: BTreeMap<String, f64>,
-        steps: u64,
-        batch: u64,
-        rule: Option<(f64, f64, f64, NamedBasis)>,
-        budget: Option<u128>,
-        seed: u64,
-        check: bool,
-        threads: usize,
+        beginning: Beginning<'_>,
     ) -> PyResult<Self> {
-        let start = x0.as_slice()?.to_vec();
-        let dim = start.len();
-        let begin = begin(start, method, &settings, steps, batch, rule, seed, check, 0)?;
+        let (budget, threads, dim) = (beginning.budget, beginning.threads, beginning.x0.as_slice()?.len());
         let asked = Asked::Python { identity, dim, batched, losses: Some(losses) };
-        let job = Job { begin, asked, budget, shows: Shows::Never, checkpoint: None };
+        let job = Job { begin: beginning.read()?, asked, budget, shows: Shows::Never, checkpoint: None };
         let pool = pool(threads)?;
         let stop = Arc::<AtomicBool>::default();
         let (line, messages) = channel();
-        let flag = Arc::clone(&stop);
-        let work = move || pool.install(|| run::run(job, line, &flag, &Arc::default()));
+        let line = Line { messages: line, stop: Arc::clone(&stop), gives_losses: Arc::default() };
+        let work = move || pool.install(|| run::run(job, line));
         let engine = thread::Builder::new().name("pasta".into()).spawn(work)?;
         let state = State { messages: Some(messages), engine: Some(engine), open: Vec::new() };
         Ok(Self { state: Mutex::new(state), block, batched, stop })
@@ -74,7 +62,7 @@ impl Asking {
 
     /// All that is wanted at the moment, in leaves; `None` at the end of the run.
     fn ask<'py>(&self, py: Python<'py>) -> PyResult<Option<Vec<Leaf<'py>>>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state(py);
         if state.open.is_empty() {
             let Some(messages) = state.messages.take() else { return Ok(None) };
             let (messages, first) = self.wait(py, messages)?;
@@ -112,9 +100,12 @@ impl Asking {
 
     /// Takes the sums of all leaves that were asked for, in their order: rows, then losses.
     fn tell(&self, py: Python<'_>, sums: Vec<PyReadonlyArray1<'_, f64>>) -> PyResult<()> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state(py);
         if state.open.is_empty() {
-            return Err(PyRuntimeError::new_err("nothing was asked: call ask() first"));
+            // Another thread may have stopped the run since it asked.
+            let stopped = self.stop.load(Ordering::Relaxed);
+            let refused = || PyRuntimeError::new_err("nothing was asked: call ask() first");
+            return stopped.then_some(()).ok_or_else(refused);
         }
         let wanted: usize = state.open.iter().map(|(_, batches)| batches.len()).sum();
         if sums.len() != wanted {
@@ -149,9 +140,9 @@ impl Asking {
     }
 
     /// Stops the run: the next `ask` finds its end.
-    fn stop(&self) {
+    fn stop(&self, py: Python<'_>) {
         self.stop.store(true, Ordering::Relaxed);
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state(py);
         state.open.drain(..).for_each(|(question, _)| {
             let _ = question.reply.send(None);
         });
@@ -159,7 +150,7 @@ impl Asking {
 
     /// What the run came to, once.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Ended<'py>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state(py);
         if state.messages.is_some() {
             return Err(PyRuntimeError::new_err("the run goes on: ask() returns None at its end"));
         }
@@ -172,6 +163,11 @@ impl Asking {
 }
 
 impl Asking {
+    /// Waits for a call of another thread without holding up the interpreter, which that one may need to go on.
+    fn state(&self, py: Python<'_>) -> MutexGuard<'_, State> {
+        self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The next question; `None` when the engine is done.
     fn wait(
         &self,

@@ -1,12 +1,11 @@
 //! Linear models: a fit to an exact certificate, and a pass over rows that stream by.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pasta_opt::checkpoint::{Checkpoint, Saver};
-use pasta_opt::fit::{Fit, Fitted, Way};
+use pasta_opt::fit::{Fit, FitError, Fitted, Way};
 use pasta_opt::gate::Gate;
 use pasta_opt::ledger::Ledger;
 use pasta_opt::method::{self, Values};
@@ -19,17 +18,20 @@ use pyo3::types::PyBytes;
 use serde::Serialize;
 
 use crate::native::Native;
-use crate::{alone, engine, value_error};
+use crate::{MethodOf, alone, value_error};
 
 /// The end of a fit, with the keys of a model file.
 #[derive(Serialize)]
 struct Outcome {
+    method: String,
     stop: &'static str,
     meaning: String,
     steps: u64,
     passes: f64,
     ledger: Ledger,
     certificate: Certificate,
+    /// Whether the loss has no minimiser.
+    falls_for_ever: bool,
 }
 
 #[derive(Serialize)]
@@ -46,36 +48,50 @@ fn linear(table: &Bound<'_, Native>) -> PyResult<Arc<Linear>> {
     table.get().linear.clone().ok_or_else(|| PyTypeError::new_err("it is no table"))
 }
 
-/// Fits a model to a table. The outcome as JSON, and the point.
+/// The name of second-order steps, which are no method of the library's table.
+const EXACT: &str = "exact";
+
+/// The way of a method; without one, the quickest that is known for the table, and its name.
+fn way(method: Option<MethodOf>, linear: &Linear) -> PyResult<(Way, String)> {
+    let Some(method) = method else {
+        let way = Way::usual(linear);
+        let name = if matches!(way, Way::SecondOrder) { EXACT } else { "auto" };
+        return Ok((way, name.to_owned()));
+    };
+    let name = method.name().to_owned();
+    let way = if name == EXACT { Way::SecondOrder } else { Way::Method(method.aimed()?.0.engine) };
+    Ok((way, name))
+}
+
+/// Fits a model to a table, by the quickest way if no method is named. The outcome as JSON, and the point.
 #[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "keywords of Python, one by one")]
 pub(crate) fn fit<'py>(
     table: Bound<'py, Native>,
-    start: Option<PyReadonlyArray1<'py, f64>>,
-    method: &str,
-    settings: BTreeMap<String, f64>,
-    steps: u64,
-    batch: u64,
+    method: Option<MethodOf>,
     target: Option<f64>,
     budget: Option<u128>,
     seed: u64,
     threads: usize,
 ) -> PyResult<(String, Bound<'py, PyArray1<f64>>)> {
     let (py, linear) = (table.py(), linear(&table)?);
-    let start = start.map(|start| start.as_slice().map(<[f64]>::to_vec)).transpose()?;
-    let (engine, _) = engine(method, &settings, steps, batch)?;
     let rows = linear.table().rows() as f64;
-    let fit = Fit { way: Way::Method(engine), start, target, budget, seed };
-    let fitted =
-        alone(py, threads, move |stop| fit.run(&linear, linear.clone(), Arc::clone(stop), &mut |_, _| ()))?;
-    let Fitted { gate, point, stop, steps, target, start, end, verdict, .. } = fitted.map_err(|error| match error {
+    let (way, method) = way(method, &linear)?;
+    let fit = Fit { way, start: None, target, budget, seed };
+    let fitted = alone(py, threads, move |stop| {
+        let mut fitted = fit.run(&linear, linear.clone(), Arc::clone(stop), &mut |_, _| ())?;
+        let falls = fitted.falls_for_ever(&linear, budget, Arc::clone(stop))?;
+        Ok((fitted, falls))
+    })?;
+    let (fitted, falls_for_ever) = fitted.map_err(|error: FitError| match error {
         error if error.is_interrupted() => PyKeyboardInterrupt::new_err("interrupted"),
         error if error.is_not_finite() => value_error(format!(
-            "the gradient of the loss is not finite: {error}; the labels or columns are too large for this loss, scale them down"
+            "the gradient of the loss is not finite: {error}; the labels or columns are too large for this loss, or the weights of rows too small; scale them"
         )),
         error => value_error(error),
     })?;
+    let Fitted { gate, point, stop, steps, target, start, end, verdict, .. } = fitted;
     let outcome = Outcome {
+        method,
         stop: stop.kind(),
         meaning: stop.meaning(),
         steps,
@@ -89,6 +105,7 @@ pub(crate) fn fit<'py>(
             start_gradient: start.gradient,
             objective: end.objective,
         },
+        falls_for_ever,
     };
     Ok((serde_json::to_string(&outcome).map_err(value_error)?, PyArray1::from_vec(py, point)))
 }
@@ -133,13 +150,14 @@ const STREAMED: u64 = 8;
 /// A method without a step size, which averages.
 const STREAM_METHOD: &str = "dog";
 
-/// Goes over the rows of a table once, from where the last call ended. What is needed to go on, the point, and the stop, if it
+/// Goes over the rows of a table once, from where the last call ended; the first step is about as long as `radius`. What is needed to go on, the point, and the stop, if it
 /// came to one.
 #[pyfunction]
 pub(crate) fn stream<'py>(
     table: Bound<'py, Native>,
     state: Option<&[u8]>,
     start: PyReadonlyArray1<'py, f64>,
+    radius: f64,
 ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyArray1<f64>>, Option<String>)> {
     let (py, linear) = (table.py(), linear(&table)?);
     let start = start.as_slice()?.to_vec();
@@ -147,9 +165,12 @@ pub(crate) fn stream<'py>(
     let about = About::stream(linear.dim(), "rows that stream by");
     let oracle = Arc::new(Passing { linear, about, first: AtomicU64::new(0) });
     let stored = state.map(Checkpoint::from_bytes).transpose().map_err(value_error)?;
-    let dog =
-        method::find(STREAM_METHOD).and_then(|dog| dog.engine(&Values::default(), 1 << 62, STREAMED).ok());
-    let dog = dog.expect("dog needs nothing to be set");
+    let dog = method::find(STREAM_METHOD).expect("it is a method");
+    let mut settings = Values::default();
+    settings.set("radius", radius);
+    // Where weights are small, gradients may be, and what is added to their squares has to be smaller still.
+    settings.set("epsilon", 1e-8 * (100.0 * radius).clamp(1e-100, 1.0).powi(2));
+    let dog = dog.engine(&settings, 1 << 62, STREAMED).map_err(value_error)?;
     let passed = alone(py, 1, move |stop| -> Result<_, String> {
         let said = |error: &dyn std::fmt::Display| error.to_string();
         let (mut gate, mut walk) = if let Some(mut stored) = stored {

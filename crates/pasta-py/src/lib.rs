@@ -19,7 +19,7 @@ use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -40,12 +40,12 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::asked::Asked;
 use crate::asking::Asking;
 use crate::native::Native;
-use crate::oracle::Message;
+use crate::oracle::Line;
 use crate::run::{Aimed, Begin, Job, Outcome, Shows, Told, Trouble};
 use crate::serve::{PATIENCE, Server};
 
-/// What a certificate rests on: a name and its numbers, in order.
-type NamedBasis = (String, Vec<f64>);
+/// When a run is certified: target, delta, share, and on what that rests, a name and its numbers in order.
+type RuleOf = (f64, f64, f64, (String, Vec<f64>));
 /// An outcome as JSON, the point, the columns of the trace, and a checkpoint.
 type Ended<'py> = (String, Bound<'py, PyArray1<f64>>, Columns<'py>, Bound<'py, PyBytes>);
 type Columns<'py> = (
@@ -55,62 +55,48 @@ type Columns<'py> = (
     Bound<'py, PyArray1<f64>>,
 );
 
-/// Runs a method from x0. `settings` are numbers by name; `rule` is target, delta, share and basis; `check` is whether the oracle is checked before the
-/// first step; `pilot` has the samples of a forecast;
-/// `every` seconds the callback is called, after every step if that is 0.
-#[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "keywords of Python, one by one")]
-fn minimize<'py>(
-    leaves: Bound<'py, PyAny>,
+/// The settings of a run: `pasta_opt._minimize.Beginning`.
+#[derive(FromPyObject)]
+pub(crate) struct Beginning<'py> {
     x0: PyReadonlyArray1<'py, f64>,
-    method: &str,
-    settings: BTreeMap<String, f64>,
-    steps: u64,
-    batch: u64,
-    rule: Option<(f64, f64, f64, NamedBasis)>,
+    method: MethodOf,
+    rule: Option<RuleOf>,
     budget: Option<u128>,
     seed: u64,
+    /// Whether the oracle is checked before the first step.
     check: bool,
+    /// Samples of a forecast.
     pilot: u128,
     threads: usize,
+}
+
+impl Beginning<'_> {
+    fn read(self) -> PyResult<Begin> {
+        let Self { x0, method, rule, seed, check, pilot, .. } = self;
+        let start = x0.as_slice()?.to_vec();
+        let rule = rule.map(read_rule).transpose()?;
+        let (mut method, promise) = method.aimed()?;
+        if let Engine::Auto { target } = &mut method.engine {
+            *target = rule.map(|rule| rule.target);
+        }
+        let (name, dim) = (method.name.clone(), start.len());
+        let told =
+            Told { method: name, dim, promise, rule, losses: false, check, trace: Vec::new(), outlook: None };
+        Ok(Begin::Fresh { start, seed, method: Box::new(method), pilot, told: Box::new(told) })
+    }
+}
+
+/// Runs a method. Every `every` seconds the callback is called, after every step if that is 0.
+#[pyfunction]
+fn minimize<'py>(
+    leaves: Bound<'py, PyAny>,
+    beginning: Beginning<'py>,
     callback: Option<Bound<'py, PyAny>>,
     every: f64,
     checkpoint: Option<PathBuf>,
 ) -> PyResult<Ended<'py>> {
-    let start = x0.as_slice()?.to_vec();
-    let begin = begin(start, method, &settings, steps, batch, rule, seed, check, pilot)?;
-    work(leaves, begin, budget, threads, callback, every, checkpoint)
-}
-
-/// The beginning of a run.
-#[expect(clippy::too_many_arguments, reason = "keywords of Python, one by one")]
-fn begin(
-    start: Vec<f64>,
-    name: &str,
-    settings: &BTreeMap<String, f64>,
-    steps: u64,
-    batch: u64,
-    rule: Option<(f64, f64, f64, NamedBasis)>,
-    seed: u64,
-    check: bool,
-    pilot: u128,
-) -> PyResult<Begin> {
-    let rule = rule.map(read_rule).transpose()?;
-    let (mut method, promise) = aimed(name, settings, steps, batch)?;
-    if let Engine::Auto { target } = &mut method.engine {
-        *target = rule.map(|rule| rule.target);
-    }
-    let told = Told {
-        method: name.to_owned(),
-        dim: start.len(),
-        promise,
-        rule,
-        losses: false,
-        check,
-        trace: Vec::new(),
-        outlook: None,
-    };
-    Ok(Begin::Fresh { start, seed, method: Box::new(method), pilot, told: Box::new(told) })
+    let Beginning { budget, threads, .. } = beginning;
+    work(leaves, beginning.read()?, budget, threads, callback, every, checkpoint)
 }
 
 /// Goes on with the run of a checkpoint.
@@ -142,9 +128,7 @@ fn work<'py>(
         Some(_) => Shows::Every(Duration::from_secs_f64(every.clamp(0.0, 1e6))),
     };
     let job = Job { begin, asked: Asked::of(&leaves)?, budget, shows, checkpoint };
-    let outcome = beside(leaves, callback, threads, move |line, stop, gives_losses| {
-        run::run(job, line, stop, gives_losses)
-    })?;
+    let outcome = beside(leaves, callback, threads, move |line| run::run(job, line))?;
     ended(py, outcome)
 }
 
@@ -203,17 +187,15 @@ fn beside<T: Send + 'static>(
     leaves: Bound<'_, PyAny>,
     callback: Option<Bound<'_, PyAny>>,
     threads: usize,
-    work: impl FnOnce(Sender<Message>, &Arc<AtomicBool>, &Arc<AtomicBool>) -> Result<T, Trouble> + Send + 'static,
+    work: impl FnOnce(Line) -> Result<T, Trouble> + Send + 'static,
 ) -> PyResult<T> {
     let py = leaves.py();
     let pool = pool(threads)?;
-    let (stop, gives_losses) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
-    let (line, messages) = channel();
-    let server = Server::new(leaves, callback, Arc::clone(&stop), Arc::clone(&gives_losses))?;
+    let (sender, messages) = channel();
+    let line = Line { messages: sender, stop: Arc::default(), gives_losses: Arc::default() };
+    let server = Server::new(leaves, callback, Arc::clone(&line.stop), Arc::clone(&line.gives_losses))?;
     // The line ends with the engine, however it ends.
-    let engine = thread::Builder::new()
-        .name("pasta".into())
-        .spawn(move || pool.install(|| work(line, &stop, &gives_losses)))?;
+    let engine = thread::Builder::new().name("pasta".into()).spawn(move || pool.install(|| work(line)))?;
     let raised = server.serve(messages);
     let ended = py.detach(|| engine.join()).unwrap_or_else(|panic| resume_unwind(panic));
     if let Some(error) = raised {
@@ -235,16 +217,14 @@ fn trouble(trouble: Trouble) -> PyErr {
 fn certify(
     leaves: Bound<'_, PyAny>,
     x: PyReadonlyArray1<'_, f64>,
-    rule: (f64, f64, f64, NamedBasis),
+    rule: RuleOf,
     budget: Option<u128>,
     seed: u64,
     threads: usize,
 ) -> PyResult<String> {
-    let (asked, x) = (Asked::of(&leaves)?, x.as_slice()?.to_vec());
-    let rule = read_rule(rule)?;
-    let certified = beside(leaves, None, threads, move |line, stop, _| {
-        run::certify(&asked, &x, rule, budget, seed, line, stop)
-    })?;
+    let (asked, x, rule) = (Asked::of(&leaves)?, x.as_slice()?.to_vec(), read_rule(rule)?);
+    let certify = move |line| run::certify(&asked, &x, rule, budget, seed, &line);
+    let certified = beside(leaves, None, threads, certify)?;
     serde_json::to_string(&certified).map_err(value_error)
 }
 
@@ -258,9 +238,8 @@ fn calibrate(
     threads: usize,
 ) -> PyResult<String> {
     let (asked, x0) = (Asked::of(&leaves)?, x0.as_slice()?.to_vec());
-    let measured = beside(leaves, None, threads, move |line, stop, _| {
-        run::calibrate(&asked, &x0, budget, seed, line, stop)
-    })?;
+    let measured =
+        beside(leaves, None, threads, move |line| run::calibrate(&asked, &x0, budget, seed, &line))?;
     serde_json::to_string(&measured).map_err(value_error)
 }
 
@@ -273,31 +252,23 @@ fn check(
     threads: usize,
 ) -> PyResult<String> {
     let (asked, x0) = (Asked::of(&leaves)?, x0.as_slice()?.to_vec());
-    beside(leaves, None, threads, move |line, stop, gives_losses| {
-        run::check(&asked, &x0, seed, &line, stop, gives_losses)
-    })
+    beside(leaves, None, threads, move |line| run::check(&asked, &x0, seed, &line))
 }
 
 /// What a certified run will probably cost, as JSON.
 #[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "keywords of Python, one by one")]
 fn forecast(
     leaves: Bound<'_, PyAny>,
     x0: PyReadonlyArray1<'_, f64>,
-    method: &str,
-    settings: BTreeMap<String, f64>,
-    steps: u64,
-    batch: u64,
-    rule: (f64, f64, f64, NamedBasis),
+    method: MethodOf,
+    rule: RuleOf,
     samples: u128,
     seed: u64,
     threads: usize,
 ) -> PyResult<String> {
     let (asked, x0, rule) = (Asked::of(&leaves)?, x0.as_slice()?.to_vec(), read_rule(rule)?);
-    let (method, _) = aimed(method, &settings, steps, batch)?;
-    beside(leaves, None, threads, move |line, stop, gives_losses| {
-        run::forecast(&asked, &x0, rule, samples, &method, seed, &line, stop, gives_losses)
-    })
+    let (method, _) = method.aimed()?;
+    beside(leaves, None, threads, move |line| run::forecast(&asked, &x0, rule, samples, &method, seed, &line))
 }
 
 /// Methods side by side, as JSON.
@@ -308,7 +279,7 @@ fn compare(
     x0: PyReadonlyArray1<'_, f64>,
     methods: Vec<String>,
     grid: bool,
-    rule: Option<(f64, f64, f64, NamedBasis)>,
+    rule: Option<RuleOf>,
     target: Option<f64>,
     budget: u64,
     seeds: u64,
@@ -317,11 +288,11 @@ fn compare(
 ) -> PyResult<String> {
     let (asked, start) = (Asked::of(&leaves)?, x0.as_slice()?.to_vec());
     let rule = rule.map(read_rule).transpose()?;
-    beside(leaves, None, threads, move |line, stop, gives_losses| {
-        let (_, losses) = run::gate(&asked, &start, seed, None, &line, stop, gives_losses)?;
+    beside(leaves, None, threads, move |line| {
+        let (_, losses) = run::gate(&asked, &start, seed, None, &line)?;
         let oracle = asked.oracle(losses, &line);
         let race = Race { oracle, start, methods, grid, rule, target, budget, seeds, seed };
-        race.run(stop).map_err(Trouble::Input)?.ok_or(Trouble::Raised)
+        race.run(&line.stop).map_err(Trouble::Input)?.ok_or(Trouble::Raised)
     })
 }
 
@@ -353,7 +324,7 @@ fn value_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-fn read_rule((target, delta, share, (name, numbers)): (f64, f64, f64, NamedBasis)) -> PyResult<StopRule> {
+fn read_rule((target, delta, share, (name, numbers)): RuleOf) -> PyResult<StopRule> {
     let basis = match (name.as_str(), numbers.as_slice()) {
         ("variance", [variance]) => Basis::Variance(*variance),
         ("kurtosis", [kurtosis]) => Basis::Kurtosis(*kurtosis),
@@ -364,54 +335,50 @@ fn read_rule((target, delta, share, (name, numbers)): (f64, f64, f64, NamedBasis
     Ok(StopRule { target, delta, basis, share })
 }
 
-/// The method of that name with these settings, and what is promised of it.
-fn engine(
-    name: &str,
-    settings: &BTreeMap<String, f64>,
-    steps: u64,
-    batch: u64,
-) -> PyResult<(Engine, Option<String>)> {
-    aimed(name, settings, steps, batch).map(|(method, promise)| (method.engine, promise))
-}
+/// A method: its name, its settings by name, its steps, and their samples.
+#[derive(FromPyObject)]
+pub(crate) struct MethodOf(String, BTreeMap<String, f64>, u64, u64);
 
-/// The same, so that it can be aimed at other targets.
-fn aimed(
-    name: &str,
-    settings: &BTreeMap<String, f64>,
-    steps: u64,
-    batch: u64,
-) -> PyResult<(Aimed, Option<String>)> {
-    let Some(method) = find(name) else {
-        let known: Vec<_> = METHODS.iter().map(|method| method.name).collect();
-        return Err(PyValueError::new_err(format!(
-            "no method is called {name:?}; there are {}",
-            known.join(", ")
-        )));
-    };
-    let refuse = |setting: &str| value_error(format!("{name} has no setting {setting}"));
-    if let Some(row) = method.row() {
-        let mut constants = Constants::default();
-        for (setting, value) in settings {
-            let constant = Constant::ALL.iter().find(|constant| constant.name() == setting);
-            constants.set(*constant.ok_or_else(|| refuse(setting))?, *value);
+impl MethodOf {
+    fn name(&self) -> &str {
+        &self.0
+    }
+
+    /// The method, so that it can be aimed at other targets, and what is promised of it.
+    fn aimed(&self) -> PyResult<(Aimed, Option<String>)> {
+        let Self(name, settings, steps, batch) = self;
+        let Some(method) = find(name) else {
+            let known: Vec<_> = METHODS.iter().map(|method| method.name).collect();
+            return Err(PyValueError::new_err(format!(
+                "no method is called {name:?}; there are {}",
+                known.join(", ")
+            )));
+        };
+        let refuse = |setting: &str| value_error(format!("{name} has no setting {setting}"));
+        if let Some(row) = method.row() {
+            let mut constants = Constants::default();
+            for (setting, value) in settings {
+                let constant = Constant::ALL.iter().find(|constant| constant.name() == setting);
+                constants.set(*constant.ok_or_else(|| refuse(setting))?, *value);
+            }
+            let plan = row.plan(&constants).map_err(value_error)?;
+            let Guarantee { measure, point, bound, .. } = plan.guarantee;
+            let (formula, point) = (measure.formula(), point.description());
+            let promise = format!("E {formula} <= {bound} for {point}, provided the constants are true");
+            let recipe = (measure == Measure::GradientSquared).then_some((row, constants));
+            return Ok((
+                Aimed { name: name.clone(), engine: Engine::Schedule(plan.schedule), recipe },
+                Some(promise),
+            ));
         }
-        let plan = row.plan(&constants).map_err(value_error)?;
-        let Guarantee { measure, point, bound, .. } = plan.guarantee;
-        let (formula, point) = (measure.formula(), point.description());
-        let promise = format!("E {formula} <= {bound} for {point}, provided the constants are true");
-        let recipe = (measure == Measure::GradientSquared).then_some((row, constants));
-        return Ok((
-            Aimed { name: name.to_owned(), engine: Engine::Schedule(plan.schedule), recipe },
-            Some(promise),
-        ));
+        let mut values = Values::default();
+        for (setting, value) in settings {
+            let known = method.settings().iter().find(|known| known.name == setting);
+            values.set(known.ok_or_else(|| refuse(setting))?.name, *value);
+        }
+        let engine = method.engine(&values, *steps, *batch).map_err(value_error)?;
+        Ok((Aimed { name: name.clone(), engine, recipe: None }, None))
     }
-    let mut values = Values::default();
-    for (setting, value) in settings {
-        let known = method.settings().iter().find(|known| known.name == setting);
-        values.set(known.ok_or_else(|| refuse(setting))?.name, *value);
-    }
-    let engine = method.engine(&values, steps, batch).map_err(value_error)?;
-    Ok((Aimed { name: name.to_owned(), engine, recipe: None }, None))
 }
 
 /// How many coordinates the run of a checkpoint has.
@@ -457,7 +424,8 @@ fn program(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
     py.detach(|| pasta_cli::run(arguments))
 }
 
-#[pymodule]
+// Nothing here rests on the interpreter's lock: every run has its own threads and generator, and what Python can reach is frozen or behind a mutex.
+#[pymodule(gil_used = false)]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(minimize, module)?)?;

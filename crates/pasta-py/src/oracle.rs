@@ -17,6 +17,16 @@ pub(crate) enum Message {
     Show(Snapshot, SyncSender<Option<bool>>),
 }
 
+/// The engine's end of the line to Python.
+#[derive(Clone)]
+pub(crate) struct Line {
+    pub(crate) messages: Sender<Message>,
+    /// Whether the run is to be stopped.
+    pub(crate) stop: Arc<AtomicBool>,
+    /// Whether the function turned out to give losses.
+    pub(crate) gives_losses: Arc<AtomicBool>,
+}
+
 /// A request, with its own copy of the points.
 pub(crate) struct Question {
     pub(crate) batch: Batch,
@@ -41,7 +51,7 @@ pub(crate) struct Remote {
     pub(crate) about: About,
     /// Whether each sample has a generator of its own, so that sums are sums of samples that can be asked for one by one.
     pub(crate) is_additive: bool,
-    pub(crate) line: Sender<Message>,
+    pub(crate) line: Line,
 }
 
 impl Oracle for Remote {
@@ -77,8 +87,8 @@ impl Oracle for Remote {
 }
 
 /// Sends a message and waits for the reply; `None` also if nobody is there any more.
-pub(crate) fn sent<T>(line: &Sender<Message>, message: Message, reply: &Receiver<Option<T>>) -> Option<T> {
-    line.send(message).ok()?;
+pub(crate) fn sent<T>(line: &Line, message: Message, reply: &Receiver<Option<T>>) -> Option<T> {
+    line.messages.send(message).ok()?;
     reply.recv().ok().flatten()
 }
 

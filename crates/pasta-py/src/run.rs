@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{Sender, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use pasta_opt::calibrate::Calibration;
@@ -23,7 +22,7 @@ use pasta_opt::walk::{Advance, StopRule, Walk};
 use serde::{Deserialize, Serialize};
 
 use crate::asked::Asked;
-use crate::oracle::{Message, Snapshot, is_set, sent};
+use crate::oracle::{Line, Message, Snapshot, is_set, sent};
 
 /// What is to be run.
 pub(crate) struct Job {
@@ -205,20 +204,15 @@ struct Run {
     gate: Gate,
     walk: Box<dyn Walk>,
     told: Told,
-    line: Sender<Message>,
+    line: Line,
 }
 
 /// Runs to an end. An interrupted run is one, too.
-pub(crate) fn run(
-    job: Job,
-    line: Sender<Message>,
-    stop: &Arc<AtomicBool>,
-    gives_losses: &Arc<AtomicBool>,
-) -> Result<Outcome, Trouble> {
+pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
     let Job { begin, asked, budget, shows, checkpoint } = job;
     let run = match begin {
         Begin::Fresh { start, seed, method, pilot, told } => {
-            let (mut gate, losses) = gate(&asked, &start, seed, budget, &line, stop, gives_losses)?;
+            let (mut gate, losses) = gate(&asked, &start, seed, budget, &line)?;
             let walk = method.engine.clone().start(&gate, &start).map_err(input)?;
             if told.check {
                 believed(&mut gate, &start)?;
@@ -232,7 +226,7 @@ pub(crate) fn run(
                 }
                 _ => None,
             };
-            Run { gate, walk, told: Told { losses, outlook, ..*told }, line: line.clone() }
+            Run { gate, walk, told: Told { losses, outlook, ..*told }, line }
         }
         Begin::Stored(mut stored) => {
             let (told, _): (Told, _) = stored.take(SECTION).map_err(input)?;
@@ -243,7 +237,7 @@ pub(crate) fn run(
                     format!("the run has already drawn {drawn} samples, more than the budget of {budget}");
                 return Err(Trouble::Input(message));
             }
-            let mut gate = gate.with_budget(budget).with_stop(Arc::clone(stop));
+            let mut gate = gate.with_budget(budget).with_stop(Arc::clone(&line.stop));
             let walk = method::resume(&gate, &mut stored).map_err(input)?;
             if told.check {
                 believed(&mut gate, walk.view().start)?;
@@ -254,7 +248,7 @@ pub(crate) fn run(
                 }
                 rule => certified(&gate, walk, rule)?,
             };
-            Run { gate, walk, told, line: line.clone() }
+            Run { gate, walk, told, line }
         }
     };
     run.finish(shows, checkpoint)
@@ -278,14 +272,7 @@ fn believed(gate: &mut Gate, start: &[f64]) -> Result<(), Trouble> {
 }
 
 /// What a check at length finds, as JSON.
-pub(crate) fn check(
-    asked: &Asked,
-    x0: &[f64],
-    seed: u64,
-    line: &Sender<Message>,
-    stop: &Arc<AtomicBool>,
-    gives_losses: &Arc<AtomicBool>,
-) -> Result<String, Trouble> {
+pub(crate) fn check(asked: &Asked, x0: &[f64], seed: u64, line: &Line) -> Result<String, Trouble> {
     #[derive(Serialize)]
     struct Checked {
         problem: String,
@@ -294,7 +281,7 @@ pub(crate) fn check(
         #[serde(flatten)]
         findings: check::Findings,
     }
-    let (mut gate, _) = gate(asked, x0, seed, None, line, stop, gives_losses)?;
+    let (mut gate, _) = gate(asked, x0, seed, None, line)?;
     let findings = check::oracle(&mut gate, x0, Effort::Thorough).map_err(|halt| match halt {
         Halt::Interrupted => Trouble::Raised,
         other => input(other),
@@ -311,17 +298,19 @@ pub(crate) fn gate(
     start: &[f64],
     seed: u64,
     budget: Option<u128>,
-    line: &Sender<Message>,
-    stop: &Arc<AtomicBool>,
-    gives_losses: &Arc<AtomicBool>,
+    line: &Line,
 ) -> Result<(Gate, bool), Trouble> {
-    let gate =
-        |losses| Gate::over(asked.oracle(losses, line), seed).with_budget(budget).with_stop(Arc::clone(stop));
+    let gate = |losses| over(asked, losses, seed, line).with_budget(budget);
     let probe = if asked.losses().is_none() { Some(probed(gate(false), start)?) } else { None };
-    let losses = asked.losses().unwrap_or_else(|| is_set(gives_losses));
+    let losses = asked.losses().unwrap_or_else(|| is_set(&line.gives_losses));
     let mut gate = gate(losses);
     probe.iter().for_each(|probe| gate.merge(probe));
     Ok((gate, losses))
+}
+
+/// A gate that Ctrl-C and exceptions stop.
+fn over(asked: &Asked, losses: bool, seed: u64, line: &Line) -> Gate {
+    Gate::over(asked.oracle(losses, line), seed).with_stop(Arc::clone(&line.stop))
 }
 
 /// The pilot of a certified run.
@@ -340,7 +329,6 @@ fn run_pilot(
 }
 
 /// What a certified run of a method will probably cost.
-#[expect(clippy::too_many_arguments, reason = "the ends of the line to Python, and what is to be run")]
 pub(crate) fn forecast(
     asked: &Asked,
     start: &[f64],
@@ -348,9 +336,7 @@ pub(crate) fn forecast(
     samples: u128,
     method: &Aimed,
     seed: u64,
-    line: &Sender<Message>,
-    stop: &Arc<AtomicBool>,
-    gives_losses: &Arc<AtomicBool>,
+    line: &Line,
 ) -> Result<String, Trouble> {
     #[derive(Serialize)]
     struct Prospect {
@@ -361,7 +347,7 @@ pub(crate) fn forecast(
         pilot_budget: u128,
         pilot: Pilot,
     }
-    let (mut gate, _) = gate(asked, start, seed, None, line, stop, gives_losses)?;
+    let (mut gate, _) = gate(asked, start, seed, None, line)?;
     let pilot = run_pilot(&mut gate, start, rule, samples, method)?;
     let prospect = Prospect {
         problem: gate.about().identity.clone(),
@@ -401,12 +387,10 @@ pub(crate) fn certify(
     StopRule { target, delta, basis, .. }: StopRule,
     budget: Option<u128>,
     seed: u64,
-    line: Sender<Message>,
-    stop: &Arc<AtomicBool>,
+    line: &Line,
 ) -> Result<Certified, Trouble> {
     let seed = derived_seed(seed, Role::Certificate, u64::MAX);
-    let mut gate =
-        Gate::over(asked.oracle(false, &line), seed).with_budget(budget).with_stop(Arc::clone(stop));
+    let mut gate = over(asked, false, seed, line).with_budget(budget);
     let claim = Claim { target, delta, basis, budget, guess: None };
     let certified =
         Certifier::start(&mut gate, x, claim, 0).and_then(|certifier| Ok(certifier.finish(&mut gate)?));
@@ -419,10 +403,9 @@ pub(crate) fn calibrate(
     x0: &[f64],
     budget: u64,
     seed: u64,
-    line: Sender<Message>,
-    stop: &Arc<AtomicBool>,
+    line: &Line,
 ) -> Result<Calibration, Trouble> {
-    let mut gate = Gate::over(asked.oracle(false, &line), seed).with_stop(Arc::clone(stop));
+    let mut gate = over(asked, false, seed, line);
     Calibration::measure(&mut gate, x0, budget, &mut |_| ()).map_err(input)
 }
 

@@ -77,3 +77,24 @@ def test_what_is_no_tree_of_numbers_is_refused():
         pasta_opt.minimize(oracle, {"w": jnp.zeros(3, jnp.int32)}, budget=100)
     with pytest.raises(TypeError, match="loss must be a function"):
         pasta_opt.jax.oracle(3, sample)
+
+
+def test_an_oracle_of_jax_is_served_to_the_program(tmp_path):
+    import json
+    import subprocess
+    import sys
+
+    worker = """
+import jax.numpy as jnp, pasta_opt, jax
+oracle = pasta_opt.jax.oracle(lambda p, xi: jnp.sum((p["w"] - xi) ** 2) / 2, lambda key: jax.random.normal(key, (2,)) + 1)
+pasta_opt.serve(oracle, {"w": jnp.zeros(2)})
+"""
+    (tmp_path / "worker.py").write_text(worker)
+    command = f"{sys.executable} worker.py"
+    words = ["solve", "--command", command, "--dimension", "2", "--budget", "3000", "--json", "--threads", "1"]
+    said = subprocess.run([sys.executable, "-m", "pasta_opt", *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert said.returncode in (0, 5), said.stderr
+    # The error of the mean of 3,000 samples is about sqrt(2/3000) = 0.026.
+    assert np.linalg.norm(np.array(json.loads(said.stdout)["point"]) - 1) < 0.3
+    said = subprocess.run([sys.executable, "-m", "pasta_opt", *words[:4], "3", *words[5:]], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert said.returncode != 0 and "x0 has 2 numbers, but the program's dimension is 3" in said.stderr

@@ -671,3 +671,51 @@ def test_an_answer_may_be_written_to_the_same_memory_again():
     method = pasta_opt.methods.Storm(eta=0.01, momentum=0.3, steps=50, batch=4)
     results = [pasta_opt.minimize(pasta_opt.Oracle(f, name="p"), np.zeros(3), method=method) for f in (many, reusing)]
     assert results[0].x.tobytes() == results[1].x.tobytes()
+
+
+def test_more_mistakes_are_refused_with_a_sentence(tmp_path):
+    def grad(x, rng, n):
+        return n * x + rng.normal(size=(n, len(x))).sum(axis=0)
+
+    (tmp_path / "file").write_text("")
+    for make, error, words in [
+        (lambda: pasta_opt.minimize(lambda x, rng, n: None, [0.0], budget=100), TypeError, "but is None; does the function return it"),
+        (lambda: pasta_opt.minimize(lambda x, rng, n: x + 0j, [0.0], budget=100), TypeError, "but is an array of dtype complex128"),
+        (lambda: pasta_opt.minimize(lambda x, rng, n: (grad(x, rng, n), 1.0), [0.0, 0.0, 0.0], budget=100), ValueError, r"a pair is read as \(loss, gradient\)"),
+        (lambda: pasta_opt.minimize(lambda x, rng, n: tuple(grad(x, rng, n)), [0.0, 0.0], budget=100), ValueError, "a gradient of two numbers has to be a list"),
+        (lambda: pasta_opt.minimize(pasta_opt.Problem, [0.0], budget=100), TypeError, "not the class itself"),
+        (lambda: pasta_opt.minimize(grad, None, budget=100), TypeError, "x0 must be a vector of real numbers, but is None"),
+        (lambda: pasta_opt.minimize(grad, {"a": 1}, budget=100), TypeError, "but is a dict"),
+        (lambda: pasta_opt.minimize(grad, [0.0], target="0.1"), TypeError, "target must be a number, but is '0.1'"),
+        (lambda: pasta_opt.minimize(grad, [0.0], budget=float("inf")), ValueError, "say when to stop"),
+        (lambda: pasta_opt.minimize(grad, [0.0], budget=100, certificate=pasta_opt.Variance(1.0)), ValueError, "give a target="),
+        (lambda: pasta_opt.minimize(grad, [0.0], budget=100, pilot=50), ValueError, "give a target="),
+        (lambda: pasta_opt.minimize(grad, [0.0], budget=100, method=pasta_opt.Sgd), TypeError, "not the class Sgd itself"),
+        (lambda: pasta_opt.minimize(grad, [0.0], budget=100, method=pasta_opt.Sgd(eta="0.1")), TypeError, "sgd: eta must be a number"),
+        (lambda: pasta_opt.minimize(grad, [0.0], budget=100, output=tmp_path / "file"), NotADirectoryError, "output must be a folder"),
+        (lambda: pasta_opt.minimize(grad, [0.0, 0.0], budget=2_000, callback=lambda moment: moment.x > 0), TypeError, "by returning None or False"),
+        (lambda: pasta_opt.compare(grad, [0.0], budget=100, methods="nothing"), ValueError, "no method is called 'nothing'"),
+        (lambda: pasta_opt.plan(3), TypeError, "regime must be the name of a recipe"),
+        (lambda: pasta_opt.read_problem(tmp_path / "none.toml"), FileNotFoundError, "there is no file"),
+        (lambda: pasta_opt.Table([[1.0], [2.0]], ["a", "b"]), TypeError, "y must hold real numbers"),
+        (lambda: pasta_opt.Table([[1.0], [2.0]], [0, 1], degree=-1), ValueError, "degree must be a whole number from 1 to 3"),
+        (lambda: pasta_opt.Table([[1.0], [2.0]], [0, 1], threads="a"), TypeError, "threads must be a whole number"),
+        (lambda: pasta_opt.Table([[1.0], [2.0, 3.0]], [0, 1]), ValueError, "X must have rows and columns"),
+        (lambda: pasta_opt.HardInstance(smoothness="1", gap=1, growth=1, floor=1, target=0.1), TypeError, "smoothness must be a number"),
+    ]:
+        with pytest.raises(error, match=words):
+            make()
+    assert {"PastaRegressor", "Pool", "jax", "minimize"} <= set(dir(pasta_opt))
+
+
+def test_several_threads_of_python_run_at_once_with_the_bits_of_one():
+    from concurrent.futures import ThreadPoolExecutor
+
+    def grad(x, rng, n):
+        return n * x + rng.normal(size=(n, len(x))).sum(axis=0)
+
+    def run(seed):
+        return pasta_opt.minimize(grad, [3.0, 0.0], budget=3_000, seed=seed).x.tobytes()
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(run, [1, 2, 3, 4] * 2)) == [run(seed) for seed in [1, 2, 3, 4]] * 2

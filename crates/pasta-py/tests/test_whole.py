@@ -328,3 +328,26 @@ def test_what_no_pool_can_compute_is_refused():
     ]:
         with pytest.raises(error, match=words):
             pasta_opt.Pool(oracle, workers)
+
+
+def test_a_run_that_waits_in_one_thread_is_stopped_by_another():
+    code = """
+import threading, numpy as np, pasta_opt
+run = pasta_opt.AskTell(np.zeros(3), method=pasta_opt.Sgd(eta=0.001, batch=2), budget=10**9)
+asked = threading.Event()
+
+def answer():
+    while (blocks := run.ask()) is not None:
+        run.tell([[block.count * x for x in block.points] for block in blocks])
+        asked.set()
+
+worker = threading.Thread(target=answer)
+worker.start()
+asked.wait()
+run.stop()
+worker.join()
+print(run.result().stop.kind)
+"""
+    for _ in range(3):
+        said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
+        assert (said.stdout, said.stderr) == ("interrupted\n", "")

@@ -101,6 +101,9 @@ pub const RELATIVE: f64 = 1e-6;
 /// Passes over the table, unless a budget is given; more over a small one, as long as they read no more values than this.
 const PASSES: u128 = 2000;
 const VALUES: u128 = 200_000_000;
+/// Multiplications that a matrix of second derivatives may take, and passes, where a fit looks for directions without a minimiser.
+const MOST_LOOKED: f64 = 4e9;
+const LOOK_PASSES: u128 = 20;
 
 /// Rows that a fit without a budget may read: 2000 passes, or more over a small table.
 pub fn usual_budget(linear: &Linear) -> u128 {
@@ -343,5 +346,48 @@ impl Fit {
             _ => Verdict::NotCertified,
         };
         Ok(Fitted { gate, point, stop, steps, target, start, end, gap, verdict })
+    }
+}
+
+impl Fitted {
+    /// Whether the loss falls for ever from the end of a fit, so that it has no minimiser; false where a penalty gives it one, and where nothing can be told with
+    /// less work than a few dozen passes, or within the budget that was asked for. What the look reads is added to the ledger.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use pasta_opt::fit::{Fit, Way};
+    /// use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Table};
+    ///
+    /// // Counts that are zero wherever the column is not: its weight would be minus infinity.
+    /// let features = Dense { rows: 4, columns: 1, values: vec![0.0, 0.0, 1.0, 1.0].into() };
+    /// let table = Table::new(Features::Dense(features), Arc::new(vec![1.0, 2.0, 0.0, 0.0]), None, Vec::new())?;
+    /// let linear = Arc::new(Linear::new(Arc::new(table), Loss::Poisson, Design::default())?);
+    /// let fit = Fit { way: Way::usual(&linear), start: None, target: None, budget: None, seed: 1 };
+    /// let mut fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ())?;
+    /// assert!(fitted.falls_for_ever(&linear, None, Arc::default())?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn falls_for_ever(
+        &mut self,
+        linear: &Arc<Linear>,
+        budget: Option<u128>,
+        stop: Arc<AtomicBool>,
+    ) -> Result<bool, Halt> {
+        let rows = linear.table().rows() as u128;
+        let costly = rows as f64 * (linear.dim() as f64).powi(2) > MOST_LOOKED;
+        // A budget that was asked for is never overdrawn, and what it bought is not judged.
+        let short = budget.is_some() && self.gate.left() < LOOK_PASSES * rows;
+        if linear.design().penalty > 0.0 || costly || short {
+            return Ok(false);
+        }
+        let most = budget.map(|_| LOOK_PASSES * rows);
+        let mut gate = Gate::over(linear.clone(), self.gate.seed()).with_budget(most).with_stop(stop);
+        let falls = match newton::falls_for_ever(linear, &mut gate, &self.point) {
+            Err(Halt::OverBudget { .. }) => None,
+            other => other?,
+        };
+        self.gate.absorb(Role::Look, &gate);
+        Ok(falls == Some(true))
     }
 }

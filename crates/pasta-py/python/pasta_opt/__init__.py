@@ -22,6 +22,35 @@ from ._native import HardInstance, Native, Table, read_problem
 from ._oracle import Oracle, Problem
 from ._progress import Moment
 from ._result import Certificate, Forecast, Ledger, Result, Stop
+from ._serve import serve
+from .methods import (
+    AdagradNorm,
+    AdagradNormAveraged,
+    Adam,
+    Auto,
+    ClippedSgd,
+    Dog,
+    Halpern,
+    HorizonSgd,
+    KrasnoselskiiMann,
+    LipschitzConvex,
+    MeanSquareSmooth,
+    Momentum,
+    Pl,
+    Prodigy,
+    ScheduleFreeAdamw,
+    ScheduleFreeSgd,
+    Sgd,
+    SgdDecaying,
+    Smooth,
+    SmoothAnchored,
+    SmoothConvex,
+    Sps,
+    StarConvex,
+    Storm,
+    WeaklyConvex,
+    WeaklyConvexAsPrinted,
+)
 
 if TYPE_CHECKING:
     from . import jax as jax
@@ -31,24 +60,50 @@ if TYPE_CHECKING:
     from ._sklearn import PastaRegressor as PastaRegressor
 
 __all__ = [
+    "AdagradNorm",
+    "AdagradNormAveraged",
+    "Adam",
     "AskTell",
+    "Auto",
     "Block",
     "Certificate",
+    "ClippedSgd",
+    "Dog",
     "Exact",
     "Forecast",
     "Growth",
+    "Halpern",
     "HardInstance",
+    "HorizonSgd",
+    "KrasnoselskiiMann",
     "Kurtosis",
     "Ledger",
+    "LipschitzConvex",
+    "MeanSquareSmooth",
     "Moment",
+    "Momentum",
     "Native",
     "Oracle",
+    "Pl",
     "Pool",
     "Problem",
+    "Prodigy",
     "Result",
+    "ScheduleFreeAdamw",
+    "ScheduleFreeSgd",
+    "Sgd",
+    "SgdDecaying",
+    "Smooth",
+    "SmoothAnchored",
+    "SmoothConvex",
+    "Sps",
+    "StarConvex",
     "Stop",
+    "Storm",
     "Table",
     "Variance",
+    "WeaklyConvex",
+    "WeaklyConvexAsPrinted",
     "__version__",
     "calibrate",
     "certify",
@@ -61,6 +116,7 @@ __all__ = [
     "plan",
     "read_problem",
     "resume",
+    "serve",
 ]
 
 _LATER = {"PastaRegressor": "._sklearn", "PastaClassifier": "._sklearn", "Pool": "._pool", "jax": ".jax", "torch": ".torch"}
@@ -72,3 +128,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(_LATER[name], __name__)
     return module if _LATER[name] == f".{name}" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

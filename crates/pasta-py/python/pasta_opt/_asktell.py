@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _engine, methods
-from ._minimize import AnyBasis, _budget, _rule, _threads, _vector, _whole, say_when
+from ._minimize import AnyBasis, _vector, beginning
 from ._oracle import Leaves, _block
 from ._result import Result, read
 
@@ -86,29 +86,15 @@ class AskTell:
         block: int | None = None,
         name: str = "ask and tell",
     ) -> None:
-        start, samples = _vector(x0), _budget(budget)
-        if isinstance(method, str):
-            method = methods.by_name(method)
-        say_when(target, budget, method)
-        self._dim, self._asked = len(start), target is not None
+        start = _vector(x0)
+        aim: dict[str, Any] = {"target": target, "budget": budget, "method": method, "delta": delta, "certificate": certificate}
+        begin = beginning(None, start, **aim, seed=seed, check=check, pilot=0, threads=threads)
+        self._asked = target is not None
         size = _block(block, batched)
         self._blocks: list[Block] = []
         self._result: Result | None = None
-        self._run = _engine.Asking(
-            f"{name}, {len(start)} coordinates, blocks of {size}",
-            start,
-            bool(losses),
-            size,
-            bool(batched),
-            method.name(),
-            method.settings(),
-            *method.length(samples),
-            None if target is None else _rule(None, target, delta, certificate),
-            samples,
-            _whole("seed", seed, 0, 2**64 - 1),
-            bool(check),
-            _threads(threads),
-        )
+        identity = f"{name}, {len(start)} coordinates, blocks of {size}"
+        self._run = _engine.Asking(identity, bool(losses), size, bool(batched), begin)
 
     def ask(self) -> list[Block] | None:
         """The blocks whose sums are wanted now; None when the run has ended. Asked again before :meth:`tell`, the same."""

@@ -1,5 +1,5 @@
 from collections.abc import Callable, Sequence
-from typing import Any, TypedDict
+from typing import Any, Protocol, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,26 @@ _Columns = tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], _Ve
 _Ended = tuple[str, _Vector, _Columns, bytes]
 _Callback = Callable[[int, int, int, float, _Vector], object]
 _Rule = tuple[float, float, float, tuple[str, list[float]]]
+_MethodOf = tuple[str, dict[str, float], int, int]
 _Leaf = tuple[list[_Vector], tuple[int, int], list[tuple[int, int, int, int]], int, bool, bool]
+
+class _Beginning(Protocol):
+    @property
+    def x0(self) -> _Vector: ...
+    @property
+    def method(self) -> _MethodOf: ...
+    @property
+    def rule(self) -> _Rule | None: ...
+    @property
+    def budget(self) -> int | None: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def check(self) -> bool: ...
+    @property
+    def pilot(self) -> int: ...
+    @property
+    def threads(self) -> int: ...
 
 class _Method(TypedDict):
     name: str
@@ -42,44 +61,14 @@ class Native:
     def parameters(self) -> str: ...
 
 class Asking:
-    def __new__(
-        cls,
-        identity: str,
-        x0: _Vector,
-        losses: bool,
-        block: int,
-        batched: bool,
-        method: str,
-        settings: dict[str, float],
-        steps: int,
-        batch: int,
-        rule: _Rule | None,
-        budget: int | None,
-        seed: int,
-        check: bool,
-        threads: int,
-    ) -> Asking: ...
+    def __new__(cls, identity: str, losses: bool, block: int, batched: bool, beginning: _Beginning) -> Asking: ...
     def ask(self) -> list[_Leaf] | None: ...
     def tell(self, sums: list[_Vector]) -> None: ...
     def stop(self) -> None: ...
     def result(self) -> _Ended: ...
 
 def minimize(
-    leaves: Any,
-    x0: _Vector,
-    method: str,
-    settings: dict[str, float],
-    steps: int,
-    batch: int,
-    rule: _Rule | None,
-    budget: int | None,
-    seed: int,
-    check: bool,
-    pilot: int,
-    threads: int,
-    callback: _Callback | None,
-    every: float,
-    checkpoint: str | None,
+    leaves: Any, beginning: _Beginning, callback: _Callback | None, every: float, checkpoint: str | None
 ) -> _Ended: ...
 def resume(
     leaves: Any, budget: int | None, threads: int, callback: _Callback | None, every: float, checkpoint: str
@@ -90,10 +79,7 @@ def check(leaves: Any, x0: _Vector, seed: int, threads: int) -> str: ...
 def forecast(
     leaves: Any,
     x0: _Vector,
-    method: str,
-    settings: dict[str, float],
-    steps: int,
-    batch: int,
+    method: _MethodOf,
     rule: _Rule,
     samples: int,
     seed: int,
@@ -130,18 +116,9 @@ def table(
 ) -> Native: ...
 def losses() -> list[tuple[str, str, str, str, tuple[str, float] | None]]: ...
 def fit(
-    table: Native,
-    start: _Vector | None,
-    method: str,
-    settings: dict[str, float],
-    steps: int,
-    batch: int,
-    target: float | None,
-    budget: int | None,
-    seed: int,
-    threads: int,
+    table: Native, method: _MethodOf | None, target: float | None, budget: int | None, seed: int, threads: int
 ) -> tuple[str, _Vector]: ...
-def stream(table: Native, state: bytes | None, start: _Vector) -> tuple[bytes, _Vector, str | None]: ...
+def stream(table: Native, state: bytes | None, start: _Vector, radius: float) -> tuple[bytes, _Vector, str | None]: ...
 def stored_dimension(checkpoint: str) -> int: ...
 def methods() -> list[_Method]: ...
 def rows(rows: Sequence[tuple[str, str]], width: int) -> str: ...

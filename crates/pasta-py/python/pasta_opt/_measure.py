@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from . import _engine, methods
-from ._minimize import AnyBasis, AnyOracle, _budget, _number, _rule, _threads, _whole, bound
-from ._native import namespace
+from ._minimize import AnyBasis, AnyOracle, _budget, _rule, bound
+from ._native import _number, _threads, _whole, namespace
 from ._oracle import Leaves
 from ._result import Certificate, certificate_of
 
@@ -124,6 +124,8 @@ def plan(regime: str, **constants: float) -> SimpleNamespace:
     >>> pasta_opt.plan("smooth", smoothness=3, gap=1.6, growth=9, floor=1, budget=1e6).constants.target > 0.1
     True
     """
+    if not isinstance(regime, str):
+        raise TypeError(f'regime must be the name of a recipe, such as "smooth", but is {regime!r}')
     flags = [(name.rstrip("_").replace("_", "-"), _number(name, value)) for name, value in constants.items()]
     return namespace(_engine.plan(regime, flags))
 
@@ -151,13 +153,11 @@ def forecast(
     True
     """
     oracle, start, _ = bound(oracle, x0)
-    if isinstance(method, str):
-        method = methods.by_name(method)
+    method = methods.chosen(method)
     rule = _rule(oracle, target, delta, certificate)
     count, whole = _whole("samples", samples, 1, 2**63), _whole("seed", seed, 0, 2**64 - 1)
-    length = method.length(None)
     leaves = Leaves(oracle, len(start))
-    text = _engine.forecast(leaves, start, method.name(), method.settings(), *length, rule, count, whole, _threads(threads))
+    text = _engine.forecast(leaves, start, method.described(None), rule, count, whole, _threads(threads))
     found = namespace(text)
     found.method = method.name()
     found.worst_case = found.lower_bound = None
@@ -196,10 +196,15 @@ def compare(
     """
     if target is None and budget is None:
         raise ValueError("say when runs end: target=0.1, or budget=100_000 samples, or both")
+    names = [methods] if isinstance(methods, str) else list(methods)
+    known = [row["name"] for row in _engine.methods()]
+    for name in names:
+        if name not in known:
+            raise ValueError(f"no method is called {name!r}; methods are named: {', '.join(known)}")
     oracle, start, _ = bound(oracle, x0)
     rule = None if target is None else _rule(oracle, target, delta, certificate)
     goal = None if target is None else _number("target", target)
     most = _whole("budget", 1_000_000 if budget is None else budget, 1, 2**63)
     leaves = Leaves(oracle, len(start))
     runs, first = _whole("seeds", seeds, 1, 10_000), _whole("seed", seed, 0, 2**64 - 1)
-    return namespace(_engine.compare(leaves, start, list(methods), bool(grid), rule, goal, most, runs, first, _threads(threads)))
+    return namespace(_engine.compare(leaves, start, names, bool(grid), rule, goal, most, runs, first, _threads(threads)))

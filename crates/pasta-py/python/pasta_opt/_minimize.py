@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import importlib
 import math
-import operator
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _engine, methods
-from ._native import Native
-from ._oracle import Computed, Leaves, Oracle, Problem, Structured
+from ._native import Native, _number, _threads, _whole
+from ._oracle import Computed, Leaves, Oracle, Problem, Structured, _a
 from ._progress import Moment, shown
 from ._result import CHECKPOINT, Result, read
 
@@ -55,6 +54,48 @@ class Exact:
 
 
 AnyBasis = Kurtosis | Variance | Growth | Exact
+
+
+class Beginning(NamedTuple):
+    """What the engine is told about a run."""
+
+    x0: NDArray[np.float64]
+    method: tuple[str, dict[str, float], int, int]
+    rule: tuple[float, float, float, tuple[str, list[float]]] | None
+    budget: int | None
+    seed: int
+    check: bool
+    pilot: int
+    threads: int
+
+
+def beginning(
+    oracle: object,
+    x0: NDArray[np.float64],
+    *,
+    target: float | None,
+    budget: float | None,
+    method: str | methods.Method,
+    delta: float,
+    certificate: AnyBasis | None,
+    seed: int,
+    check: bool,
+    pilot: int,
+    threads: int | None,
+) -> Beginning:
+    """Reads the arguments of :func:`minimize`; refuses a run without an end."""
+    samples, way = _budget(budget), methods.chosen(method)
+    if target is None and samples is None and not way.has_end():
+        raise ValueError(
+            "say when to stop: target=0.1 runs until fresh samples certify that the gradient's norm is at most 0.1, "
+            "budget=1_000_000 draws at most that many samples; both can be given"
+        )
+    if target is None and (certificate is not None or pilot):
+        given = "certificate= says on what a certificate rests" if certificate is not None else "pilot= forecasts what a certificate will cost"
+        raise ValueError(f"{given}, but none is asked for: give a target=")
+    rule = None if target is None else _rule(oracle, target, delta, certificate)
+    whole, forecast = _whole("seed", seed, 0, 2**64 - 1), _whole("pilot", pilot, 0, 2**63)
+    return Beginning(x0, way.described(samples), rule, samples, whole, bool(check), forecast, _threads(threads))
 
 
 def minimize(
@@ -133,38 +174,20 @@ def minimize(
             given.update(threads=threads, callback=callback, progress=progress, check=check, pilot=pilot, output=output)
             return minimize(pool, x0, **given)
     oracle, start, unflatten = bound(oracle, x0)
-    samples = _budget(budget)
-    if isinstance(method, str):
-        method = methods.by_name(method)
-    say_when(target, budget, method)
+    aim: dict[str, Any] = {"target": target, "budget": budget, "method": method, "delta": delta, "certificate": certificate}
+    begin = beginning(oracle, start, **aim, seed=seed, check=check, pilot=pilot, threads=threads)
     leaves = Leaves(oracle, len(start))
-    steps, batch = method.length(samples)
-    rule = None
-    if target is not None:
-        rule = _rule(oracle, target, delta, certificate)
     checkpoint = None
     if output is not None:
         checkpoint = Path(output) / CHECKPOINT
         if checkpoint.exists():
             raise FileExistsError(f"{output} holds a run; go on with pasta_opt.resume({str(output)!r}, oracle), or remove it")
+        if Path(output).exists() and not Path(output).is_dir():
+            raise NotADirectoryError(f"output must be a folder, but {output} is a file")
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    ended = _engine.minimize(
-        leaves,
-        start,
-        method.name(),
-        method.settings(),
-        steps,
-        batch,
-        rule,
-        samples,
-        _whole("seed", seed, 0, 2**64 - 1),
-        bool(check),
-        _whole("pilot", pilot, 0, 2**63),
-        _threads(threads),
-        *shown(callback, progress, samples),
-        None if checkpoint is None else str(checkpoint),
-    )
-    return read(ended, rule is not None, unflatten)
+    shows = shown(callback, progress, begin.budget)
+    ended = _engine.minimize(leaves, begin, *shows, None if checkpoint is None else str(checkpoint))
+    return read(ended, begin.rule is not None, unflatten)
 
 
 def resume(
@@ -198,15 +221,6 @@ def resume(
     return read(ended, False, unflatten)
 
 
-def say_when(target: float | None, budget: float | None, method: methods.Method) -> None:
-    """Refuses a run without an end."""
-    if target is None and budget is None and not method.has_end():
-        raise ValueError(
-            "say when to stop: target=0.1 runs until fresh samples certify that the gradient's norm is at most 0.1, "
-            "budget=1_000_000 draws at most that many samples; both can be given"
-        )
-
-
 def bound(oracle: Any, x0: Any) -> tuple[Any, NDArray[np.float64], Callable[[NDArray[np.float64]], Any] | None]:
     """The oracle of vectors, the start as one, and the way back from vectors, if there is one."""
     if isinstance(oracle, Structured):
@@ -232,7 +246,8 @@ def _vector(x0: Any) -> NDArray[np.float64]:
     except ValueError as error:
         raise ValueError(f"x0 is no vector: {error}") from None
     if array.dtype.kind not in "fiu":
-        raise TypeError(f"x0 must be a vector of real numbers, but has dtype {array.dtype}")
+        what = f"has dtype {array.dtype}" if array.ndim else f"is {_a(x0)}"
+        raise TypeError(f"x0 must be a vector of real numbers, but {what}")
     if array.ndim != 1 or len(array) == 0:
         hint = "; give x0.ravel(), and reshape x in the oracle" if array.ndim > 1 else ""
         raise ValueError(f"x0 must be a vector of at least one number, but has shape {array.shape}{hint}")
@@ -242,30 +257,7 @@ def _vector(x0: Any) -> NDArray[np.float64]:
     return np.array(array, np.float64, order="C")
 
 
-def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool):
-        raise TypeError(f"{name} must be a number, but is {value!r}")
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number, but is {value!r}") from None
-
-
-def _whole(name: str, value: Any, least: int, most: int) -> int:
-    try:
-        number = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be a whole number, but is {value!r}") from None
-    if isinstance(value, bool) or not least <= number <= most:
-        raise ValueError(f"{name} must be a whole number from {least} to {most}, but is {value!r}")
-    return number
-
-
 def _budget(budget: float | None) -> int | None:
     if budget is None or (isinstance(budget, float) and math.isinf(budget) and budget > 0):
         return None
     return _whole("budget", budget, 1, 2**127)
-
-
-def _threads(threads: int | None) -> int:
-    return 0 if threads is None else _whole("threads", threads, 1, 4096)

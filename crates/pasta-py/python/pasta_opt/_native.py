@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 from types import SimpleNamespace
 from typing import Any
@@ -45,7 +46,10 @@ class Native:
 
 def read_problem(file: str | os.PathLike[str]) -> Native:
     """The problem of a problem file, of whatever kind (docs/formats.md): the tables `problem` and `noise`, nothing else."""
-    return Native(_engine.read_problem(os.fspath(file)))
+    path = os.fspath(file)
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"there is no file {path}")
+    return Native(_engine.read_problem(path))
 
 
 class Table(Native):
@@ -83,11 +87,11 @@ class Table(Native):
         threads: int | None = None,
     ) -> None:
         numbers, shape, sparse = features(X)
-        labels = np.ascontiguousarray(y, np.float64).reshape(-1)
-        own = None if weights is None else np.ascontiguousarray(weights, np.float64).reshape(-1)
-        named = (loss, None if parameter is None else float(parameter), int(classes))
-        design = (bool(intercept), bool(standardise), int(degree), float(penalty))
-        super().__init__(_engine.table(numbers, shape, sparse, labels, own, named, *design, threads or 0))
+        labels = _labels("y", y)
+        own = None if weights is None else _labels("weights", weights)
+        named = (loss, None if parameter is None else _number("parameter", parameter), _whole("classes", classes, 2, 2**31))
+        design = (bool(intercept), bool(standardise), _whole("degree", degree, 1, 3), _number("penalty", penalty))
+        super().__init__(_engine.table(numbers, shape, sparse, labels, own, named, *design, _threads(threads)))
         self._outputs = int(classes) if loss == "multinomial" else 1
 
     def model(self, x: ArrayLike) -> tuple[Vector, Vector]:
@@ -113,7 +117,10 @@ def features(X: Any) -> tuple[NDArray[Any], tuple[int, int], tuple[NDArray[np.ui
         # Negative columns become large ones, which are refused.
         indices = rows.indices.view(np.uint32) if rows.indices.dtype == np.int32 else rows.indices.astype(np.uint32)
         return _real(rows.data), (rows_count, columns), (starts, np.ascontiguousarray(indices))
-    array = np.asarray(X)
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise ValueError(f"X must have rows and columns: {error}") from None
     if array.ndim != 2:
         raise ValueError(f"X must have rows and columns, but has shape {array.shape}")
     array = _real(array)
@@ -165,8 +172,8 @@ class HardInstance(Native):
     ) -> None:
         if (smoothness is None) == (ms_smoothness is None):
             raise ValueError("HardInstance needs smoothness (Theorem 1) or ms_smoothness (Theorem 2), and not both")
-        own = ms_smoothness if smoothness is None else smoothness
-        numbers = [float(number) for number in (own, gap, growth, floor, target) if number is not None]
+        given = {"smoothness": ms_smoothness if smoothness is None else smoothness, "gap": gap, "growth": growth, "floor": floor, "target": target}
+        numbers = [_number(name, value) for name, value in given.items()]
         super().__init__(_engine.hard_instance(numbers[0], smoothness is None, *numbers[1:]))
         for name, value in json.loads(self._native.parameters()).items():
             setattr(self, "lambda_" if name == "lambda" else name, value)
@@ -194,6 +201,37 @@ class HardInstance(Native):
     def base_value(self, x: ArrayLike) -> float:
         """Fbar(y/lambda): the chain before scaling and shift."""
         return self._native.base_value(_point(x))
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, (bool, str)):
+        raise TypeError(f"{name} must be a number, but is {value!r}")
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number, but is {value!r}") from None
+
+
+def _whole(name: str, value: Any, least: int, most: int) -> int:
+    try:
+        number = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number, but is {value!r}") from None
+    if isinstance(value, bool) or not least <= number <= most:
+        high = f"{most}" if most <= 10**6 else f"2**{(most + 1).bit_length() - 1}"
+        raise ValueError(f"{name} must be a whole number from {least} to {high}, but is {value!r}")
+    return number
+
+
+def _threads(threads: int | None) -> int:
+    return 0 if threads is None else _whole("threads", threads, 1, 4096)
+
+
+def _labels(name: str, values: ArrayLike) -> Vector:
+    try:
+        return np.ascontiguousarray(values, np.float64).reshape(-1)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must hold real numbers (classes are numbered 0, 1, ..): {error}") from None
 
 
 def _point(x: ArrayLike) -> Vector:

@@ -59,6 +59,8 @@ class Oracle:
         block: int | None = None,
         name: str | None = None,
     ) -> None:
+        if isinstance(gradient, type) and issubclass(gradient, Problem):
+            raise TypeError(f"the oracle must be an object of the class {gradient.__name__}, {gradient.__name__}(..), not the class itself")
         if not callable(gradient):
             raise TypeError(f"the oracle must be a function, an Oracle or a Problem, but is {_a(gradient)}")
         self.gradient = gradient
@@ -276,16 +278,18 @@ class Leaves:
             )
         if not is_pair and self.losses:
             raise ValueError(f"{self.called} must return (loss, gradient), as it was declared or did before, but returned {_a(value)}")
-        return (value[0], self._gradient_of(value[1], n, "gradient")) if is_pair else (None, self._gradient_of(value, n, "gradient"))
+        return (value[0], self._gradient_of(value[1], n, "gradient", is_pair)) if is_pair else (None, self._gradient_of(value, n, "gradient"))
 
-    def _gradient_of(self, value: Any, n: tuple[int, ...], what: str) -> Vector:
+    def _gradient_of(self, value: Any, n: tuple[int, ...], what: str, is_second: bool = False) -> Vector:
         try:
             array = np.asarray(value)
         except ValueError as error:
             raise ValueError(f"the {what} of {self.called} is no array: {error}") from None
         if array.dtype != np.float64:
             if array.dtype.kind not in "fiu":
-                raise TypeError(f"the {what} of {self.called} must be an array of real numbers, but is {_a(value)} of dtype {array.dtype}")
+                got = _a(value) + (f" of dtype {array.dtype}" if isinstance(value, np.ndarray) else "")
+                hint = "; does the function return it?" if value is None else ""
+                raise TypeError(f"the {what} of {self.called} must be an array of real numbers, but is {got}{hint}")
             array = array.astype(np.float64)
         shape, wanted = array.shape, (self.dim,)
         if shape == wanted or (n and shape == (n[0], self.dim)):
@@ -294,8 +298,8 @@ class Leaves:
             return array.reshape(1)
         choices = f"{wanted} or {(n[0], self.dim)}" if n else f"{wanted}"
         hint = ""
-        if isinstance(value, tuple) and len(value) == 2:
-            hint = "; a pair is read as (loss, gradient)"
+        if is_second or (isinstance(value, tuple) and len(value) == 2):
+            hint = "; a pair is read as (loss, gradient), so a gradient of two numbers has to be a list or an array"
         elif n == () and len(shape) == 2 and shape[1] == self.dim:
             hint = "; for several samples at once, let the function take n: (x, rng, n)"
         raise ValueError(f"the {what} of {self.called} must have shape {choices}, but has shape {shape}{hint}")
@@ -331,5 +335,7 @@ def _name_of(function: object) -> str:
 
 
 def _a(value: object) -> str:
-    name = type(value).__name__
+    if value is None:
+        return "None"
+    name = "array" if isinstance(value, np.ndarray) else type(value).__name__
     return ("an " if name[:1].lower() in "aeiou" else "a ") + name

@@ -41,7 +41,7 @@ def shown(
     if progress is None or progress is False:
         if callback is None:
             return None, 0.0
-        return lambda *now: callback(Moment(*now)), 0.0
+        return lambda *now: _stops(callback(Moment(*now))), 0.0
     if not callable(progress):
         raise TypeError(f"progress must be True, False or a function of a Moment, but is {progress!r}")
     show: Callable[[Moment], object] = progress
@@ -56,9 +56,18 @@ def shown(
         if time.monotonic() - last >= BETWEEN:
             last = time.monotonic()
             show(moment)
-        return callback(moment)
+        return _stops(callback(moment))
 
     return both, 0.0
+
+
+def _stops(returned: object) -> bool:
+    """Whether what a callback returned stops the run."""
+    try:
+        return bool(returned)
+    except ValueError:
+        words = "callback stops the run by returning something true, and lets it go on by returning None or False"
+        raise TypeError(f"{words}, but it returned {returned!r}, which is neither") from None
 
 
 class Line:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _engine, methods
-from ._minimize import _budget, _threads, _whole
-from ._native import features, namespace
+from ._minimize import _budget
+from ._native import _number, _threads, _whole, features, namespace
 
 try:
     import scipy.sparse as sparse  # type: ignore[import-untyped]
@@ -32,6 +32,8 @@ except ImportError as error:
 Vector = NDArray[np.float64]
 
 _LOSSES = {name: (labels, parameter) for name, _, labels, _, parameter in _engine.losses()}
+#: Second-order steps, which are for tables alone.
+EXACT = "exact"
 #: Losses that see one number, and losses that see classes.
 REGRESSION = [name for name, (labels, _) in _LOSSES.items() if labels in ("real", "counts")]
 CLASSIFICATION = [name for name, (labels, _) in _LOSSES.items() if labels not in ("real", "counts")]
@@ -54,7 +56,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         standardise: bool,
         target: float | None,
         budget: float | None,
-        method: str | methods.Method,
+        method: str | methods.Method | None,
         seed: int,
         threads: int | None,
     ) -> None:
@@ -86,7 +88,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
             if value is not None and (own is None or own[0] != name):
                 raise ValueError(f"the {self.loss} loss has no {name}")
         value = None if own is None else given[own[0]]
-        return self.loss, None if value is None else float(value), classes
+        return self.loss, None if value is None else _number(own[0] if own else "", value), classes
 
     def _table(
         self,
@@ -98,34 +100,37 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         standardise: bool,
     ) -> _engine.Native:
         numbers, shape, rows = features(X)
-        design = (bool(self.fit_intercept), standardise, 1, float(self.penalty))
+        design = (bool(self.fit_intercept), standardise, 1, _number("penalty", self.penalty))
         return _engine.table(numbers, shape, rows, labels, weights, named, *design, _threads(self.threads))
 
     def _run(self, X: Any, labels: Vector, weights: Vector | None, named: tuple[str, float | None, int]) -> tuple[Vector, Vector, SimpleNamespace]:
         """Weights in rows, intercepts, and what the fit came to."""
-        method = methods.by_name(self.method) if isinstance(self.method, str) else self.method
         budget = _budget(self.budget)
+        method, has_steps = self._way(budget)
+        target = None if self.target is None else _number("target", self.target)
+        if target is not None and not 0 < target < np.inf:
+            raise ValueError(f"target must be positive and finite, but is {self.target!r}")
+        seed, threads = _whole("seed", self.seed, 0, 2**64 - 1), _threads(self.threads)
         table = self._table(X, labels, weights, named, standardise=bool(self.standardise))
-        text, point = _engine.fit(
-            table,
-            None,
-            method.name(),
-            method.settings(),
-            *method.length(budget),
-            None if self.target is None else float(self.target),
-            budget,
-            _whole("seed", self.seed, 0, 2**64 - 1),
-            _threads(self.threads),
-        )
+        text, point = _engine.fit(table, method, target, budget, seed, threads)
         coef, intercept = table.raw_weights(point)
         outcome = namespace(text)
         outcome.ledger = json.loads(text)["ledger"]
         if outcome.certificate.verdict == "certified":
             outcome.stop = "certified"
-        is_planned = outcome.stop == "planned-end" and method.has_steps()
+        is_planned = outcome.stop == "planned-end" and has_steps
         if outcome.certificate.verdict != "certified" and not is_planned:
             warnings.warn(self._complaint(outcome, named[0]), ConvergenceWarning, stacklevel=4)
         return coef.reshape(len(intercept), -1), intercept, outcome
+
+    def _way(self, budget: int | None) -> tuple[tuple[str, dict[str, float], int, int] | None, bool]:
+        """What the engine is told of the method, None if it is to choose; and whether it has steps."""
+        if self.method is None:
+            return None, False
+        if self.method == EXACT:
+            return (EXACT, {}, 0, 0), False
+        method = methods.chosen(self.method, EXACT)
+        return method.described(budget), method.has_steps()
 
     def _complaint(self, outcome: SimpleNamespace, loss: str) -> str:
         certificate = outcome.certificate
@@ -143,6 +148,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
 
     def _ends(self, outcomes: list[SimpleNamespace]) -> None:
         """Says how fits ended."""
+        self.method_ = outcomes[0].method
         self.n_iter_ = max(outcome.steps for outcome in outcomes)
         self.passes_ = sum(outcome.passes for outcome in outcomes)
         self.stop_ = [outcome.stop for outcome in outcomes] if len(outcomes) > 1 else outcomes[0].stop
@@ -166,7 +172,9 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         outputs = named[2] if named[0] == "multinomial" else 1
         if stream is None:
             shift, scale = self._scaling(X)
-            stream = {"shift": shift, "scale": scale, "states": [None] * len(labels)}
+            stream = {"shift": shift, "scale": scale, "states": [None] * len(labels), "fit_intercept": bool(self.fit_intercept)}
+        if stream["fit_intercept"] != bool(self.fit_intercept):
+            raise ValueError(f"fit_intercept is {self.fit_intercept!r}, but was not when partial_fit was first called; clone the model to begin anew")
         shift, scale = stream["shift"], stream["scale"]
         if sparse.issparse(X):
             scaled = (X @ sparse.diags(1.0 / scale)).tocsr()
@@ -176,7 +184,8 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         for place, codes in enumerate(labels):
             table = self._table(scaled, codes, weights, named, standardise=False)
             start = self._stream_start(stream, place, outputs, table.dim)
-            state, point, stop = _engine.stream(table, stream["states"][place], start)
+            before = stream["states"][place]
+            state, point, stop = _engine.stream(table, before, start, 1.0 if before else _radius(named[0], scaled, codes))
             stream["states"][place] = state
             ended = stop or ended
             coef, intercept = table.raw_weights(point)
@@ -185,7 +194,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
             intercepts.append(intercept - coef @ shift if self.fit_intercept else intercept)
         self._stream = stream
         self.n_iter_ = int(self.__dict__.get("n_iter_", 0)) + 1
-        self.certificate_, self.stop_ = None, "streaming"
+        self.method_, self.certificate_, self.stop_ = "dog", None, "streaming"
         if ended is not None:
             warnings.warn(f"the pass ended early: {ended}", ConvergenceWarning, stacklevel=3)
         return np.vstack(rows_of_weights), np.concatenate(intercepts)
@@ -235,11 +244,14 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         The gradient that is small enough; a millionth of that at the start unless given.
     budget
         The most rows that may be read, each as often as it is read; 2000 passes, or more over a small table, unless given.
-    method, seed, threads
+    method
+        None takes the quickest way that is known for the table, "exact" second-order steps (for smooth convex losses), "auto" the method of
+        :func:`pasta_opt.minimize`; or one of :mod:`pasta_opt.methods`. `method_` says which ran.
+    seed, threads
         As in :func:`pasta_opt.minimize`.
 
-    After `fit`: `coef_`, `intercept_`, `n_iter_` (rounds), `passes_`, `stop_`, and `certificate_` with `verdict`, `gradient`, `target`, `objective`. An end other
-    than certified, or planned by a method with `steps`, is a ConvergenceWarning. `partial_fit` makes one pass over a chunk with steps that need no size
+    After `fit`: `coef_`, `intercept_`, `method_`, `n_iter_` (rounds), `passes_`, `stop_`, and `certificate_` with `verdict`, `gradient`, `target`, `objective`. An end
+    other than certified, or planned by a method with `steps`, is a ConvergenceWarning; so is a loss that has no minimiser. `partial_fit` makes one pass over a chunk with steps that need no size
     (DoG, averaged); it certifies nothing.
 
     >>> import numpy as np, pasta_opt
@@ -263,7 +275,7 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         standardise: bool = True,
         target: float | None = None,
         budget: float | None = None,
-        method: str | methods.Method = "auto",
+        method: str | methods.Method | None = None,
         seed: int = 1,
         threads: int | None = None,
     ) -> None:
@@ -289,6 +301,8 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         coef, intercept, outcome = self._run(X, labels, self._weights(sample_weight, X), self._named())
         self.coef_, self.intercept_ = coef[0], float(intercept[0])
         self._ends([outcome])
+        if outcome.falls_for_ever:
+            _endless("the labels are zero wherever some columns are not", "some weights")
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> PastaRegressor:
@@ -306,6 +320,28 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         if self.loss == "poisson":
             return np.exp(scores)
         return scores**2 if self.loss == "phase-retrieval" else scores
+
+
+def _radius(loss: str, scaled: Any, labels: Vector) -> float:
+    """A hundredth of the size that weights will have, by the spread of the first labels: the first step of a stream. Steps grow by themselves, but slowly."""
+    spread = 1.0
+    if _LOSSES[loss][0] == "real":
+        spread = float(labels.std()) or float(np.abs(labels).max()) or 1.0
+        spread = spread**0.5 if loss == "phase-retrieval" else spread
+    size = float(np.linalg.norm(scaled.data if sparse.issparse(scaled) else scaled.reshape(-1))) / float(np.prod(scaled.shape)) ** 0.5
+    radius = 0.01 * spread / size if size > 0 else 0.01 * spread
+    return min(max(radius, 1e-100), 1e100)
+
+
+def _endless(why: str, what: str, mend: str = "penalty=1e-3, say, makes them finite", level: int = 3) -> None:
+    """Warns of a loss without a minimiser, in the words of the program."""
+    words = f"{why}, so the loss has no minimiser: it falls for ever as {what} grow; {mend}"
+    warnings.warn(words, ConvergenceWarning, stacklevel=level)
+
+
+def _plain(label: Any) -> Any:
+    """A label as people write it."""
+    return label.item() if isinstance(label, np.generic) else label
 
 
 def _has_chances(model: PastaClassifier) -> bool:
@@ -344,7 +380,7 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         standardise: bool = True,
         target: float | None = None,
         budget: float | None = None,
-        method: str | methods.Method = "auto",
+        method: str | methods.Method | None = None,
         seed: int = 1,
         threads: int | None = None,
     ) -> None:
@@ -379,6 +415,14 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
             return [codes], (name, parameter, count)
         return [(codes == place).astype(np.float64) for place in range(count)], (name, parameter, 2)
 
+    def _all_have_weight(self, y: Any, weights: Vector) -> None:
+        """Refuses, or warns of, classes whose rows do not count."""
+        left = np.isin(self.classes_, y[weights > 0])
+        if left.sum() < 2:
+            raise ValueError(f"there is nothing to tell apart: the rows with a positive weight have one class, {_plain(self.classes_[left][0])!r}")
+        if not left.all():
+            _endless(f"no row of the class {_plain(self.classes_[~left][0])!r} has a positive weight", "the intercepts", "leave it out", 4)
+
     def _keep(self, coef: Vector, intercept: Vector) -> None:
         if len(self.classes_) == 2 and len(coef) == 2:
             # Of two scores only the difference matters.
@@ -394,15 +438,19 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
-            raise ValueError(f"there is nothing to tell apart: the labels have one class, {self.classes_[0]!r}")
+            raise ValueError(f"there is nothing to tell apart: the labels have one class, {_plain(self.classes_[0])!r}")
         labels, named = self._labels(y)
         weights = self._weights(sample_weight, X)
+        if weights is not None:
+            self._all_have_weight(y, weights)
         fits = [self._run(X, codes, weights, named) for codes in labels]
         self._keep(np.vstack([coef for coef, _, _ in fits]), np.concatenate([intercept for _, intercept, _ in fits]))
         self._ends([outcome for _, _, outcome in fits])
-        if self.penalty == 0 and named[0] in ("logistic", "multinomial") and (self.predict(X) == y).all():
-            why = "the classes can be separated, so the loss has no minimiser: it falls for ever as the weights grow"
-            warnings.warn(f"{why}; penalty=1e-3, say, makes them finite", ConvergenceWarning, stacklevel=2)
+        if self.penalty == 0 and named[0] in ("logistic", "multinomial"):
+            if (self.predict(X) == y).all():
+                _endless("the classes can be separated", "the weights")
+            elif fits[0][2].falls_for_ever:
+                _endless("some rows can be told apart with certainty (quasi-separation)", "some weights")
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> PastaClassifier:
@@ -417,10 +465,10 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
             if len(self.classes_) < 2:
                 raise ValueError("there is nothing to tell apart: classes must name at least two")
         elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise ValueError(f"classes={classes!r} is not the same as on the first call to partial_fit, which was {self.classes_!r}")
+            raise ValueError(f"classes={classes!r} is not the same as on the first call to partial_fit, which was {self.classes_.tolist()}")
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise ValueError(f"the label {unknown[0]!r} is none of the classes {self.classes_!r}")
+            raise ValueError(f"the label {_plain(unknown[0])!r} is none of the classes {self.classes_.tolist()}")
         labels, named = self._labels(y)
         self._keep(*self._pass(X, labels, self._weights(sample_weight, X), named))
         return self

@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from . import _engine
+from ._native import _number
 
 #: A run that something else stops.
 ENDLESS = 2**63
@@ -36,6 +37,10 @@ class Method:
     def length(self, budget: int | None) -> tuple[int, int]:
         """How many steps of how many samples."""
         return ENDLESS, 1
+
+    def described(self, budget: int | None) -> tuple[str, dict[str, float], int, int]:
+        """What the engine is told: name, settings, steps and their samples."""
+        return self.name(), self.settings(), *self.length(budget)
 
     def has_end(self) -> bool:
         """Whether it ends without a target or a budget."""
@@ -324,11 +329,22 @@ def _leaves(base: type[Method]) -> list[type[Method]]:
     return [kind for below in base.__subclasses__() for kind in (below, *_leaves(below)) if kind is not _Stepped]
 
 
-def by_name(name: str) -> Method:
+def chosen(method: str | Method, *others: str) -> Method:
+    """The method that an argument stands for; `others` are names that it might have been."""
+    if isinstance(method, str):
+        return by_name(method, *others)
+    if isinstance(method, Method):
+        return method
+    if isinstance(method, type) and issubclass(method, Method):
+        raise TypeError(f"method must be a method with its constants, such as {method.__name__}(..), not the class {method.__name__} itself")
+    raise TypeError(f'method must be a name, such as "auto", or one of pasta_opt.methods, but is {method!r}')
+
+
+def by_name(name: str, *others: str) -> Method:
     """The method of that name, where it can do without constants."""
     kinds = {kind.name(kind.__new__(kind)): kind for kind in _leaves(Method)}
     if name not in kinds:
-        raise ValueError(f"no method is called {name!r}; there are {', '.join(kinds)}")
+        raise ValueError(f"no method is called {name!r}; there are {', '.join([*others, *kinds])}")
     try:
         return kinds[name]()
     except TypeError:
@@ -338,7 +354,4 @@ def by_name(name: str) -> Method:
 
 
 def _real(method: Method, name: str, value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{method.name()}: {name} must be a number, but is {value!r}") from None
+    return _number(f"{method.name()}: {name}", value)
