@@ -42,6 +42,7 @@ struct Certificate {
     target: f64,
     start_gradient: f64,
     objective: f64,
+    gap: Option<f64>,
 }
 
 fn linear(table: &Bound<'_, Native>) -> PyResult<Arc<Linear>> {
@@ -89,7 +90,7 @@ pub(crate) fn fit<'py>(
         )),
         error => value_error(error),
     })?;
-    let Fitted { gate, point, stop, steps, target, start, end, verdict, .. } = fitted;
+    let Fitted { gate, point, stop, steps, target, start, end, gap, verdict, .. } = fitted;
     let outcome = Outcome {
         method,
         stop: stop.kind(),
@@ -104,6 +105,7 @@ pub(crate) fn fit<'py>(
             target,
             start_gradient: start.gradient,
             objective: end.objective,
+            gap,
         },
         falls_for_ever,
     };

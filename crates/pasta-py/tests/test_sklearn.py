@@ -99,7 +99,9 @@ def test_a_flat_point_that_is_worse_than_the_start_is_not_certified():
 
 def test_any_other_end_is_a_warning():
     with pytest.warns(ConvergenceWarning, match="kinks"):
-        PastaRegressor("absolute").fit(X, Y)
+        PastaRegressor("absolute", method="auto").fit(X, Y)
+    with pytest.warns(ConvergenceWarning, match="above its least value|kinks"):
+        PastaRegressor("absolute", budget=20 * len(Y)).fit(X, Y)
     with pytest.warns(ConvergenceWarning, match="not certified: .*ended first"):
         PastaRegressor(method="auto", budget=10 * len(Y), target=1e-9).fit(X, Y)
     separable = np.array([[-1.0], [1.0], [2.0]])
@@ -110,6 +112,27 @@ def test_any_other_end_is_a_warning():
         PastaRegressor().fit(X, Y)
         # The planned end of a method that has one.
         PastaRegressor(method=pasta_opt.methods.Sgd(eta=0.01, steps=100), budget=100_000).fit(X, Y)
+
+
+def test_a_loss_with_kinks_ends_with_a_bound_on_f():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = PastaRegressor("absolute").fit(X, Y)
+    certificate = model.certificate_
+    assert (model.method_, certificate.verdict) == ("exact", "certified") and certificate.gap <= certificate.target
+    by_auto = PastaRegressor("absolute", method="auto")
+    with pytest.warns(ConvergenceWarning):
+        by_auto.fit(X, Y)
+    assert by_auto.certificate_.gap is None
+    assert by_auto.certificate_.objective >= certificate.objective - certificate.gap
+
+
+def test_a_loss_that_is_flat_far_out_is_not_certified_where_it_sees_no_row():
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(200, 2))
+    labels = 100 + rows @ [1.0, -2.0] + rng.normal(size=200)
+    model = PastaRegressor("tukey").fit(rows, labels)
+    assert model.certificate_.verdict == "certified" and model.score(rows, labels) > 0.5
 
 
 def test_sparse_rows_are_the_dense_ones_and_nothing_is_copied():

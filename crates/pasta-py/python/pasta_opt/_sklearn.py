@@ -138,6 +138,8 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         if certificate.verdict == "worse":
             rose = f"f is {certificate.objective:.6g} there"
             return f"not certified: the method ended at a point that is worse than the start ({rose}); try another scale or seed"
+        if certificate.verdict == "kinks" and certificate.gap is not None:
+            return f"not certified: f may be {certificate.gap:.3g} above its least value, more than {certificate.target:.3g}"
         if certificate.verdict == "kinks":
             return f"nothing is certified: the {loss} loss has kinks, where the gradient need not be small ({reached})"
         hint = "a penalty helps where columns nearly depend on each other or classes can be separated; a larger target asks for less, a larger budget allows more"
