@@ -315,8 +315,14 @@ fn second_order_steps_say_so_and_refuse_what_they_cannot() {
     let refuse = |words: &str, what: &'static str| {
         place.pasta(words).assert().code(2).stderr(contains(what));
     };
-    refuse("fit bad.csv --label 4 --loss absolute --method exact", "not smooth and convex");
+    refuse("fit bad.csv --label 4 --loss tukey --method exact", "not smooth and convex");
     refuse("fit bad.csv --label 4 --loss huber --method exact --steps 5", "ends by itself");
+    // Weights of 10^4 leave too few digits for the bound with kinks; f is as low as it gets all the same.
+    let kinks = place.json("fit bad.csv --label 4 --loss absolute", 4);
+    assert!(kinks["passes"].as_f64().unwrap() < 1000.0, "{kinks:#}");
+    let by_auto = place.json("fit bad.csv --label 4 --loss absolute --method auto", 4);
+    let objective = |result: &Value| result["certificate"]["objective"].as_f64().unwrap();
+    assert!(objective(&kinks) < objective(&by_auto) + 1e-6, "{kinks:#} {by_auto:#}");
 }
 
 #[test]
@@ -339,9 +345,9 @@ fn quasi_separation_and_counts_without_a_minimiser_get_a_verdict() {
 fn an_interrupted_fit_goes_on_to_the_same_model() {
     let place = Place::new();
     write_pairs(File::create(place.path("a.svm")).unwrap(), 20_000, 20);
-    // Kinks: hundreds of passes.
+    // Kinks: more than a hundred passes.
     let words = "fit a.svm --loss absolute -o m.json";
-    place.pasta(words).assert().code(4);
+    place.pasta(words).assert().success();
     let whole = place.read("m.json");
     std::fs::remove_file(place.path("m.json")).unwrap();
     let child = Command::new(PASTA)
@@ -366,7 +372,7 @@ fn an_interrupted_fit_goes_on_to_the_same_model() {
             .assert()
             .code(2)
             .stderr(contains("another command"));
-        place.pasta(&format!("{words} --resume m.json.checkpoint")).assert().code(4);
+        place.pasta(&format!("{words} --resume m.json.checkpoint")).assert().success();
         assert_eq!(place.read("m.json"), whole);
         assert!(!place.path("m.json.checkpoint").exists());
     } else {

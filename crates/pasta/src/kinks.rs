@@ -66,6 +66,8 @@ pub struct Kinks {
 const NARROWER: f64 = 10.0;
 /// |grad f_w| at which one that is not the last has done its part, in slopes of the loss.
 const ROUGHLY: f64 = 1e-3;
+/// Steps at one width after which rounding is in the way: some dozen do it otherwise.
+const MOST_STEPS: u64 = 50;
 /// Widths below so much of the first are lost in rounding.
 const NARROWEST: f64 = 1e-12;
 
@@ -132,12 +134,11 @@ impl Kinks {
         if !advance.as_ref().is_err_and(Halt::drops_work) {
             gate.merge(&inner);
         }
-        match advance? {
-            Advance::Stop(_) if self.width > self.last => {
-                self.narrow().expect("it was smoothed before, only less")
-            }
-            Advance::Stop(_) => self.look(gate)?,
-            _ => {}
+        let has_ended = matches!(advance?, Advance::Stop(_)) || self.newton.view().step >= MOST_STEPS;
+        if has_ended && self.width > self.last {
+            self.narrow().expect("it was smoothed before, only less");
+        } else if has_ended {
+            self.look(gate)?;
         }
         Ok(())
     }
