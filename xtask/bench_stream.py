@@ -1,7 +1,7 @@
 """One pass over a stream, beside Vowpal Wabbit and scikit-learn's partial_fit: time, memory, loss on rows that none of them saw, and what
 each says when that is bad. All from one run; ratios are to `pasta fit - --one-pass`.
 
-Usage: bench_stream.py PASTA FOLDER [streams] [tables]
+Usage: bench_stream.py PASTA FOLDER [streams] [tables] [tail]
 """
 
 import io
@@ -219,8 +219,9 @@ def streams(pasta, folder):
 def remark(said):
     """The line of what was said, if one sounds like a doubt."""
     words = ("warn", "error", "not certified", "diverge", "nan", "sorted", "separated")
-    lines = [line for line in said.splitlines() if any(word in line.lower() for word in words)]
-    return lines[0][:90].replace("|", "") if lines else "–"
+    # The last line of a traceback of Python has the message.
+    lines = [line for line in said.splitlines() if any(word in line.lower() for word in words) and not line.startswith(" ")]
+    return lines[-1][:90].replace("|", "") if lines else "–"
 
 
 def tables(pasta, folder):
@@ -342,6 +343,52 @@ def public():
     yield "make_hastie_10_2", X, y, "logistic"
 
 
+def tail(pasta, folder):
+    """One pass in blocks beside fits of the whole table, with and without the rows that the pass keeps back: mean loss over all rows."""
+    rows, columns = 100_000, 20
+    losses = {
+        "least-squares": lambda z, y: (z - y) ** 2 / 2,
+        "logistic": lambda z, y: np.logaddexp(0.0, -y * z),
+        "poisson": lambda z, y: np.exp(z) - y * z,
+        "hinge": lambda z, y: np.maximum(0.0, 1 - y * z),
+        "absolute": lambda z, y: np.abs(z - y),
+    }
+    print("| loss | columns | whole table | without the tail | one pass | rows kept back |")
+    print("|---|---|---|---|---|---|")
+    for name, kind in (("least-squares", "well"), ("least-squares", "10^6"), ("logistic", "well"), ("poisson", "well"), ("hinge", "well"), ("absolute", "well")):
+        rng = np.random.default_rng(5)
+        X = rng.standard_normal((rows, columns))
+        if kind != "well":
+            # Correlated columns: a rotation between two scalings whose ratio is 10^3, so that X'X has a condition number of 10^6.
+            turn = np.linalg.qr(rng.standard_normal((columns, columns)))[0]
+            X = X @ (turn * 10.0 ** np.linspace(0, 3, columns)) @ turn.T
+        z = X @ rng.standard_normal(columns) / np.sqrt(columns) / (1 if kind == "well" else 100)
+        y = {
+            "least-squares": lambda: z + 0.5 * rng.standard_normal(rows),
+            "absolute": lambda: z + 0.5 * rng.standard_normal(rows),
+            "poisson": lambda: rng.poisson(np.exp(z)).astype(float),
+            "logistic": lambda: np.where(rng.random(rows) < 1 / (1 + np.exp(-2 * z)), 1.0, -1.0),
+            "hinge": lambda: np.where(rng.random(rows) < 1 / (1 + np.exp(-2 * z)), 1.0, -1.0),
+        }[name]()
+        lines = [f"{label:.8g}," + ",".join(f"{v:.8g}" for v in row) + "\n" for label, row in zip(y.tolist(), X.tolist())]
+        header = "y," + ",".join(f"x{j}" for j in range(columns)) + "\n"
+
+        def fitted(words, part):
+            text = header + "".join(part)
+            model = os.path.join(folder, "tail-model")
+            out = subprocess.run([pasta, "fit", "-", "--loss", name, "--json", "-o", model, *words], input=text, capture_output=True, text=True)
+            weights = json.load(open(model))
+            w = np.array([weights["weights"][f"x{j}"] for j in range(columns)]).reshape(columns)
+            b = weights["intercept"]
+            scores = X @ w + (b[0] if isinstance(b, list) else b)
+            return float(np.mean(losses[name](scores, y))), json.loads(out.stdout)
+
+        once, said = fitted(["--one-pass", "--block", str(2 << 20)], lines)
+        whole, _ = fitted([], lines)
+        head, _ = fitted([], lines[: said["learnt_rows"]])
+        print(f"| {name} | {kind} | {whole:.6f} | {head:.6f} | {once:.6f} | {rows - said['learnt_rows']:,} |", flush=True)
+
+
 def main():
     warnings.simplefilter("ignore")
     if sys.argv[1] == "sklearn":
@@ -354,6 +401,8 @@ def main():
         streams(pasta, folder)
     if "tables" in wanted or not wanted:
         tables(pasta, folder)
+    if "tail" in wanted or not wanted:
+        tail(pasta, folder)
 
 
 main()

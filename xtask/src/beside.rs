@@ -1,4 +1,4 @@
-//! `cargo xtask raw-tables`, `cargo xtask fit-peers` and `cargo xtask bench-parse`: programs of Python beside ours, each in an environment of its own.
+//! `cargo xtask raw-tables`, `fit-peers`, `bench-parse` and `bench-stream`: programs of Python beside ours, each in an environment of its own.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -52,6 +52,21 @@ pub(crate) fn bench_parse() -> bool {
                 .arg(root.join("xtask/bench_parse.py"))
                 .arg(target.join("release/examples/parse"))
                 .arg(environment.join("files")),
+        )
+}
+
+/// Compares one pass over a stream with Vowpal Wabbit's and scikit-learn's.
+pub(crate) fn bench_stream(parts: &[String]) -> bool {
+    let (root, target) = folders();
+    let environment = target.join("bench-stream");
+    built(&["--package", "pasta-cli"])
+        && made(&environment, &["numpy", "scikit-learn", "pandas", "vowpalwabbit"])
+        && succeeds(
+            Command::new(python(&environment))
+                .arg(root.join("xtask/bench_stream.py"))
+                .arg(target.join("release/pasta"))
+                .arg(environment.join("files"))
+                .args(parts),
         )
 }
 

@@ -40,6 +40,9 @@ cargo xtask COMMAND
          are the beginnings of names of tables
   bench-parse
          speed and memory of reading LIBSVM and CSV text beside scikit-learn and pandas, likewise
+  bench-stream
+         one pass over a stream beside Vowpal Wabbit and scikit-learn's partial_fit, likewise; streams,
+         tables and tail select a part
   bench-py
          what a call of an oracle in Python costs beside a loop in Python, and a fit of PastaRegressor
          beside the program and SGDRegressor, likewise
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         "bench-peers" => peers::run(),
         "fit-peers" => beside::fit_peers(&rest),
         "bench-parse" => beside::bench_parse(),
+        "bench-stream" => beside::bench_stream(&rest),
         "bench-py" => python::bench(),
         "bench-mpi" => bench_mpi(),
         "raw-tables" => beside::raw_tables(),
