@@ -21,6 +21,7 @@ pub enum Framing {
 
 /// What a worker says of itself in its greeting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "the keys of the protocol, each on its own")]
 pub struct Hello {
     /// The version of the protocol that it speaks.
     #[serde(rename = "pasta")]

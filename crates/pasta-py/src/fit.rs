@@ -66,14 +66,14 @@ fn way(method: Option<MethodOf>, linear: &Linear) -> PyResult<(Way, String)> {
 
 /// Fits a model to a table, by the quickest way if no method is named. The outcome as JSON, and the point.
 #[pyfunction]
-pub(crate) fn fit<'py>(
-    table: Bound<'py, Native>,
+pub(crate) fn fit(
+    table: Bound<'_, Native>,
     method: Option<MethodOf>,
     target: Option<f64>,
     budget: Option<u128>,
     seed: u64,
     threads: usize,
-) -> PyResult<(String, Bound<'py, PyArray1<f64>>)> {
+) -> PyResult<(String, Bound<'_, PyArray1<f64>>)> {
     let (py, linear) = (table.py(), linear(&table)?);
     let rows = linear.table().rows() as f64;
     let (way, method) = way(method, &linear)?;

@@ -802,9 +802,9 @@ fn wide_tables_have_bounds_that_are_close_with_a_probability_that_is_stated() {
     for (features, standardise) in [(dense, true), (sparse.clone(), false), (sparse, true)] {
         let rows = features.rows();
         // What the largest eigenvalue of E |a||a|' is at least, for columns of scale 1: a quotient of Rayleigh's.
-        let root = if standardise { (columns as f64 / entries as f64).sqrt() } else { 1.0 };
+        let root = if standardise { (columns as f64 / f64::from(entries)).sqrt() } else { 1.0 };
         let absolute = match &features {
-            Features::Sparse(_) => (root * entries as f64).powi(2) / columns as f64 * 0.9,
+            Features::Sparse(_) => (root * f64::from(entries)).powi(2) / columns as f64 * 0.9,
             // E |a| = sqrt(2/π) of a normal a.
             Features::Dense(dense) => dense.columns as f64 * 0.63,
         };

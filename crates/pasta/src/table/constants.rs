@@ -425,7 +425,7 @@ impl Linear {
         let squares = self.squares();
         loop {
             let vectors = methods.each_ref().map(|method| method.vectors());
-            let counts = vectors.each_ref().map(|vectors| vectors.len());
+            let counts = vectors.each_ref().map(Vec::len);
             if counts == [0, 0] {
                 break;
             }
