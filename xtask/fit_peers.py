@@ -41,7 +41,7 @@ warnings.filterwarnings("ignore")
 PROGRAM, FOLDER, NAMES = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3:]
 PENALTY, RELATIVE, DELTA = 1e-4, 1e-6, 1.345
 # Seconds that a contestant has to arrive, and for its rounds.
-PATIENCE, ROUNDS_TIME = 10.0, 3.0
+PATIENCE, ROUNDS_TIME = 20.0, 3.0
 ROUNDS = 7
 LIMITS = [2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 65, 80, 100, 130, 160, 200, 250, 300, 400, 500, 800, 1200, 2000]
 # At most so many times the best peer.
