@@ -448,13 +448,12 @@ impl Walk for Newton {
 /// g'v/2. Where f has a minimiser, v ends close to it, and a thousand times as far f is higher by 500,000 g'v. Where some rows can be told
 /// apart with certainty, or counts are zero wherever a column is not, f does not rise at all. What is between counts as a minimiser.
 ///
-/// Costs about ten passes; `None` where there are more than 1024 coordinates, or the loss always has a minimiser in such directions.
+/// Costs about ten passes; `None` where there are too many coordinates, or the loss always has a minimiser in such directions.
 pub fn falls_for_ever(linear: &Arc<Linear>, gate: &mut Gate, x: &[f64]) -> Result<Option<bool>, Halt> {
     const FAR: f64 = 1000.0;
     const POLISHED: u32 = 3;
-    const MOST: usize = 1024;
     let grows = matches!(linear.loss(), Loss::Logistic | Loss::Multinomial { .. } | Loss::Poisson);
-    if linear.dim() > MOST || !grows {
+    if linear.dim() > MOST_FULL || !grows {
         return Ok(None);
     }
     let mut x = x.to_vec();
@@ -487,7 +486,7 @@ fn full_step(
 ) -> Result<Option<Vec<f64>>, Halt> {
     let rows = linear.table().rows() as u128;
     gate.count(Role::Large, Charge { samples: rows, evaluations: rows, exact: true })?;
-    let factor = linear.hessian_whole(x).factor();
+    let factor = linear.hessian(x).factor();
     Ok(factor.map(|factor| factor.solve(gradient).iter().map(|v| -v).collect()))
 }
 

@@ -174,11 +174,6 @@ impl Linear {
         if self.dim() > MOST_FULL {
             return self.hessian_diagonal(x, 0.0);
         }
-        self.hessian_whole(x)
-    }
-
-    /// All second derivatives, however many coordinates there are.
-    pub(crate) fn hessian_whole(&self, x: &[f64]) -> Hessian {
         let (bent, dim) = (Bent { width: self.smoothing(x), caution: 0.0 }, self.dim());
         let sums = self.add_up(dim * dim, &|rows, out| match self.loss() {
             Loss::Multinomial { classes } => self.add_multinomial(x, classes, rows, out),
