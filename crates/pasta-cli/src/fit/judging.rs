@@ -22,9 +22,27 @@ const MOST_WORK: f64 = 4e9;
 /// Passes that a look for directions without a minimiser may take.
 const LOOK_PASSES: u128 = 20;
 
-/// Whether the loss falls for ever from the end of the run, where that can be told with less work than a few dozen passes.
+/// A model, and how well it does on the rows that it was fitted to.
+pub(super) struct Trained {
+    model: Model,
+    score: Score,
+}
+
+/// The model at the end of a run.
+pub(super) fn trained(file: &str, loaded: &Loaded, run: &Run) -> Result<Trained, Failure> {
+    let table = loaded.linear.table();
+    let model = loaded.linear.raw_weights(&run.fitted.point);
+    let has_classes = !loaded.classes.0.is_empty();
+    let score = score(&model, &table.features, (*table.labels).as_ref(), has_classes);
+    let score = score.map_err(|error| refused(file, &loaded.encoding.names(), &error))?;
+    Ok(Trained { model, score })
+}
+
+/// Whether the loss falls for ever from the end of the run, where that can be told with less work than a few dozen passes. Of classes that are separated it is
+/// known.
 pub(super) fn falls(
     linear: &Arc<Linear>,
+    trained: &Trained,
     run: &mut Run,
     budgeted: bool,
     signals: &Signals,
@@ -34,7 +52,7 @@ pub(super) fn falls(
     let costly = rows as f64 * (linear.dim() as f64).powi(2) > MOST_WORK;
     // A budget that was asked for is never overdrawn, and what it bought is not judged.
     let short = budgeted && run.fitted.gate.left() < LOOK_PASSES * rows;
-    if penalised || costly || short {
+    if penalised || costly || short || trained.score.separated {
         return Ok(false);
     }
     let gate = Gate::over(linear.clone(), run.fitted.gate.seed()).with_stop(signals.flag());
@@ -53,6 +71,7 @@ pub(super) fn judge(
     file: &str,
     Opened { loaded, validation }: &Opened,
     run: &Run,
+    Trained { model, score: training }: Trained,
     method: String,
     falls: bool,
 ) -> Result<Outcome, Failure> {
@@ -60,10 +79,8 @@ pub(super) fn judge(
     let run = &run.fitted;
     let table = linear.table();
     let names = loaded.encoding.names();
-    let model = linear.raw_weights(&run.point);
     let has_classes = !loaded.classes.0.is_empty();
     let wrong = |error| refused(file, &names, &error);
-    let training = score(&model, &table.features, (*table.labels).as_ref(), has_classes).map_err(wrong)?;
     let validation = match validation {
         None => None,
         Some((name, rows)) => {

@@ -67,16 +67,17 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
         }
     };
     let fitted = begun.elapsed();
-    let falls = match judging::falls(linear, &mut run, arguments.budget.is_some(), &signals) {
-        Ok(falls) => falls,
-        Err(Halt::Interrupted) => return Ok(interrupted(&signals)),
-        Err(halt) => return Err(Failure::system(halt)),
-    };
     if console::is_muted() {
         // The first of several processes judges, and says how all exit.
         return Ok(Exit::Done);
     }
-    let outcome = judging::judge(arguments, &file, &opened, &run, method, falls)?;
+    let trained = judging::trained(&file, &opened.loaded, &run)?;
+    let falls = match judging::falls(linear, &trained, &mut run, arguments.budget.is_some(), &signals) {
+        Ok(falls) => falls,
+        Err(Halt::Interrupted) => return Ok(interrupted(&signals)),
+        Err(halt) => return Err(Failure::system(halt)),
+    };
+    let outcome = judging::judge(arguments, &file, &opened, &run, trained, method, falls)?;
     answer(arguments, &outcome, &run, || timed(begun.elapsed(), read, fitted))
 }
 
