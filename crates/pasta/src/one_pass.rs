@@ -6,7 +6,8 @@
 //! other smooth losses what is lost is of the order of the square of a block's error. Beyond that number of coordinates only the diagonal is
 //! kept.
 //!
-//! With the whole matrix at hand a block of a smooth convex loss takes second-order steps, most often one; every other goes by [`Auto`].
+//! With the whole matrix at hand a block of a smooth convex loss takes second-order steps, most often one; with the diagonal it goes by L-BFGS that begins with
+//! it. Other losses go by [`Auto`].
 //!
 //! What the point is worth is said by rows that were kept back ([`OnePass::certify`]): each is read once, as a fresh sample.
 //!
@@ -39,6 +40,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::auto::Auto;
+use crate::auto::memory::Memory;
 use crate::certificate::{Certificate, CertificateError, Certifier, Claim};
 use crate::draws::{Role, derived_seed};
 use crate::gate::{Gate, Halt};
@@ -149,8 +151,11 @@ impl OnePass {
         let mut gate = Gate::over(Arc::new(oracle), derived_seed(self.seed, Role::Pilot, self.blocks))
             .with_budget(PASSES * u128::from(rows))
             .with_stop(Arc::clone(stop));
-        let by_matrix = self.curved(block) && matches!(self.past, Hessian::Full { .. });
-        let worked = if by_matrix { self.second_order(block, &mut gate)? } else { None };
+        let worked = match &self.past {
+            _ if !self.curved(block) => None,
+            Hessian::Full { .. } => self.second_order(block, &mut gate)?,
+            Hessian::Diagonal(past) => self.by_pairs(block, past, &mut gate)?,
+        };
         let (x, ended, seen) = match worked {
             Some(worked) => worked,
             None => self.auto(&mut gate)?,
@@ -235,6 +240,35 @@ impl OnePass {
                 matrix = Some((own, factor));
             }
             norm = left;
+        }
+        Ok(Some((x, Stop::Settled, None)))
+    }
+
+    /// Works on a block by L-BFGS, whose first matrix is the diagonal: that of the blocks before, and this block's own. A pass over a block of sparse rows
+    /// costs as much as a few steps by single rows, which move all coordinates. `None` if a step leads nowhere.
+    fn by_pairs(&self, block: &Linear, past: &[f64], gate: &mut Gate) -> Result<Option<Worked>, Halt> {
+        let rows = block.table().rows();
+        gate.count(Role::Large, Charge { samples: rows as u128, evaluations: rows as u128, exact: true })?;
+        let Hessian::Diagonal(own) = block.hessian(&self.x) else { return Ok(None) };
+        let mut units: Vec<f64> = past.iter().zip(&own).map(|(past, own)| past / rows as f64 + own).collect();
+        // Columns that no row has had yet.
+        let least = f64::EPSILON * units.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        units.iter_mut().for_each(|unit| *unit = unit.max(least));
+        let mut x = self.x.clone();
+        let (mut value, mut gradient) = evaluate(gate, &x)?;
+        let target = self.share() * squared_norm(&gradient).sqrt();
+        let mut memory = Memory::default();
+        while squared_norm(&gradient).sqrt() > target {
+            let way = memory.direction(&gradient, 0.0, &units[..]);
+            let (there, lower, next) = match search(gate, &x, value, &gradient, &way) {
+                Ok(Some(found)) => found,
+                // At the end of what rounding shows, or astray from the beginning.
+                Ok(None) => return Ok((!memory.is_empty()).then_some((x, Stop::Settled, None))),
+                Err(Halt::OverBudget { .. }) => return Ok(Some((x, Stop::OutOfBudget, None))),
+                Err(halt) => return Err(halt),
+            };
+            memory.add(minus(&there, &x), minus(&next, &gradient), true);
+            (x, value, gradient) = (there, lower, next);
         }
         Ok(Some((x, Stop::Settled, None)))
     }
