@@ -76,7 +76,7 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(k) = scores.iter().position(|score| !score.is_finite()) {
         let message =
             format!("row {}: its values are too large, the score is {}", k / model.outputs() + 1, scores[k]);
-        return Err(Failure::input(message).in_file(&source.name()));
+        return Err(Failure::input(message).in_file(source.name()));
     }
     // Labels that the model has never seen cannot be scored, but are no reason not to predict.
     let scored = match data.labels.as_ref().map(|_| file.classes.code(&data)) {

@@ -213,11 +213,10 @@ impl Fault {
             }
             Self::NoFill { .. } => "--missing when it is fitted; --missing drop-row leaves the row out here",
             Self::NoLabel { .. } => "labels are never filled in; --missing drop-row leaves the row out",
-            Self::NoValues(_) => "--ignore leaves the column out",
             Self::Unnamed(_) => {
                 "--ignore with its number leaves it out (it may be a column of row numbers); --header no takes the first line for a row"
             }
-            Self::UnknownColumn { .. } => "--ignore leaves the column out",
+            Self::UnknownColumn { .. } | Self::NoValues(_) => "--ignore leaves the column out",
             Self::NoColumn { columns, .. } if numbered(columns) => {
                 "numbers in the first line make it a row; --header yes takes it for names"
             }

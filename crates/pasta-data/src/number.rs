@@ -79,7 +79,7 @@ pub(crate) fn leading(bytes: &[u8]) -> Option<(f64, usize)> {
     while let Some(&byte) = bytes.get(at) {
         // Eight at a time where so many are likely, once the first digit that counts is there.
         if many && (mantissa > 0 || byte > b'0') {
-            if let Some(eight) = bytes[at..].first_chunk().and_then(eight_digits) {
+            if let Some(eight) = bytes[at..].first_chunk().copied().and_then(eight_digits) {
                 (any, digits) = (true, digits + 8);
                 mantissa = mantissa.wrapping_mul(100_000_000).wrapping_add(eight);
                 exponent -= 8 * i64::from(point);
@@ -131,9 +131,9 @@ pub(crate) fn leading(bytes: &[u8]) -> Option<(f64, usize)> {
 
 /// The number that eight digits are, if all of them are digits: pairs first, then fours, then all, side by side in one word.
 #[inline]
-fn eight_digits(bytes: &[u8; 8]) -> Option<u64> {
+fn eight_digits(bytes: [u8; 8]) -> Option<u64> {
     const HIGH: u64 = 0xf0f0_f0f0_f0f0_f0f0;
-    let word = u64::from_le_bytes(*bytes);
+    let word = u64::from_le_bytes(bytes);
     // 6 more than a byte above 9 reaches its upper half.
     if word & HIGH != 0x3030_3030_3030_3030 || word.wrapping_add(0x0606_0606_0606_0606) & HIGH != word & HIGH
     {
@@ -214,14 +214,14 @@ mod tests {
             (0..2000_u64).map(|k| k.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 100_000_000).chain([0, 99_999_999])
         {
             let text = format!("{k:08}");
-            assert_eq!(eight_digits(text.as_bytes().first_chunk().unwrap()), Some(k));
+            assert_eq!(eight_digits(*text.as_bytes().first_chunk().unwrap()), Some(k));
         }
         // One byte of any other kind at any place.
         for at in 0..8 {
             for byte in (0..=u8::MAX).filter(|byte| !byte.is_ascii_digit()) {
                 let mut bytes = *b"90909090";
                 bytes[at] = byte;
-                assert_eq!(eight_digits(&bytes), None, "{byte} at {at}");
+                assert_eq!(eight_digits(bytes), None, "{byte} at {at}");
             }
         }
     }

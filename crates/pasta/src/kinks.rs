@@ -213,7 +213,7 @@ impl Walk for Kinks {
 
     fn save<'a>(&'a self, to: &mut Saver<'a>) {
         let Self { width, steps, ended, found, .. } = *self;
-        to.put(Self::SECTION, &Saved { width, steps, ended, found }, [&self.start[..]].into_iter());
+        to.put(Self::SECTION, &Saved { width, steps, ended, found }, [&self.start[..]]);
         self.newton.save(to);
     }
 }

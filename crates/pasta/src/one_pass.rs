@@ -209,16 +209,15 @@ impl OnePass {
         let mut matrix: Option<(Hessian, Factor)> = None;
         let mut steps = 0;
         while norm > target && steps < STEPS {
-            let (own, factor) = match matrix.take() {
-                Some(matrix) => matrix,
-                None => {
-                    gate.count(Role::Large, pass)?;
-                    let own = block.hessian(&x);
-                    let mut whole = self.past.clone();
-                    whole.add(rows as f64, &own);
-                    let Some(factor) = whole.factor() else { return Ok(None) };
-                    (own, factor)
-                }
+            let (own, factor) = if let Some(matrix) = matrix.take() {
+                matrix
+            } else {
+                gate.count(Role::Large, pass)?;
+                let own = block.hessian(&x);
+                let mut whole = self.past.clone();
+                whole.add(rows as f64, &own);
+                let Some(factor) = whole.factor() else { return Ok(None) };
+                (own, factor)
             };
             // The matrix is a sum over rows, the gradient a mean.
             let mut way = factor.solve(&gradient);

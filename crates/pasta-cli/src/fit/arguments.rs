@@ -1,11 +1,13 @@
 //! What can be asked of a fit on the command line.
 
-use std::path::PathBuf;
+use std::iter;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pasta_opt::fit::Way;
 use pasta_opt::method::{self, Values};
 use pasta_report::console::{Failure, flags};
+use pasta_report::nearest;
 
 use crate::table::{Reading, Shaping, losses};
 
@@ -135,6 +137,13 @@ impl Arguments {
         }
     }
 
+    /// The files that are read.
+    pub(super) fn inputs(&self) -> Vec<&Path> {
+        let others =
+            self.validation.as_deref().map(Path::new).into_iter().chain(self.reading.labels.as_deref());
+        iter::once(self.data.as_path()).chain(others).collect()
+    }
+
     /// The name of the method that runs.
     pub(super) fn method_name(&self, way: &Way) -> String {
         match (&self.method, way) {
@@ -170,8 +179,13 @@ impl Arguments {
                 .collect();
             let message =
                 format!("--method: unknown method {name:?}; expected one of {EXACT}, {}", names.join(", "));
-            return Err(Failure::input(message)
-                .hint("a recipe with constants runs by `pasta solve` and a problem file"));
+            let usual = "a recipe with constants runs by `pasta solve` and a problem file";
+            return Err(Failure::input(message).hint(
+                match nearest(name, names.iter().copied().chain([EXACT])) {
+                    Some(meant) => format!("did you mean {meant}? {usual}"),
+                    None => usual.into(),
+                },
+            ));
         };
         let mut values = Values::default();
         for (key, value) in &self.set {

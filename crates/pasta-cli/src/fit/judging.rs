@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use pasta_opt::draws::Role;
 use pasta_opt::fit::Fitted;
-use pasta_opt::gate::{Gate, Halt};
+use pasta_opt::gate::Halt;
 use pasta_opt::table::{Linear, Loss, Model};
 use pasta_opt::{kinks, newton};
 use pasta_report::console::{Failure, Signals};
@@ -17,10 +16,6 @@ use crate::table::{Certificate, FORMAT, Loaded, ModelFile, Provenance, Score, re
 
 /// Values times columns up to which proving constants takes no time to speak of.
 const QUICK: f64 = 4e6;
-/// Rows times the square of the coordinates up to which second derivatives take no time to speak of.
-const MOST_WORK: f64 = 4e9;
-/// Passes that a look for directions without a minimiser may take.
-const LOOK_PASSES: u128 = 20;
 
 /// A model, and how well it does on the rows that it was fitted to.
 pub(super) struct Trained {
@@ -41,28 +36,16 @@ pub(super) fn trained(file: &str, loaded: &Loaded, run: &Run) -> Result<Trained,
 /// Whether the loss falls for ever from the end of the run, where that can be told with less work than a few dozen passes. Of classes that are separated it is
 /// known.
 pub(super) fn falls(
+    arguments: &Arguments,
     linear: &Arc<Linear>,
     trained: &Trained,
     run: &mut Run,
-    budgeted: bool,
     signals: &Signals,
 ) -> Result<bool, Halt> {
-    let penalised = linear.design().penalty > 0.0;
-    let rows = linear.table().rows() as u128;
-    let costly = rows as f64 * (linear.dim() as f64).powi(2) > MOST_WORK;
-    // A budget that was asked for is never overdrawn, and what it bought is not judged.
-    let short = budgeted && run.fitted.gate.left() < LOOK_PASSES * rows;
-    if penalised || costly || short || trained.score.separated {
+    if trained.score.separated {
         return Ok(false);
     }
-    let gate = Gate::over(linear.clone(), run.fitted.gate.seed()).with_stop(signals.flag());
-    let mut gate = if budgeted { gate.with_budget(LOOK_PASSES * rows) } else { gate };
-    let falls = match newton::falls_for_ever(linear, &mut gate, &run.fitted.point) {
-        Err(Halt::OverBudget { .. }) => None,
-        other => other?,
-    };
-    run.fitted.gate.absorb(Role::Look, &gate);
-    Ok(falls == Some(true))
+    run.fitted.falls_for_ever(linear, arguments.budget, signals.flag())
 }
 
 /// What the end means.

@@ -23,7 +23,7 @@ pub(crate) use arguments::Arguments;
 use descent::{Descent, Run, descend};
 use outcome::Outcome;
 
-use crate::table::Verdict;
+use crate::table::{Verdict, check_output};
 use crate::world;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -45,6 +45,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     {
         return Err(Failure::input("--page: expected the name of a file"));
     }
+    check_output(arguments.output.as_deref(), &arguments.inputs())?;
     let signals = Signals::register()?;
     let source = Source::named(&arguments.data);
     let file = source.name();
@@ -72,7 +73,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let trained = judging::trained(&file, &opened.loaded, &run)?;
-    let falls = match judging::falls(linear, &trained, &mut run, arguments.budget.is_some(), &signals) {
+    let falls = match judging::falls(arguments, linear, &trained, &mut run, &signals) {
         Ok(falls) => falls,
         Err(Halt::Interrupted) => return Ok(interrupted(&signals)),
         Err(halt) => return Err(Failure::system(halt)),
