@@ -71,7 +71,7 @@ fn predictions_are_made_where_labels_are_missing_or_of_another_kind() {
 }
 
 #[test]
-fn a_label_that_becomes_a_word_in_a_later_block_is_no_number() {
+fn a_label_that_becomes_a_word_late_in_a_stream_is_no_number() {
     let place = Place::new();
     let text = format!("y,a,b\n{}cheap,1,2\n", rows(20_000));
     let fit = "fit - --one-pass --loss least-squares --block 65536 -o m.json";
@@ -80,7 +80,7 @@ fn a_label_that_becomes_a_word_in_a_later_block_is_no_number() {
         .write_stdin(text)
         .assert()
         .code(2)
-        .stderr(contains("labels are numbers here, but \"y\""));
+        .stderr(contains("but \"y\" holds words such as \"cheap\""));
     assert!(!place.path("m.json").exists());
 }
 

@@ -213,7 +213,7 @@ fn what_cannot_be_fitted_is_refused_with_a_reason() {
         "penalty must be a finite number, at least 0, but is -1",
     );
     says("fit pairs.svm --loss logistic --delta 2", 2, "the logistic loss has no delta");
-    says("fit pairs.svm --loss logistic --budget 10", 2, "less than three passes over 399 rows");
+    says("fit pairs.svm --loss logistic --budget 10", 2, "less than 3 passes over 399 rows");
     says("fit pairs.svm --loss logistic --method sgd", 2, "sgd needs --steps N");
     says("fit pairs.svm --loss logistic --method newton", 2, "unknown method \"newton\"; expected one of");
     place.write("one.svm", "1 1:1\n1 1:2\n");

@@ -225,7 +225,7 @@ def test_bad_settings_are_refused_with_a_sentence():
         (PastaRegressor(delta=1.0), "the least-squares loss has no delta"),
         (PastaRegressor("quantile", level=2.0), "level must be strictly between 0 and 1"),
         (PastaRegressor(penalty=-1), "penalty"),
-        (PastaRegressor(budget=5), "less than three passes"),
+        (PastaRegressor(budget=5), "less than 3 passes"),
         (PastaRegressor("poisson"), "labels of at least 0"),
     ]:
         with pytest.raises(ValueError, match=words):

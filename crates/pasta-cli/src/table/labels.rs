@@ -18,7 +18,7 @@ impl Classes {
     pub(crate) fn learn(data: &Data, loss: &str) -> Result<Self, Failure> {
         let kind = LOSSES.iter().find(|row| row.name == loss).map_or(Labels::Real, |row| row.labels);
         if matches!(kind, Labels::Real | Labels::Counts) {
-            return match data.classes.first() {
+            return match word(data) {
                 Some(word) => Err(Failure::input(format!(
                     "the {loss} loss needs labels that are numbers, but {:?} holds words such as {word:?}",
                     data.label
@@ -46,7 +46,7 @@ impl Classes {
         let labels = data.labels.clone().unwrap_or_default();
         if self.0.is_empty() {
             // Words have numbers too, which mean nothing as labels.
-            return match data.classes.first() {
+            return match word(data) {
                 Some(word) => Err(Failure::input(format!(
                     "labels are numbers here, but {:?} holds words such as {word:?}",
                     data.label
@@ -71,6 +71,12 @@ impl Classes {
         };
         labels.iter().enumerate().map(code).collect()
     }
+}
+
+/// A label that is a word, if there is one: where one is, all count as words.
+fn word(data: &Data) -> Option<&String> {
+    let is_word = |label: &&String| label.parse::<f64>().is_err();
+    data.classes.iter().find(is_word).or(data.classes.first())
 }
 
 /// The different labels of a table, from small to large.
