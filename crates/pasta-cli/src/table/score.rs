@@ -28,20 +28,12 @@ const TRACE: f64 = 1e-3;
 
 /// By how much the score of a row's class is above the others.
 fn margin(scores: &[f64], label: f64) -> f64 {
-    match scores {
-        [score] => {
-            if label > 0.0 {
-                *score
-            } else {
-                -score
-            }
-        }
-        _ => {
-            let own = label as usize;
-            let others = scores.iter().enumerate().filter(|(class, _)| *class != own);
-            scores[own] - others.map(|(_, score)| *score).fold(f64::NEG_INFINITY, f64::max)
-        }
+    if let [score] = scores {
+        return if label > 0.0 { *score } else { -score };
     }
+    let own = label as usize;
+    let others = scores.iter().enumerate().filter(|(class, _)| *class != own);
+    scores[own] - others.map(|(_, score)| *score).fold(f64::NEG_INFINITY, f64::max)
 }
 
 /// The class that a row's scores are for.
