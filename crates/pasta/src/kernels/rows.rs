@@ -4,7 +4,6 @@
 //! multiply-add: the bits are the same.
 #![expect(clippy::inline_always, reason = "a loop has AVX2 only where it is part of a function that has it")]
 
-use std::array::from_fn;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -175,7 +174,8 @@ pub(crate) fn add_all_dense<T: Element, R: Fn(usize) -> usize>(
 ) {
     let (fours, rest) = c.as_chunks::<TOGETHER>();
     for (i, c) in fours.iter().enumerate() {
-        add_rows(*c, from_fn(|k| table.row(row(TOGETHER * i + k))), out);
+        let first = TOGETHER * i;
+        add_rows(*c, table.together([row(first), row(first + 1), row(first + 2), row(first + 3)]), out);
     }
     let first = c.len() - rest.len();
     rest.iter().enumerate().for_each(|(i, c)| add_loop(*c, table.row(row(first + i)), out));
@@ -210,10 +210,16 @@ pub(crate) struct DenseRows<'a, T> {
     pub(crate) columns: usize,
 }
 
-impl<'a, T> DenseRows<'a, T> {
+impl<'a, T: Copy> DenseRows<'a, T> {
     #[inline(always)]
     pub(crate) fn row(self, row: usize) -> &'a [T] {
         &self.values[row * self.columns..(row + 1) * self.columns]
+    }
+
+    /// Rows that are added up at a time.
+    #[inline(always)]
+    fn together(self, [a, b, c, d]: [usize; TOGETHER]) -> [&'a [T]; TOGETHER] {
+        [self.row(a), self.row(b), self.row(c), self.row(d)]
     }
 }
 
@@ -251,8 +257,12 @@ fn dense_loop<T: Element, R: Fn(usize) -> usize, S: Fn(usize, f64) -> f64>(
     let together = count - count % TOGETHER;
     for first in (0..together).step_by(TOGETHER) {
         (first..first + TOGETHER).for_each(ask);
-        let a: [&[T]; TOGETHER] = from_fn(|k| table.row(row(first + k)));
-        let c: [f64; TOGETHER] = from_fn(|k| slope(first + k, dot_loop(a[k], u) + offset));
+        let a = table.together([row(first), row(first + 1), row(first + 2), row(first + 3)]);
+        // In a loop, not by a closure: that would be a function without AVX2.
+        let mut c = [0.0; TOGETHER];
+        for k in 0..TOGETHER {
+            c[k] = slope(first + k, dot_loop(a[k], u) + offset);
+        }
         add_rows(c, a, out);
         c.iter().for_each(|c| slopes += c);
     }
