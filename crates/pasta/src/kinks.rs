@@ -128,19 +128,25 @@ impl Kinks {
         Ok(())
     }
 
+    /// A step at this width; once these have ended, the next width, or the look at the end.
     fn step(&mut self, gate: &mut Gate) -> Result<(), Halt> {
-        let mut inner = gate.wrap(|_| Arc::clone(self.newton.linear()) as Arc<dyn Oracle>);
-        let advance = self.newton.advance(&mut inner);
-        if !advance.as_ref().is_err_and(Halt::drops_work) {
-            gate.merge(&inner);
-        }
-        let has_ended = matches!(advance?, Advance::Stop(_)) || self.newton.view().step >= MOST_STEPS;
+        let has_ended = self.newton.view().step >= MOST_STEPS || self.steps_end(gate)?;
         if has_ended && self.width > self.last {
             self.narrow().expect("it was smoothed before, only less");
         } else if has_ended {
             self.look(gate)?;
         }
         Ok(())
+    }
+
+    /// Takes a second-order step, and says whether there are no more.
+    fn steps_end(&mut self, gate: &mut Gate) -> Result<bool, Halt> {
+        let mut inner = gate.wrap(|_| Arc::clone(self.newton.linear()) as Arc<dyn Oracle>);
+        let advance = self.newton.advance(&mut inner);
+        if !advance.as_ref().is_err_and(Halt::drops_work) {
+            gate.merge(&inner);
+        }
+        Ok(matches!(advance?, Advance::Stop(_)))
     }
 
     /// The run that a checkpoint was taken of, from where it was taken, bit for bit.
