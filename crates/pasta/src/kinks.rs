@@ -157,14 +157,14 @@ impl Kinks {
         checkpoint: &mut Checkpoint,
     ) -> Result<Self, CheckpointError> {
         let damaged = || CheckpointError::damaged("the vectors of its run do not fit the problem");
-        let (Saved { width, steps, ended, found }, mut vectors): (Saved, Vec<Vec<f64>>) =
+        let (Saved { width, enough, steps, ended, found }, mut vectors): (Saved, Vec<Vec<f64>>) =
             checkpoint.take(Self::SECTION)?;
         let start = vectors.pop().filter(|start| start.len() == linear.dim()).ok_or_else(damaged)?;
         let mut run = Self::from(linear, start, target, value).map_err(|_| damaged())?;
         let is_width = (run.last..=run.width).contains(&width);
         let smooth = smoothed(&run.linear, run.kink, width).ok().filter(|_| is_width).ok_or_else(damaged)?;
         run.width = width;
-        run.newton = Newton::resume(smooth, run.enough(), checkpoint)?;
+        run.newton = Newton::resume(smooth, enough, checkpoint)?;
         Ok(Self { steps, ended, found, ..run })
     }
 
@@ -188,6 +188,8 @@ fn smoothed(linear: &Linear, kink: Kink, width: f64) -> Result<Arc<Linear>, Tabl
 #[derive(Debug, Serialize, Deserialize)]
 struct Saved {
     width: f64,
+    /// |grad f_w| that is small enough at this width.
+    enough: f64,
     steps: u64,
     ended: Option<Stop>,
     found: Option<((f64, f64), f64)>,
@@ -219,7 +221,8 @@ impl Walk for Kinks {
 
     fn save<'a>(&'a self, to: &mut Saver<'a>) {
         let Self { width, steps, ended, found, .. } = *self;
-        to.put(Self::SECTION, &Saved { width, steps, ended, found }, [&self.start[..]]);
+        let enough = self.newton.target();
+        to.put(Self::SECTION, &Saved { width, enough, steps, ended, found }, [&self.start[..]]);
         self.newton.save(to);
     }
 }

@@ -379,6 +379,11 @@ impl Newton {
         &self.linear
     }
 
+    /// |grad f| at which it ends.
+    pub(crate) fn target(&self) -> f64 {
+        self.target
+    }
+
     /// Where it stands.
     pub(crate) fn point(&self) -> &[f64] {
         &self.x

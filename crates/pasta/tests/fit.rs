@@ -212,6 +212,28 @@ fn the_gap_of_a_loss_with_a_kink_is_true_and_small() {
     }
 }
 
+/// How small a gradient is small enough at the last width depends on where that width began, far from the start: a run that goes on there keeps it.
+#[test]
+fn an_interrupted_fit_through_kinks_goes_on_bit_for_bit_far_from_its_start() {
+    let (rows, columns) = (80, 2);
+    let mut xi = Address { seed: 9, role: Role::Setup, step: 0, sample: 0 }.stream();
+    let values: Vec<f64> = (0..rows * columns).map(|_| xi.normal()).collect();
+    let labels: Vec<f64> = values.chunks(columns).map(|a| 1e4 + a[0] - a[1] + xi.normal()).collect();
+    let features = Features::Dense(Dense { rows, columns, values: values.into() });
+    let table = Arc::new(Table::new(features, Arc::new(labels), None, Vec::new()).unwrap());
+    let linear = Arc::new(Linear::new(table, Loss::Absolute, Design::default()).unwrap());
+    let whole = run(&linear, Way::SecondOrder, None).unwrap();
+    let mut interrupted = 0;
+    for steps in 1..whole.steps {
+        // A change of the width asks nothing, and does not see that it is to stop.
+        if let Err(FitError::Interrupted(Some(unfinished))) = run(&linear, Way::SecondOrder, Some(steps)) {
+            interrupted += 1;
+            assert_same(&resumed(&linear, &unfinished), &whole, &steps.to_string());
+        }
+    }
+    assert!(2 * interrupted > whole.steps, "{interrupted} of {}", whole.steps);
+}
+
 /// Hinge: the gap is a true statement about every other point that is tried, and about the minimiser of many passes.
 #[test]
 fn no_point_is_lower_than_the_gap_of_a_hinge_fit_allows() {
