@@ -101,8 +101,7 @@ pub const RELATIVE: f64 = 1e-6;
 /// Passes over the table, unless a budget is given; more over a small one, as long as they read no more values than this.
 const PASSES: u128 = 2000;
 const VALUES: u128 = 200_000_000;
-/// Multiplications that a matrix of second derivatives may take, and passes, where a fit looks for directions without a minimiser.
-const MOST_LOOKED: f64 = 4e9;
+/// Passes that a look for directions without a minimiser may take.
 const LOOK_PASSES: u128 = 20;
 
 /// Rows that a fit without a budget may read: 2000 passes, or more over a small table.
@@ -375,10 +374,9 @@ impl Fitted {
         stop: Arc<AtomicBool>,
     ) -> Result<bool, Halt> {
         let rows = linear.table().rows() as u128;
-        let costly = rows as f64 * (linear.dim() as f64).powi(2) > MOST_LOOKED;
         // A budget that was asked for is never overdrawn, and what it bought is not judged.
         let short = budget.is_some() && self.gate.left() < LOOK_PASSES * rows;
-        if linear.design().penalty > 0.0 || costly || short {
+        if linear.design().penalty > 0.0 || short {
             return Ok(false);
         }
         let most = budget.map(|_| LOOK_PASSES * rows);

@@ -30,6 +30,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -468,12 +469,22 @@ impl Walk for Newton {
 /// g'v/2. Where f has a minimiser, v ends close to it, and a thousand times as far f is higher by 500,000 g'v. Where some rows can be told
 /// apart with certainty, or counts are zero wherever a column is not, f does not rise at all. What is between counts as a minimiser.
 ///
-/// Costs about ten passes; `None` where there are too many coordinates, or the loss always has a minimiser in such directions.
+/// Before that, with any number of coordinates: where classes are right by [`ENDLESS`] in the mean, and no row is wrong by more than a [`TRACE`] of that, x itself is
+/// all but a direction in which f falls for ever.
+///
+/// Costs about ten passes; `None` where there are too many coordinates for more than one, or the loss always has a minimiser in such directions.
 pub fn falls_for_ever(linear: &Arc<Linear>, gate: &mut Gate, x: &[f64]) -> Result<Option<bool>, Halt> {
     const FAR: f64 = 1000.0;
     const POLISHED: u32 = 3;
     let grows = matches!(linear.loss(), Loss::Logistic | Loss::Multinomial { .. } | Loss::Poisson);
-    if linear.dim() > MOST_FULL || !grows {
+    if !grows {
+        return Ok(None);
+    }
+    if are_told_apart(linear, gate, x)? {
+        return Ok(Some(true));
+    }
+    let work = linear.table().rows() as f64 * (linear.dim() as f64).powi(2);
+    if linear.dim() > MOST_FULL || work > MOST_WORK {
         return Ok(None);
     }
     let mut x = x.to_vec();
@@ -495,6 +506,49 @@ pub fn falls_for_ever(linear: &Arc<Linear>, gate: &mut Gate, x: &[f64]) -> Resul
         Err(Halt::NotFinite { .. }) => Ok(Some(false)),
         Err(halt) => Err(halt),
     }
+}
+
+/// By how much classes are right in the mean, in nats, if that is to say something: models with a minimiser have a few.
+const ENDLESS: f64 = 1e3;
+/// By how much, over that, the worst row may be wrong.
+const TRACE: f64 = 1e-3;
+/// Multiplications that a matrix of second derivatives may take in a look for directions without a minimiser.
+const MOST_WORK: f64 = 4e9;
+
+/// Whether classes are told apart by scores without end, but for rows that are wrong by a trace of that. A pass.
+fn are_told_apart(linear: &Linear, gate: &mut Gate, x: &[f64]) -> Result<bool, Halt> {
+    let is_multinomial = matches!(linear.loss(), Loss::Multinomial { .. });
+    if !is_multinomial && linear.loss() != Loss::Logistic {
+        return Ok(false);
+    }
+    let (table, outputs) = (linear.table(), linear.loss().outputs());
+    let rows = table.rows();
+    gate.count(Role::Large, Charge { samples: rows as u128, evaluations: rows as u128, exact: true })?;
+    let labels = (*table.labels).as_ref();
+    // The sum of the margins of rows that are right, and the least margin.
+    let of_block = |range: Range<usize>, scores: &mut [f64]| {
+        let margins = scores.chunks_exact(outputs).zip(&labels[range]).map(|(scores, y)| margin(scores, *y));
+        margins.fold((0.0, f64::INFINITY), |(sum, worst): (f64, f64), margin| {
+            (sum + margin.max(0.0), worst.min(margin))
+        })
+    };
+    let blocks = linear.raw_weights(x).map_scores(&table.features, of_block);
+    let blocks = blocks.expect("a table has the columns of its own model");
+    let (sum, worst) = blocks
+        .into_iter()
+        .fold((0.0, f64::INFINITY), |(sum, worst), (more, least)| (sum + more, f64::min(worst, least)));
+    let mean = sum / rows as f64;
+    Ok(mean >= ENDLESS && -worst <= TRACE * mean)
+}
+
+/// By how much the score of a row's class is above the others.
+fn margin(scores: &[f64], label: f64) -> f64 {
+    if let [score] = scores {
+        return if label > 0.0 { *score } else { -score };
+    }
+    let own = label as usize;
+    let others = scores.iter().enumerate().filter(|(class, _)| *class != own);
+    scores[own] - others.map(|(_, score)| *score).fold(f64::NEG_INFINITY, f64::max)
 }
 
 /// The step by all second derivatives at x; `None` where there are none.
@@ -539,7 +593,33 @@ fn halved(
 
 #[cfg(test)]
 mod tests {
-    use super::Saved;
+    use std::sync::Arc;
+
+    use super::{Saved, are_told_apart};
+    use crate::gate::Gate;
+    use crate::table::{Dense, Design, Features, Linear, Loss, Table};
+
+    /// Whether rows of the classes 1, 0, 1, 0 with these scores are.
+    fn told_apart(scores: [f64; 4]) -> bool {
+        let features = Features::Dense(Dense { rows: 4, columns: 1, values: scores.to_vec().into() });
+        let labels = Arc::new(vec![1.0, 0.0, 1.0, 0.0]);
+        let table = Table::new(features, labels, None, Vec::new()).expect("a good table");
+        let design = Design { intercept: false, standardise: false, degree: 1, penalty: 0.0 };
+        let linear = Arc::new(Linear::new(Arc::new(table), Loss::Logistic, design).expect("labels that fit"));
+        let mut gate = Gate::over(linear.clone(), 1);
+        let found = are_told_apart(&linear, &mut gate, &[1.0]).expect("no budget");
+        assert_eq!(gate.ledger().samples(), 4);
+        found
+    }
+
+    #[test]
+    fn scores_without_end_beside_rows_that_are_hardly_wrong_tell_classes_apart() {
+        assert!(told_apart([2e7, -2e7, -1.5, 1.5]));
+        // One large score, as outliers have; rows that are as wrong as others are right; classes that overlap.
+        assert!(!told_apart([500.0, -2.0, -1.5, 1.5]));
+        assert!(!told_apart([2e7, -2e7, -1e7, 1.5]));
+        assert!(!told_apart([3.0, -2.0, -1.5, 1.5]));
+    }
 
     #[test]
     fn a_checkpoint_of_an_earlier_version_went_by_second_derivatives_alone() {

@@ -149,7 +149,7 @@ fn model_file(
 pub(super) fn no_minimiser(linear: &Linear, training: &Score, falls: bool) -> Option<&'static str> {
     let classes = matches!(linear.loss(), Loss::Logistic | Loss::Multinomial { .. });
     let penalised = linear.design().penalty > 0.0;
-    match (classes, falls || classes && training.nearly_separated) {
+    match (classes, falls) {
         _ if penalised => None,
         (true, _) if training.separated => Some(
             "the classes can be separated, so the loss has no minimiser: it falls for ever as the weights grow",
