@@ -469,8 +469,8 @@ impl Walk for Newton {
 /// g'v/2. Where f has a minimiser, v ends close to it, and a thousand times as far f is higher by 500,000 g'v. Where some rows can be told
 /// apart with certainty, or counts are zero wherever a column is not, f does not rise at all. What is between counts as a minimiser.
 ///
-/// Before that, with any number of coordinates: where classes are right by [`ENDLESS`] in the mean, and no row is wrong by more than a [`TRACE`] of that, x itself is
-/// all but a direction in which f falls for ever.
+/// Before that, with any number of coordinates: where classes are right by a margin far beyond doubt in the mean, and no row is wrong by more than a
+/// trace of that margin, x itself is all but a direction in which f falls for ever.
 ///
 /// Costs about ten passes; `None` where there are too many coordinates for more than one, or the loss always has a minimiser in such directions.
 pub fn falls_for_ever(linear: &Arc<Linear>, gate: &mut Gate, x: &[f64]) -> Result<Option<bool>, Halt> {
