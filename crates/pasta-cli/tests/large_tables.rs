@@ -317,8 +317,8 @@ fn second_order_steps_say_so_and_refuse_what_they_cannot() {
     };
     refuse("fit bad.csv --label 4 --loss tukey --method exact", "not smooth and convex");
     refuse("fit bad.csv --label 4 --loss huber --method exact --steps 5", "ends by itself");
-    // Weights of 10^4 leave too few digits for the bound with kinks; f is as low as it gets all the same.
-    let kinks = place.json("fit bad.csv --label 4 --loss absolute", 4);
+    // Weights of 10^4 leave slopes of a narrow smoothing few digits: the bound with kinks is by corrected ones.
+    let kinks = place.json("fit bad.csv --label 4 --loss absolute", 0);
     assert!(kinks["passes"].as_f64().unwrap() < 1000.0, "{kinks:#}");
     let by_auto = place.json("fit bad.csv --label 4 --loss absolute --method auto", 4);
     let objective = |result: &Value| result["certificate"]["objective"].as_f64().unwrap();

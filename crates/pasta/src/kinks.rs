@@ -4,11 +4,12 @@
 //! is minimised is f_w, the mean of the smoothed losses plus the penalty, by [`Newton`], for one width after another, each a tenth of the one before.
 //!
 //! The gradient of f need not be small where f is least, so the end is told otherwise. At a point x let p_i be the slope in t of each row's smoothed loss. Since
-//! lo <= p_i <= hi, the mean of p_i t_i plus the penalty is nowhere above f, and it is convex with the gradient of f_w at x. So for every other point y
+//! lo <= p_i <= hi, the mean of p_i t_i plus the penalty is nowhere above f, and it is convex. With g its gradient at x, and `left` by how much it is below f there,
 //!
-//! f(y) >= f(x) - (f(x) - f_w(x)) - |grad f_w(x)| |y - x|,
+//! f(y) >= f(x) - left - |g| |y - x|
 //!
-//! where all that stands before |y - x| is had by two passes over the rows. The gap that is printed is what this allows for all y within [`REACH`] times 1 + |x|.
+//! for every other point y. Slopes that are corrected leave no g but rounding. The gap that is printed is what this allows for all y
+//! within [`REACH`] times |x| and the mean of |t| at the start, which is the size of what is to be explained.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -37,12 +38,12 @@ use crate::estimator::Kind;
 use crate::gate::{Gate, Halt};
 use crate::kernels::{squared_distance, squared_norm};
 use crate::newton::{self, Newton};
-use crate::oracle::Oracle;
+use crate::oracle::{Charge, Oracle};
 use crate::stop::Stop;
-use crate::table::{Kink, Linear, Loss, TableError};
+use crate::table::{Kink, Linear, Loss, Slopes, TableError};
 use crate::walk::{Advance, Record, View, Walk};
 
-/// Within how many times 1 + |x| of x no point is lower by more than the gap.
+/// Within how many times |x| plus the mean of |t| at the start of x no point is lower by more than the gap.
 pub const REACH: f64 = 100.0;
 
 /// A run by second-order steps through kinks.
@@ -52,22 +53,31 @@ pub struct Kinks {
     kink: Kink,
     target: f64,
     start: Vec<f64>,
-    /// Widths of the present smoothing and of the last.
+    /// Widths of the first smoothing, of the present one and of the last.
+    first: f64,
     width: f64,
     last: f64,
     newton: Newton,
+    /// The width before the present one, and where that ended.
+    before: Option<(f64, Vec<f64>)>,
     steps: u64,
     ended: Option<Stop>,
     /// f and |grad f| at the end, and the gap there.
     found: Option<((f64, f64), f64)>,
+    /// f at the start.
+    value: f64,
+    /// Whether the run ends there: nothing that it found is lower.
+    is_back: bool,
 }
 
 /// How much narrower the next smoothing is.
 const NARROWER: f64 = 10.0;
 /// |grad f_w| at which one that is not the last has done its part, in slopes of the loss.
-const ROUGHLY: f64 = 1e-3;
+const ROUGHLY: f64 = 1e-5;
 /// Steps at one width after which rounding is in the way: some dozen do it otherwise.
 const MOST_STEPS: u64 = 50;
+/// Passes in which slopes are corrected: the second corrects what rounding and rows at their ends left of the first, and so on.
+const CORRECTIONS: u32 = 5;
 /// Widths below so much of the first are lost in rounding.
 const NARROWEST: f64 = 1e-12;
 
@@ -96,7 +106,22 @@ impl Kinks {
         let last = (target / kink.steepest().powi(2)).clamp(NARROWEST * width, width);
         let newton =
             Newton::from(smoothed(&linear, kink, width)?, start.clone(), ROUGHLY * kink.steepest(), None)?;
-        Ok(Self { linear, kink, target, start, width, last, newton, steps: 0, ended: None, found: None })
+        Ok(Self {
+            linear,
+            kink,
+            target,
+            start,
+            first: width,
+            width,
+            last,
+            newton,
+            before: None,
+            steps: 0,
+            ended: None,
+            found: None,
+            value,
+            is_back: false,
+        })
     }
 
     /// |grad f_w| that is small enough at this width.
@@ -104,28 +129,68 @@ impl Kinks {
         if self.width > self.last {
             ROUGHLY * self.kink.steepest()
         } else {
-            0.25 * self.target / reach(self.newton.point())
+            0.25 * self.target / self.reach()
         }
     }
 
-    /// Goes on with a tenth of the width.
+    /// Goes on with a tenth of the width, from where the ends at the last two widths point to: as long as the same rows are near their kinks, the minimiser of f_w
+    /// is linear in w.
     fn narrow(&mut self) -> Result<(), TableError> {
-        self.width = (self.width / NARROWER).max(self.last);
+        let (width, end) = (self.width, self.newton.point().to_vec());
+        let next = width / NARROWER;
+        // Not once more for what rounding has left.
+        self.width = if next > 1.001 * self.last { next } else { self.last };
+        let mut from = end.clone();
+        if let Some((wider, before)) = &self.before {
+            let times = (width - self.width) / (wider - width);
+            from.iter_mut().zip(before).for_each(|(x, before)| *x += times * (*x - before));
+        }
+        self.before = Some((width, end));
         let smooth = smoothed(&self.linear, self.kink, self.width)?;
-        self.newton = Newton::from(smooth, self.newton.point().to_vec(), self.enough(), None)?;
+        self.newton = Newton::from(smooth, from, self.enough(), None)?;
         Ok(())
     }
 
-    /// By how much f can be above its least value where the last smoothing ended.
+    /// The distance from where the run is that is in reach.
+    fn reach(&self) -> f64 {
+        REACH * (self.first + squared_norm(self.newton.point()).sqrt())
+    }
+
+    /// By how much f can be above its least value where the last smoothing ended, or at the start if f is lower there.
     fn look(&mut self, gate: &mut Gate) -> Result<(), Halt> {
-        let (value, gradient) = Newton::evaluate(gate, Role::Large, self.newton.point())?;
+        let (mut value, mut gradient) = Newton::evaluate(gate, Role::Large, self.newton.point())?;
         if let Some((smooth, slope)) = self.newton.view().exact {
-            let reach = reach(self.newton.point());
-            let above = (value - smooth).max(0.0) + slope * reach;
-            self.found = Some(((value, squared_norm(&gradient).sqrt()), above));
+            let mut gap = (value - smooth).max(0.0) + slope * self.reach();
+            if gap > self.target {
+                gap = gap.min(self.gap_of_corrected(gate)?);
+            }
+            self.is_back = value > self.value;
+            if self.is_back {
+                gap = (gap - (value - self.value)).max(0.0);
+                (value, gradient) = Newton::evaluate(gate, Role::Large, &self.start)?;
+            }
+            self.found = Some(((value, squared_norm(&gradient).sqrt()), gap));
         }
         self.ended = Some(Stop::Settled);
         Ok(())
+    }
+
+    /// The gap by corrected slopes.
+    fn gap_of_corrected(&self, gate: &mut Gate) -> Result<f64, Halt> {
+        let rows = self.linear.table().rows() as u128;
+        let mut least = f64::INFINITY;
+        let Some(mut slopes) = Slopes::new(&self.linear, self.kink, self.width, self.newton.point()) else {
+            return Ok(least);
+        };
+        for _ in 0..CORRECTIONS {
+            gate.count(Role::Large, Charge { samples: rows, evaluations: rows, exact: true })?;
+            let (left, gradient) = slopes.pass();
+            least = least.min(left + gradient * self.reach());
+            if least <= self.target || !slopes.correct() {
+                break;
+            }
+        }
+        Ok(least)
     }
 
     /// A step at this width; once these have ended, the next width, or the look at the end.
@@ -157,24 +222,22 @@ impl Kinks {
         checkpoint: &mut Checkpoint,
     ) -> Result<Self, CheckpointError> {
         let damaged = || CheckpointError::damaged("the vectors of its run do not fit the problem");
-        let (Saved { width, enough, steps, ended, found }, mut vectors): (Saved, Vec<Vec<f64>>) =
+        let (Saved { width, enough, steps, ended, found, is_back, wider }, vectors): (Saved, Vec<Vec<f64>>) =
             checkpoint.take(Self::SECTION)?;
-        let start = vectors.pop().filter(|start| start.len() == linear.dim()).ok_or_else(damaged)?;
+        let fit = vectors.iter().all(|vector| vector.len() == linear.dim());
+        let mut vectors = vectors.into_iter().filter(|_| fit);
+        let start = vectors.next().ok_or_else(damaged)?;
+        let before = wider.zip(vectors.next());
         let mut run = Self::from(linear, start, target, value).map_err(|_| damaged())?;
         let is_width = (run.last..=run.width).contains(&width);
         let smooth = smoothed(&run.linear, run.kink, width).ok().filter(|_| is_width).ok_or_else(damaged)?;
         run.width = width;
         run.newton = Newton::resume(smooth, enough, checkpoint)?;
-        Ok(Self { steps, ended, found, ..run })
+        Ok(Self { before, steps, ended, found, is_back, ..run })
     }
 
     /// The name of its section in a checkpoint.
     pub(crate) const SECTION: &'static str = "kinks";
-}
-
-/// The distance from x that is in reach.
-fn reach(x: &[f64]) -> f64 {
-    REACH * (1.0 + squared_norm(x).sqrt())
 }
 
 /// The same table and model with a smoothed loss.
@@ -193,6 +256,11 @@ struct Saved {
     steps: u64,
     ended: Option<Stop>,
     found: Option<((f64, f64), f64)>,
+    #[serde(default)]
+    is_back: bool,
+    /// The width before the present one.
+    #[serde(default)]
+    wider: Option<f64>,
 }
 
 impl Walk for Kinks {
@@ -212,7 +280,8 @@ impl Walk for Kinks {
     }
 
     fn view(&self) -> View<'_> {
-        let mut view = View::new(self.steps, &self.start, self.newton.point());
+        let point = if self.is_back { &self.start } else { self.newton.point() };
+        let mut view = View::new(self.steps, &self.start, point);
         view.ended = self.ended;
         view.exact = self.found.map(|(exact, _)| exact);
         view.gap = self.found.map(|(_, gap)| gap);
@@ -220,9 +289,10 @@ impl Walk for Kinks {
     }
 
     fn save<'a>(&'a self, to: &mut Saver<'a>) {
-        let Self { width, steps, ended, found, .. } = *self;
-        let enough = self.newton.target();
-        to.put(Self::SECTION, &Saved { width, enough, steps, ended, found }, [&self.start[..]]);
+        let Self { width, steps, ended, found, is_back, .. } = *self;
+        let (enough, wider) = (self.newton.target(), self.before.as_ref().map(|(width, _)| *width));
+        let vectors = [&self.start[..]].into_iter().chain(self.before.iter().map(|(_, end)| &end[..]));
+        to.put(Self::SECTION, &Saved { width, enough, steps, ended, found, is_back, wider }, vectors);
         self.newton.save(to);
     }
 }

@@ -234,6 +234,54 @@ fn an_interrupted_fit_through_kinks_goes_on_bit_for_bit_far_from_its_start() {
     assert!(2 * interrupted > whole.steps, "{interrupted} of {}", whole.steps);
 }
 
+fn of_columns(columns: usize, values: Vec<f64>, labels: Vec<f64>, loss: Loss) -> Arc<Linear> {
+    let features = Features::Dense(Dense { rows: labels.len(), columns, values: values.into() });
+    let table = Arc::new(Table::new(features, Arc::new(labels), None, Vec::new()).unwrap());
+    Arc::new(Linear::new(table, loss, Design::default()).unwrap())
+}
+
+/// Columns that are the same but for their fifth digit have weights of 10^5, and scores few digits: what slopes of a narrow smoothing leave is corrected.
+#[test]
+fn kinks_are_certified_where_columns_nearly_depend_on_each_other() {
+    let mut xi = Address { seed: 4, role: Role::Setup, step: 0, sample: 0 }.stream();
+    let rows = 400;
+    let (mut values, mut labels) = (Vec::new(), Vec::new());
+    for _ in 0..rows {
+        let (a, b) = (xi.normal(), xi.normal());
+        values.extend([a, b, a + 1e-5 * xi.normal()]);
+        labels.push(a + b + xi.normal());
+    }
+    let signs: Vec<f64> = labels.iter().map(|y| y.signum()).collect();
+    for (loss, labels) in
+        [(Loss::Absolute, &labels), (Loss::Quantile { level: 0.3 }, &labels), (Loss::Hinge, &signs)]
+    {
+        let linear = of_columns(3, values.clone(), labels.clone(), loss);
+        let fitted = run(&linear, Way::SecondOrder, None).unwrap();
+        assert_eq!(fitted.verdict, Verdict::Certified, "{loss:?}: {:?}", fitted.gap);
+        // The gap holds for a point that is as low as another target gets.
+        let fit = Fit { way: Way::SecondOrder, start: None, target: Some(1e-9), budget: None, seed: 1 };
+        let lower = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ()).unwrap();
+        assert!(fitted.end.objective - lower.end.objective <= fitted.gap.unwrap(), "{loss:?}");
+    }
+}
+
+#[test]
+fn a_fit_through_kinks_from_the_minimiser_ends_there() {
+    // Five zeros are the median, whatever the column.
+    let labels = vec![0.0, 0.0, 5.0, 0.0, -7.0, 0.0, 0.0];
+    let linear = of_columns(1, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], labels, Loss::Absolute);
+    let fitted = run(&linear, Way::SecondOrder, None).unwrap();
+    assert_eq!((fitted.verdict, &fitted.point[..]), (Verdict::Certified, &[0.0, 0.0][..]));
+}
+
+/// No step is possible where squares overflow, and a bound that does not see the size of the labels would call that an end.
+#[test]
+fn labels_beyond_all_squares_are_not_certified() {
+    let labels = vec![1e200, -2e200, 3e200, 1e200];
+    let linear = of_columns(1, vec![1.0, 2.0, 3.0, 5.0], labels, Loss::Absolute);
+    assert_ne!(run(&linear, Way::SecondOrder, None).unwrap().verdict, Verdict::Certified);
+}
+
 /// Hinge: the gap is a true statement about every other point that is tried, and about the minimiser of many passes.
 #[test]
 fn no_point_is_lower_than_the_gap_of_a_hinge_fit_allows() {

@@ -601,10 +601,29 @@ fn losses_and_designs_that_do_not_fit_are_refused() {
             linear(vec![0.0], Loss::LeastSquares, Design { intercept: false, ..Design::default() }),
             "column 0: its values are too large",
         ),
+        (linear(vec![0.0, 2e-200, -3e-200], Loss::Huber { delta: 1.0 }, plain), "at most 3.000e-200 in size"),
     ];
     for (result, expected) in cases {
         let message = message(result);
         assert!(message.contains(expected), "{message:?} does not say {expected:?}");
+    }
+}
+
+#[test]
+fn columns_whose_squares_vanish_are_refused_and_constant_ones_are_not() {
+    for storage in
+        STORAGES.into_iter().filter(|storage| !matches!(storage, Storage::Dense32 | Storage::Sparse32))
+    {
+        let linear = |values: &[f64]| {
+            let features = stored(values, 2, storage);
+            let table = Table::new(features, Arc::new(vec![1.0, 2.0, 4.0]), None, Vec::new()).unwrap();
+            Linear::new(Arc::new(table), Loss::LeastSquares, Design::default())
+        };
+        let message = message(linear(&[1.0, 1e-300, 2.0, 3e-300, 5.0, 4e-300]));
+        assert!(message.contains("column 1: its values differ by too little"), "{message}");
+        for constant in [0.0, 1e-300, 7.0] {
+            assert!(linear(&[1.0, constant, 2.0, constant, 5.0, constant]).is_ok(), "{storage:?} {constant}");
+        }
     }
 }
 

@@ -125,7 +125,7 @@ impl Outcome {
         let (gradient, target) = (real(certificate.gradient), real(certificate.target));
         match (certificate.verdict, certificate.gap) {
             (Verdict::Certified, Some(gap)) => format!(
-                "certified: f is at most {} above its least value ({target} was allowed), by two passes over all rows",
+                "certified: f is at most {} above its least value ({target} was allowed), by passes over all rows",
                 real(gap)
             ),
             (Verdict::Certified, None) => {

@@ -244,14 +244,19 @@ pub(crate) fn unreadable(error: ReadError) -> Failure {
 
 /// What is wrong with a table, in the words of its file.
 pub(crate) fn refused(file: &str, names: &[String], error: &TableError) -> Failure {
+    let name = |column: usize| names.get(column).cloned().unwrap_or_else(|| (column + 1).to_string());
     let message = match error {
         TableError::NotFinite { row, column, value } => {
-            let column = names.get(*column).cloned().unwrap_or_else(|| (column + 1).to_string());
+            let column = name(*column);
             format!("row {}, column {column}: expected a finite number, found {value}", row + 1)
         }
         TableError::TooLarge { column } => {
-            let name = names.get(*column).cloned().unwrap_or_else(|| (column + 1).to_string());
+            let name = name(*column);
             format!("column {name}: its values are too large to be squared and added up; scale it down")
+        }
+        TableError::TooSmall { column } => {
+            let name = name(*column);
+            format!("column {name}: its values differ by too little to be squared and added up; scale it up")
         }
         TableError::Label { row, value, needs } => {
             format!("row {}: the label {value} does not fit, {needs}", row + 1)

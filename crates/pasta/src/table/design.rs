@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::data::{Features, Slice, Table};
+use super::loss::LEAST;
 use super::{Loss, TableError};
 use crate::draws::Role;
 use crate::kernels::rows::{self, DenseRows, Element};
@@ -164,7 +165,7 @@ impl Scaling {
         };
         // The second sum is the weight of the entries that are stored: the others are zeros, each of them -shift away.
         let squares = column_sums(table, 2, &|j, value| [(value - shift[j]) * (value - shift[j]), 1.0]);
-        let mut scale = Vec::with_capacity(columns);
+        let (mut scale, mut vanishes) = (Vec::with_capacity(columns), false);
         for (column, shift) in shift.iter().enumerate() {
             let absent = if sparse { (total - squares[columns + column]).max(0.0) } else { 0.0 };
             let deviation = ((squares[column] + absent * shift * shift) / total).sqrt();
@@ -174,6 +175,18 @@ impl Scaling {
             // What a two-pass variance has left of a constant column is rounding.
             let varies = deviation > 8.0 * f64::EPSILON * shift.abs();
             scale.push(if varies { deviation } else { shift.abs().max(1.0) });
+            vanishes |= deviation < LEAST;
+        }
+        if vanishes {
+            // Constant columns, and those whose squares are zero although they vary.
+            let differs =
+                |j: usize, value: f64| (value - shift[j]).abs() > 8.0 * f64::EPSILON * shift[j].abs();
+            let counts = column_sums(table, 1, &|j, value| [f64::from(u8::from(differs(j, value))), 0.0]);
+            let is_too_small =
+                |column: &usize| counts[*column] > 0.0 && squares[*column] / total < LEAST * LEAST;
+            if let Some(column) = (0..columns).find(is_too_small) {
+                return Err(TableError::TooSmall { column });
+            }
         }
         Ok(Self { shift, scale })
     }

@@ -92,6 +92,20 @@ pub enum TableError {
         /// The column.
         column: usize,
     },
+    /// A column that varies by so little that its squares vanish.
+    #[error("column {column}: its values differ by too little to be squared and added up; scale it up")]
+    TooSmall {
+        /// The column.
+        column: usize,
+    },
+    /// Labels whose squares vanish.
+    #[error(
+        "the labels are at most {largest:.3e} in size, too small to be squared and added up; scale them up"
+    )]
+    SmallLabels {
+        /// The size of the largest.
+        largest: f64,
+    },
     /// A setting out of its range.
     #[error("{name} must be {needs}, but is {got}")]
     Setting {

@@ -208,15 +208,21 @@ impl Linear {
 
     /// The whole matrix of sums above the diagonal, with the penalty.
     fn mirrored(&self, dim: usize, sums: &[f64]) -> Hessian {
+        let mut entries = self.means(dim, sums);
+        (0..dim).for_each(|i| entries[i * dim + i] += self.penalty_of(i));
+        Hessian::Full { dim, entries }
+    }
+
+    /// The whole matrix of means whose sums above the diagonal these are.
+    pub(super) fn means(&self, dim: usize, sums: &[f64]) -> Vec<f64> {
         let mut entries = vec![0.0; dim * dim];
         for i in 0..dim {
             for j in i..dim {
                 let mean = sums[i * dim + j] / self.total_weight();
                 (entries[i * dim + j], entries[j * dim + i]) = (mean, mean);
             }
-            entries[i * dim + i] += self.penalty_of(i);
         }
-        Hessian::Full { dim, entries }
+        entries
     }
 
     /// Half the width over which kinks are smoothed: the mean size of what is left to explain, over the fifth root of the rows (the rule
@@ -242,7 +248,7 @@ impl Linear {
     }
 
     /// Sums over all rows, added up block by block.
-    fn add_up(&self, width: usize, add: &(dyn Fn(Range<usize>, &mut [f64]) + Sync)) -> Vec<f64> {
+    pub(super) fn add_up(&self, width: usize, add: &(dyn Fn(Range<usize>, &mut [f64]) + Sync)) -> Vec<f64> {
         let mut sums = vec![0.0; width];
         let rows = self.table().rows();
         let block = self.block().max((2 * width).next_power_of_two().min(1 << 16));

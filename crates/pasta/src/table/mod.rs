@@ -34,6 +34,7 @@ mod linear;
 mod loss;
 mod matrix;
 mod sampling;
+mod slopes;
 
 pub use constants::{Proved, ProvedConstant};
 pub use data::{Dense, Features, Shared, Sparse, Table, Values, room, shared};
@@ -42,3 +43,4 @@ pub use error::TableError;
 pub use hessian::{Factor, Hessian, MOST_FULL};
 pub use linear::{Linear, Parts};
 pub use loss::{Bounds, Class, Kink, LOSSES, Labels, Loss, LossRow, Parameter};
+pub(crate) use slopes::Slopes;

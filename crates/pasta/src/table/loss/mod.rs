@@ -497,10 +497,17 @@ impl Loss {
             (Labels::Counts, _) => {
                 refuse(&|y| y >= 0.0, format!("the {name} loss needs labels of at least 0"))
             }
-            _ => Ok(()),
+            _ => {
+                let largest = labels.iter().fold(0.0, |largest: f64, y| largest.max(y.abs()));
+                let vanish = largest > 0.0 && largest < LEAST;
+                if vanish { Err(TableError::SmallLabels { largest }) } else { Ok(()) }
+            }
         }
     }
 }
+
+/// What is smaller is hardly a number any more once it is squared.
+pub(in crate::table) const LEAST: f64 = 1e-150;
 
 /// -1 for the labels -1 and 0, and 1 for the label 1.
 #[inline]

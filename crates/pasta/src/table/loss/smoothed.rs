@@ -42,7 +42,7 @@ impl Kink {
 
     /// The slopes of both parts in t.
     #[inline]
-    fn slopes(self) -> (f64, f64) {
+    pub(crate) fn slopes(self) -> (f64, f64) {
         match self {
             Self::Hinge => (0.0, 1.0),
             Self::Absolute => (-1.0, 1.0),
@@ -58,7 +58,7 @@ impl Kink {
 
     /// t, and its derivative in the score.
     #[inline]
-    fn inner(self, z: f64, y: f64) -> (f64, f64) {
+    pub(crate) fn inner(self, z: f64, y: f64) -> (f64, f64) {
         match self {
             Self::Hinge => (1.0 - sign(y) * z, -sign(y)),
             Self::Absolute | Self::Quantile { .. } => (z - y, 1.0),
