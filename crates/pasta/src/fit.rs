@@ -34,11 +34,11 @@ use crate::gate::{Gate, Halt};
 use crate::kernels::squared_norm;
 use crate::kinks::{self, Kinks};
 use crate::method::{self, Engine};
-use crate::newton::{self, Newton};
+use crate::newton::{self, Newton, Until};
 use crate::oracle::Oracle;
 use crate::state::StartError;
 use crate::stop::Stop;
-use crate::table::{Class, Linear, TableError};
+use crate::table::{Class, Kink, Linear, TableError};
 use crate::walk::{Advance, Walk};
 
 /// The settings of a fit: its method, target and budget.
@@ -46,10 +46,10 @@ use crate::walk::{Advance, Walk};
 pub struct Fit {
     /// The way down.
     pub way: Way,
-    /// Where it starts. If nothing is said, at [`Linear::start`]; with a loss that is [flat far out](crate::table::Loss::convex_kin), where the fit of its convex kin ends.
+    /// Where it starts. If nothing is said, at [`Linear::best_constant`]; with a loss that is [flat far out](crate::table::Loss::convex_kin), where the fit of its convex kin ends.
     pub start: Option<Vec<f64>>,
-    /// The gradient that is small enough; if nothing is said, [`RELATIVE`] of that at [`Linear::start`], of the convex kin where there is one. By second-order steps
-    /// on a loss with kinks, the gap that is small enough, or [`RELATIVE`] of f at the start.
+    /// The gradient that is small enough; if nothing is said, [`RELATIVE`] of that at the start, of the convex kin where there is one, and then second-order steps go on until
+    /// they promise f no more. By second-order steps on a loss with kinks, the gap that is small enough, or [`RELATIVE`] of the loss of a typical row at the start.
     pub target: Option<f64>,
     /// Rows that may be read, each as often as it is read; [`usual_budget`] if nothing is said.
     pub budget: Option<u128>,
@@ -101,8 +101,10 @@ pub const RELATIVE: f64 = 1e-6;
 /// Passes over the table, unless a budget is given; more over a small one, as long as they read no more values than this.
 const PASSES: u128 = 2000;
 const VALUES: u128 = 200_000_000;
+/// What rounding makes of the gradient of labels, at most.
+const ROUNDING: f64 = 1e-8;
 /// Passes that a look for directions without a minimiser may take.
-const LOOK_PASSES: u128 = 20;
+const LOOK_PASSES: u128 = 50;
 
 /// Rows that a fit without a budget may read: 2000 passes, or more over a small table.
 pub fn usual_budget(linear: &Linear) -> u128 {
@@ -240,10 +242,10 @@ struct Begun {
 }
 
 impl Begun {
-    /// Begins at [`Linear::start`], or where the fit of the loss's convex kin ends: from 0 a loss that is flat far out may see no row at all.
+    /// Begins at [`Linear::best_constant`], or where the fit of the loss's convex kin ends: from there a loss that is flat far out may see no row at all.
     fn of(linear: &Arc<Linear>, budget: u128, seed: u64, stop: Arc<AtomicBool>) -> Result<Self, FitError> {
         let Some(kin) = linear.loss().convex_kin() else {
-            return Ok(Self { point: linear.start(), first: None });
+            return Ok(Self { point: linear.best_constant(), first: None });
         };
         let (table, scaling) = (Arc::clone(linear.table()), linear.scaling().cloned());
         let kin = Arc::new(Linear::scaled(table, kin, linear.design(), scaling)?);
@@ -286,29 +288,34 @@ impl Fit {
         let x0 = begun.point;
         let here = Newton::evaluate(&mut gate, Role::Look, &x0)?;
         let start = Exactly { objective: here.0, gradient: squared_norm(&here.1).sqrt() };
-        let first_gradient = begun.first.map_or(start.gradient, |first| first.start.gradient);
-        let by_gap = kinks::fits(linear)
-            && match &self.way {
-                Way::SecondOrder => true,
-                Way::Resume(checkpoint) => checkpoint.has(Kinks::SECTION),
-                Way::Method(_) => false,
-            };
-        let reference = if by_gap { start.objective } else { first_gradient };
-        let target = self.target.unwrap_or(RELATIVE * reference);
+        // A gradient that is rounding of the labels alone is no measure.
+        let of_start = || start.gradient.max(ROUNDING * linear.slope_of_labels());
+        let first_gradient = begun.first.map_or_else(of_start, |first| first.target / RELATIVE);
+        let by_gap = match &self.way {
+            Way::SecondOrder => true,
+            Way::Resume(checkpoint) => checkpoint.has(Kinks::SECTION),
+            Way::Method(_) => false,
+        };
+        let typical = Kink::of(linear.loss()).filter(|_| by_gap).map(|kink| linear.typical_loss(kink, &x0));
+        let by_gap = typical.is_some();
+        let target = self.target.unwrap_or(RELATIVE * typical.unwrap_or(first_gradient));
+        let until = self.target.map_or(Until::Flat(target), Until::Gradient);
         let mut walk: Box<dyn Walk> = match self.way {
             Way::Method(Engine::Auto { .. }) => Engine::Auto { target: Some(target) }.start(&gate, &x0)?,
             Way::Method(other) => other.start(&gate, &x0)?,
-            Way::SecondOrder if by_gap => {
-                Box::new(Kinks::from(Arc::clone(linear), x0, target, start.objective)?)
-            }
-            Way::SecondOrder => Box::new(Newton::from(Arc::clone(linear), x0, target, Some(here))?),
+            Way::SecondOrder => match typical {
+                Some(typical) => {
+                    Box::new(Kinks::from(Arc::clone(linear), x0, target, start.objective, typical)?)
+                }
+                None => Box::new(Newton::from(Arc::clone(linear), x0, until, Some(here))?),
+            },
             Way::Resume(mut checkpoint) => {
                 gate = Gate::resume(oracle, &mut checkpoint)?.with_budget(budget).with_stop(stop);
-                if by_gap {
+                if let Some(typical) = typical {
                     let (linear, value) = (Arc::clone(linear), start.objective);
-                    Box::new(Kinks::resume(linear, target, value, &mut checkpoint)?)
+                    Box::new(Kinks::resume(linear, target, value, typical, &mut checkpoint)?)
                 } else if checkpoint.has(Newton::SECTION) {
-                    Box::new(Newton::resume(Arc::clone(linear), target, &mut checkpoint)?)
+                    Box::new(Newton::resume(Arc::clone(linear), until, &mut checkpoint)?)
                 } else {
                     method::resume(&gate, &mut checkpoint)?
                 }
@@ -349,7 +356,7 @@ impl Fit {
 }
 
 impl Fitted {
-    /// Whether the loss falls for ever from the end of a fit, so that it has no minimiser; false where a penalty gives it one, and where nothing can be told with
+    /// Whether the loss falls for ever from the end of a fit, so that it has no minimiser; false where a penalty gives it one, and where nothing is seen with
     /// less work than a few dozen passes, or within the budget that was asked for. What the look reads is added to the ledger.
     ///
     /// ```
@@ -376,7 +383,7 @@ impl Fitted {
         let rows = linear.table().rows() as u128;
         // A budget that was asked for is never overdrawn, and what it bought is not judged.
         let short = budget.is_some() && self.gate.left() < LOOK_PASSES * rows;
-        if linear.design().penalty > 0.0 || short {
+        if short {
             return Ok(false);
         }
         let most = budget.map(|_| LOOK_PASSES * rows);

@@ -8,8 +8,8 @@
 //!
 //! f(y) >= f(x) - left - |g| |y - x|
 //!
-//! for every other point y. Slopes that are corrected leave no g but rounding. The gap that is printed is what this allows for all y
-//! within [`REACH`] times |x| and the mean of |t| at the start, which is the size of what is to be explained.
+//! for every other point y. Slopes are corrected, row by row, until rounding is all there is of g: then f is nowhere below f(x) - left, and `left` is the gap that is printed. Where
+//! that cannot be had, the gap is f(x) itself, for f is nowhere below 0.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -37,24 +37,19 @@ use crate::draws::Role;
 use crate::estimator::Kind;
 use crate::gate::{Gate, Halt};
 use crate::kernels::{squared_distance, squared_norm};
-use crate::newton::{self, Newton};
+use crate::newton::{self, Newton, Until};
 use crate::oracle::{Charge, Oracle};
 use crate::stop::Stop;
 use crate::table::{Kink, Linear, Loss, Slopes, TableError};
 use crate::walk::{Advance, Record, View, Walk};
-
-/// Within how many times |x| plus the mean of |t| at the start of x no point is lower by more than the gap.
-pub const REACH: f64 = 100.0;
 
 /// A run by second-order steps through kinks.
 #[derive(Debug, Clone)]
 pub struct Kinks {
     linear: Arc<Linear>,
     kink: Kink,
-    target: f64,
     start: Vec<f64>,
-    /// Widths of the first smoothing, of the present one and of the last.
-    first: f64,
+    /// Widths of the present smoothing and of the last.
     width: f64,
     last: f64,
     newton: Newton,
@@ -72,12 +67,13 @@ pub struct Kinks {
 
 /// How much narrower the next smoothing is.
 const NARROWER: f64 = 10.0;
-/// |grad f_w| at which one that is not the last has done its part, in slopes of the loss.
+/// |grad f_w| at which one that is not the last has done its part, and at the last, in slopes of the loss.
 const ROUGHLY: f64 = 1e-5;
+const FINELY: f64 = 1e-8;
 /// Steps at one width after which rounding is in the way: some dozen do it otherwise.
 const MOST_STEPS: u64 = 50;
 /// Passes in which slopes are corrected: the second corrects what rounding and rows at their ends left of the first, and so on.
-const CORRECTIONS: u32 = 5;
+const CORRECTIONS: u32 = 8;
 /// Widths below so much of the first are lost in rounding.
 const NARROWEST: f64 = 1e-12;
 
@@ -92,26 +88,29 @@ pub fn fits(linear: &Linear) -> bool {
 }
 
 impl Kinks {
-    /// A run from a point, where f is known, until f is at most `target` above its least value. Refuses losses without such a kink.
+    /// A run from a point, where f and the loss of a typical row are known, until f is at most `target` above its least value. Refuses losses without such a kink.
     pub(crate) fn from(
         linear: Arc<Linear>,
         start: Vec<f64>,
         target: f64,
         value: f64,
+        typical: f64,
     ) -> Result<Self, TableError> {
         let row = linear.loss().row();
         let kink = Kink::of(linear.loss()).ok_or(TableError::NotSmoothConvex { loss: row.name })?;
-        let width = (value / kink.steepest()).max(f64::MIN_POSITIVE.sqrt());
+        let width = (typical / kink.steepest()).max(f64::MIN_POSITIVE.sqrt());
         // Half of the target for the smoothing, at most.
         let last = (target / kink.steepest().powi(2)).clamp(NARROWEST * width, width);
-        let newton =
-            Newton::from(smoothed(&linear, kink, width)?, start.clone(), ROUGHLY * kink.steepest(), None)?;
+        let newton = Newton::from(
+            smoothed(&linear, kink, width)?,
+            start.clone(),
+            Until::Gradient(ROUGHLY * kink.steepest()),
+            None,
+        )?;
         Ok(Self {
             linear,
             kink,
-            target,
             start,
-            first: width,
             width,
             last,
             newton,
@@ -126,11 +125,7 @@ impl Kinks {
 
     /// |grad f_w| that is small enough at this width.
     fn enough(&self) -> f64 {
-        if self.width > self.last {
-            ROUGHLY * self.kink.steepest()
-        } else {
-            0.25 * self.target / self.reach()
-        }
+        if self.width > self.last { ROUGHLY * self.kink.steepest() } else { FINELY * self.kink.steepest() }
     }
 
     /// Goes on with a tenth of the width, from where the ends at the last two widths point to: as long as the same rows are near their kinks, the minimiser of f_w
@@ -147,54 +142,47 @@ impl Kinks {
         }
         self.before = Some((width, end));
         let smooth = smoothed(&self.linear, self.kink, self.width)?;
-        self.newton = Newton::from(smooth, from, self.enough(), None)?;
+        self.newton = Newton::from(smooth, from, Until::Gradient(self.enough()), None)?;
         Ok(())
-    }
-
-    /// The distance from where the run is that is in reach.
-    fn reach(&self) -> f64 {
-        REACH * (self.first + squared_norm(self.newton.point()).sqrt())
     }
 
     /// By how much f can be above its least value where the last smoothing ended, or at the start if f is lower there.
     fn look(&mut self, gate: &mut Gate) -> Result<(), Halt> {
         let (mut value, mut gradient) = Newton::evaluate(gate, Role::Large, self.newton.point())?;
-        if let Some((smooth, slope)) = self.newton.view().exact {
-            let mut gap = (value - smooth).max(0.0) + slope * self.reach();
-            if gap > self.target {
-                gap = gap.min(self.gap_of_corrected(gate)?);
-            }
-            self.is_back = value > self.value;
-            if self.is_back {
-                gap = (gap - (value - self.value)).max(0.0);
-                (value, gradient) = Newton::evaluate(gate, Role::Large, &self.start)?;
-            }
-            self.found = Some(((value, squared_norm(&gradient).sqrt()), gap));
+        let mut gap = self.gap(gate)?.map_or(value, |gap| gap.min(value));
+        self.is_back = value > self.value;
+        if self.is_back {
+            gap = (gap - (value - self.value)).max(0.0);
+            (value, gradient) = Newton::evaluate(gate, Role::Large, &self.start)?;
         }
+        self.found = Some(((value, squared_norm(&gradient).sqrt()), gap));
         self.ended = Some(Stop::Settled);
         Ok(())
     }
 
-    /// The gap by corrected slopes.
-    fn gap_of_corrected(&self, gate: &mut Gate) -> Result<f64, Halt> {
+    /// The gap by corrected slopes, if rounding is all they leave of the gradient.
+    fn gap(&self, gate: &mut Gate) -> Result<Option<f64>, Halt> {
         let rows = self.linear.table().rows() as u128;
-        let mut least = f64::INFINITY;
         let Some(mut slopes) = Slopes::new(&self.linear, self.kink, self.width, self.newton.point()) else {
-            return Ok(least);
+            return Ok(None);
         };
         for _ in 0..CORRECTIONS {
             gate.count(Role::Large, Charge { samples: rows, evaluations: rows, exact: true })?;
-            let (left, gradient) = slopes.pass();
-            least = least.min(left + gradient * self.reach());
-            if least <= self.target || !slopes.correct() {
-                break;
+            match slopes.pass() {
+                (left, true) => return Ok(Some(left)),
+                (_, false) if slopes.correct() => {}
+                (_, false) => break,
             }
         }
-        Ok(least)
+        Ok(None)
     }
 
     /// A step at this width; once these have ended, the next width, or the look at the end.
     fn step(&mut self, gate: &mut Gate) -> Result<(), Halt> {
+        if self.value == 0.0 {
+            // Nothing is lower.
+            return self.look(gate);
+        }
         let has_ended = self.newton.view().step >= MOST_STEPS || self.steps_end(gate)?;
         if has_ended && self.width > self.last {
             self.narrow().expect("it was smoothed before, only less");
@@ -219,6 +207,7 @@ impl Kinks {
         linear: Arc<Linear>,
         target: f64,
         value: f64,
+        typical: f64,
         checkpoint: &mut Checkpoint,
     ) -> Result<Self, CheckpointError> {
         let damaged = || CheckpointError::damaged("the vectors of its run do not fit the problem");
@@ -228,11 +217,11 @@ impl Kinks {
         let mut vectors = vectors.into_iter().filter(|_| fit);
         let start = vectors.next().ok_or_else(damaged)?;
         let before = wider.zip(vectors.next());
-        let mut run = Self::from(linear, start, target, value).map_err(|_| damaged())?;
+        let mut run = Self::from(linear, start, target, value, typical).map_err(|_| damaged())?;
         let is_width = (run.last..=run.width).contains(&width);
         let smooth = smoothed(&run.linear, run.kink, width).ok().filter(|_| is_width).ok_or_else(damaged)?;
         run.width = width;
-        run.newton = Newton::resume(smooth, enough, checkpoint)?;
+        run.newton = Newton::resume(smooth, Until::Gradient(enough), checkpoint)?;
         Ok(Self { before, steps, ended, found, is_back, ..run })
     }
 

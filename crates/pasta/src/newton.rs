@@ -43,14 +43,25 @@ use crate::gate::{Gate, Halt};
 use crate::kernels::{along, dot, minus, squared_distance, squared_norm};
 use crate::oracle::{Answer, Charge, Request};
 use crate::stop::Stop;
-use crate::table::{Class, Factor, Linear, Loss, MOST_FULL, TableError};
+use crate::table::{Class, Factor, Linear, Loss, MOST_FULL, TableError, Tails};
 use crate::walk::{Advance, Record, View, Walk};
+
+/// When a run ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Until {
+    /// |grad f| is at most this.
+    Gradient(f64),
+    /// It is, and a step by a whole matrix no longer promises to lower f where that counts.
+    Flat(f64),
+}
 
 /// A run of second-order steps on a table.
 #[derive(Debug, Clone)]
 pub struct Newton {
     linear: Arc<Linear>,
-    target: f64,
+    until: Until,
+    /// f at the start, once it is known.
+    first: Option<f64>,
     start: Vec<f64>,
     x: Vec<f64>,
     /// f and its gradient at x, once they are known.
@@ -107,6 +118,8 @@ type Evaluated = (Vec<f64>, f64, Vec<f64>);
 
 /// Trials of a step before the run ends.
 const TRIALS: u32 = 40;
+/// A promised fall that counts, over f where it is promised and at the start.
+const PROMISED: (f64, f64) = (1e-10, 1e-14);
 /// Of the fall that the slope promises, a step must have this share; the slope at its end has at most this share of that at its beginning.
 const ENOUGH: f64 = 1e-4;
 const FLATTER: f64 = 0.9;
@@ -161,21 +174,22 @@ impl Newton {
     /// A run from the usual start, until |grad f| is at most the target. Refuses losses that are not smooth and convex.
     pub fn start(linear: Arc<Linear>, target: f64) -> Result<Self, TableError> {
         let start = linear.start();
-        Self::from(linear, start, target, None)
+        Self::from(linear, start, Until::Gradient(target), None)
     }
 
     /// A run from a point, where f and its gradient may be known.
     pub(crate) fn from(
         linear: Arc<Linear>,
         start: Vec<f64>,
-        target: f64,
+        until: Until,
         here: Option<(f64, Vec<f64>)>,
     ) -> Result<Self, TableError> {
         fits(&linear)?;
         let (x, memory) = (start.clone(), Arc::default());
         Ok(Self {
             linear,
-            target,
+            until,
+            first: None,
             start,
             x,
             here,
@@ -219,17 +233,20 @@ impl Newton {
         if steps < patience {
             return None;
         }
+        if norm <= self.target() {
+            // What is left is for second derivatives alone to see.
+            return Some(true);
+        }
         let back = steps.min(SPEED);
         // By how much a step lowers ln |grad f|.
         let speed = libm::log(self.norms[steps - back] / norm) / back as f64;
-        let left = libm::log(norm / self.target) / speed;
+        let left = libm::log(norm / self.target()) / speed;
         (speed <= 0.0 || left > cost + AFTER).then_some(true)
     }
 
     /// Makes a matrix at x.
     fn look(&mut self, gate: &mut Gate, whole: bool) -> Result<(), Halt> {
-        let rows = self.linear.table().rows() as u128;
-        gate.count(Role::Large, Charge { samples: rows, evaluations: rows, exact: true })?;
+        count_pass(&self.linear, gate)?;
         self.factor = Curved::new(&self.linear, &self.x, whole, self.caution).map(Arc::new);
         self.memory = Arc::default();
         self.norms.clear();
@@ -266,15 +283,27 @@ impl Newton {
         Some(self.memory.direction(gradient, 0.0, factor)).filter(leads_down)
     }
 
+    /// Whether a step promises to lower f where that counts: in units in which some columns hardly vary, their part of the gradient is small far from the minimiser, too.
+    fn promises_more(&mut self, value: f64, gradient: &[f64]) -> bool {
+        let is_whole = self.factor.as_ref().is_some_and(|curved| curved.whole);
+        if matches!(self.until, Until::Gradient(_)) || !is_whole {
+            return false;
+        }
+        let promised = self.direction(gradient).map_or(0.0, |way| -dot(&way, gradient));
+        let first = self.first.unwrap_or(value);
+        promised > (PROMISED.0 * value.abs()).max(PROMISED.1 * first.abs())
+    }
+
     /// Goes a step, or ends; the step and what the gradient changed along it.
     fn step(&mut self, gate: &mut Gate) -> Result<Option<(Vec<f64>, Vec<f64>)>, Halt> {
         let (value, gradient) = match self.here.take() {
             Some(here) => here,
             None => Self::evaluate(gate, Role::Large, &self.x)?,
         };
+        self.first = self.first.or(Some(value));
         let norm = squared_norm(&gradient).sqrt();
         let mut found = None;
-        if norm > self.target {
+        if norm > self.target() || self.promises_more(value, &gradient) {
             if let Some(whole) = self.wanted(norm) {
                 if self.factor.as_ref().is_some_and(|curved| !curved.whole) {
                     // The way that a diagonal went is behind the first whole matrix.
@@ -344,12 +373,12 @@ impl Newton {
     /// The run that a checkpoint was taken of, from where it was taken, bit for bit.
     pub(crate) fn resume(
         linear: Arc<Linear>,
-        target: f64,
+        until: Until,
         checkpoint: &mut Checkpoint,
     ) -> Result<Self, CheckpointError> {
         let damaged = || CheckpointError::damaged("the vectors of its run do not fit the problem");
         let (saved, mut vectors): (Saved, Vec<Vec<f64>>) = checkpoint.take(Self::SECTION)?;
-        let Saved { steps, ended, value, norms, whole, caution, of_matrix } = saved;
+        let Saved { steps, ended, value, norms, whole, caution, of_matrix, first } = saved;
         let known = 2 + usize::from(value.is_some()) + usize::from(whole.is_some());
         let pairs = vectors.len().checked_sub(known).filter(|rest| rest % 2 == 0).ok_or_else(damaged)?;
         if fits(&linear).is_err() || vectors.iter().any(|v| v.len() != linear.dim()) {
@@ -372,7 +401,7 @@ impl Newton {
             }
         };
         let memory = Arc::new(memory);
-        Ok(Self { linear, target, start, x, here, factor, memory, caution, norms, steps, ended })
+        Ok(Self { linear, until, first, start, x, here, factor, memory, caution, norms, steps, ended })
     }
 
     /// The table and its loss.
@@ -382,7 +411,9 @@ impl Newton {
 
     /// |grad f| at which it ends.
     pub(crate) fn target(&self) -> f64 {
-        self.target
+        match self.until {
+            Until::Gradient(target) | Until::Flat(target) => target,
+        }
     }
 
     /// Where it stands.
@@ -410,6 +441,9 @@ struct Saved {
     /// The caution with which the matrix was made.
     #[serde(default)]
     of_matrix: f64,
+    /// f at the start.
+    #[serde(default)]
+    first: Option<f64>,
 }
 
 impl Walk for Newton {
@@ -457,99 +491,78 @@ impl Walk for Newton {
         let pairs = memory.pairs.iter().flat_map(|pair| [&pair.step[..], &pair.change[..]]);
         let vectors = [&start[..], &x[..]].into_iter().chain(known).chain(at).chain(pairs);
         let value = here.as_ref().map(|(value, _)| *value);
-        let (steps, ended, norms, caution) = (*steps, *ended, norms.clone(), *caution);
-        let data = Saved { steps, ended, value, norms, whole, caution, of_matrix };
+        let (steps, ended, norms, caution, first) = (*steps, *ended, norms.clone(), *caution, self.first);
+        let data = Saved { steps, ended, value, norms, whole, caution, of_matrix, first };
         to.put(Self::SECTION, &data, vectors);
     }
 }
 
 /// Whether f falls for ever from x, where it is nearly at its least: the loss has no minimiser.
 ///
-/// A few steps of second order come first: where some directions have a minimiser, they all but reach it. Let v be the step after them, so that f is to fall by
-/// g'v/2. Where f has a minimiser, v ends close to it, and a thousand times as far f is higher by 500,000 g'v. Where some rows can be told
-/// apart with certainty, or counts are zero wherever a column is not, f does not rise at all. What is between counts as a minimiser.
+/// It does where there is a direction in which no row's loss rises and some fall: rows of certain classes, or counts that are zero wherever a column is not. Such a
+/// direction is looked for among those at hand, and each is tried on all rows:
 ///
-/// Before that, with any number of coordinates: where classes are right by a margin far beyond doubt in the mean, and no row is wrong by more than a
-/// trace of that margin, x itself is all but a direction in which f falls for ever.
+/// - the intercept, whose rows are the labels, and with them each column for itself;
+/// - x itself, which is one where every row is right;
+/// - up to [`MOST_FULL`] coordinates, the steps of second order from x. Where f has a minimiser each step promises much less than the one before it; on tails that fall like
+///   e^-t each promises 1/e of that. A direction whose steps do so again and again, and in which no row is seen to lose, is one.
 ///
-/// Costs about ten passes; `None` where there are too many coordinates for more than one, or the loss always has a minimiser in such directions.
+/// Costs a few passes, some dozen with steps that do not end; `None` for a loss that always has a minimiser in such directions.
 pub fn falls_for_ever(linear: &Arc<Linear>, gate: &mut Gate, x: &[f64]) -> Result<Option<bool>, Halt> {
-    const FAR: f64 = 1000.0;
-    const POLISHED: u32 = 3;
-    let grows = matches!(linear.loss(), Loss::Logistic | Loss::Multinomial { .. } | Loss::Poisson);
-    if !grows {
-        return Ok(None);
+    /// Steps from x, and those in a row that must promise what a tail does.
+    const STEPS: u32 = 12;
+    const IN_A_ROW: u32 = 4;
+    /// What the next step promises on a tail, over what this one does: 1/e, and a little more or less before its end.
+    const TAIL: Range<f64> = 0.3..0.45;
+    /// A promise below this share of f is rounding.
+    const ROUNDING: f64 = 1e-14;
+    let Some(tails) = Tails::of(linear) else { return Ok(None) };
+    if tails.intercept_alone() {
+        return Ok(Some(true));
     }
-    if are_told_apart(linear, gate, x)? {
+    if linear.design().penalty > 0.0 {
+        return Ok(Some(false));
+    }
+    count_pass(linear, gate)?;
+    if tails.some_column() {
+        return Ok(Some(true));
+    }
+    count_pass(linear, gate)?;
+    if tails.are_right_at(x) {
         return Ok(Some(true));
     }
     let work = linear.table().rows() as f64 * (linear.dim() as f64).powi(2);
-    if linear.dim() > MOST_FULL || work > MOST_WORK {
-        return Ok(None);
+    if fits(linear).is_err() || linear.dim() > MOST_FULL || work > MOST_WORK {
+        return Ok(Some(false));
     }
     let mut x = x.to_vec();
     let (mut value, mut gradient) = Newton::evaluate(gate, Role::Large, &x)?;
-    for _ in 0..POLISHED {
-        let Some(way) = full_step(linear, gate, &x, &gradient)? else { return Ok(Some(true)) };
+    let (mut before, mut in_a_row) = (f64::INFINITY, 0);
+    for _ in 0..STEPS {
+        let Some(way) = full_step(linear, gate, &x, &gradient)? else { break };
+        let promised = -dot(&way, &gradient);
+        if promised <= ROUNDING * value.abs() {
+            break;
+        }
+        in_a_row = if TAIL.contains(&(promised / before)) { in_a_row + 1 } else { 0 };
+        if in_a_row >= IN_A_ROW {
+            count_pass(linear, gate)?;
+            return Ok(Some(tails.seems_to_help(&way)));
+        }
+        before = promised;
         let Some(found) = halved(gate, &x, value, &gradient, &way)? else { break };
         (x, value, gradient) = found;
     }
-    // Where f has no curvature left in any direction, every score is beyond all others' reach.
-    let Some(way) = full_step(linear, gate, &x, &gradient)? else { return Ok(Some(true)) };
-    let rise = -0.5 * FAR * FAR * dot(&gradient, &way);
-    // A gradient that is all rounding points anywhere, also where f is flat.
-    if rise <= 1e-9 * value.abs() {
-        return Ok(Some(false));
-    }
-    match Newton::evaluate(gate, Role::Large, &along(&x, FAR, &way)) {
-        Ok((there, _)) => Ok(Some(there < value + 0.01 * rise)),
-        Err(Halt::NotFinite { .. }) => Ok(Some(false)),
-        Err(halt) => Err(halt),
-    }
+    Ok(Some(false))
 }
 
-/// By how much classes are right in the mean, in nats, if that is to say something: models with a minimiser have a few.
-const ENDLESS: f64 = 1e3;
-/// By how much, over that, the worst row may be wrong.
-const TRACE: f64 = 1e-3;
+fn count_pass(linear: &Linear, gate: &mut Gate) -> Result<(), Halt> {
+    let rows = linear.table().rows() as u128;
+    gate.count(Role::Large, Charge { samples: rows, evaluations: rows, exact: true })
+}
+
 /// Multiplications that a matrix of second derivatives may take in a look for directions without a minimiser.
 const MOST_WORK: f64 = 4e9;
-
-/// Whether classes are told apart by scores without end, but for rows that are wrong by a trace of that. A pass.
-fn are_told_apart(linear: &Linear, gate: &mut Gate, x: &[f64]) -> Result<bool, Halt> {
-    let is_multinomial = matches!(linear.loss(), Loss::Multinomial { .. });
-    if !is_multinomial && linear.loss() != Loss::Logistic {
-        return Ok(false);
-    }
-    let (table, outputs) = (linear.table(), linear.loss().outputs());
-    let rows = table.rows();
-    gate.count(Role::Large, Charge { samples: rows as u128, evaluations: rows as u128, exact: true })?;
-    let labels = (*table.labels).as_ref();
-    // The sum of the margins of rows that are right, and the least margin.
-    let of_block = |range: Range<usize>, scores: &mut [f64]| {
-        let margins = scores.chunks_exact(outputs).zip(&labels[range]).map(|(scores, y)| margin(scores, *y));
-        margins.fold((0.0, f64::INFINITY), |(sum, worst): (f64, f64), margin| {
-            (sum + margin.max(0.0), worst.min(margin))
-        })
-    };
-    let blocks = linear.raw_weights(x).map_scores(&table.features, of_block);
-    let blocks = blocks.expect("a table has the columns of its own model");
-    let (sum, worst) = blocks
-        .into_iter()
-        .fold((0.0, f64::INFINITY), |(sum, worst), (more, least)| (sum + more, f64::min(worst, least)));
-    let mean = sum / rows as f64;
-    Ok(mean >= ENDLESS && -worst <= TRACE * mean)
-}
-
-/// By how much the score of a row's class is above the others.
-fn margin(scores: &[f64], label: f64) -> f64 {
-    if let [score] = scores {
-        return if label > 0.0 { *score } else { -score };
-    }
-    let own = label as usize;
-    let others = scores.iter().enumerate().filter(|(class, _)| *class != own);
-    scores[own] - others.map(|(_, score)| *score).fold(f64::NEG_INFINITY, f64::max)
-}
 
 /// The step by all second derivatives at x; `None` where there are none.
 fn full_step(
@@ -558,8 +571,7 @@ fn full_step(
     x: &[f64],
     gradient: &[f64],
 ) -> Result<Option<Vec<f64>>, Halt> {
-    let rows = linear.table().rows() as u128;
-    gate.count(Role::Large, Charge { samples: rows, evaluations: rows, exact: true })?;
+    count_pass(linear, gate)?;
     let factor = linear.hessian(x).factor();
     Ok(factor.map(|factor| factor.solve(gradient).iter().map(|v| -v).collect()))
 }
@@ -593,33 +605,7 @@ fn halved(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use super::{Saved, are_told_apart};
-    use crate::gate::Gate;
-    use crate::table::{Dense, Design, Features, Linear, Loss, Table};
-
-    /// Whether rows of the classes 1, 0, 1, 0 with these scores are.
-    fn told_apart(scores: [f64; 4]) -> bool {
-        let features = Features::Dense(Dense { rows: 4, columns: 1, values: scores.to_vec().into() });
-        let labels = Arc::new(vec![1.0, 0.0, 1.0, 0.0]);
-        let table = Table::new(features, labels, None, Vec::new()).expect("a good table");
-        let design = Design { intercept: false, standardise: false, degree: 1, penalty: 0.0 };
-        let linear = Arc::new(Linear::new(Arc::new(table), Loss::Logistic, design).expect("labels that fit"));
-        let mut gate = Gate::over(linear.clone(), 1);
-        let found = are_told_apart(&linear, &mut gate, &[1.0]).expect("no budget");
-        assert_eq!(gate.ledger().samples(), 4);
-        found
-    }
-
-    #[test]
-    fn scores_without_end_beside_rows_that_are_hardly_wrong_tell_classes_apart() {
-        assert!(told_apart([2e7, -2e7, -1.5, 1.5]));
-        // One large score, as outliers have; rows that are as wrong as others are right; classes that overlap.
-        assert!(!told_apart([500.0, -2.0, -1.5, 1.5]));
-        assert!(!told_apart([2e7, -2e7, -1e7, 1.5]));
-        assert!(!told_apart([3.0, -2.0, -1.5, 1.5]));
-    }
+    use super::Saved;
 
     #[test]
     fn a_checkpoint_of_an_earlier_version_went_by_second_derivatives_alone() {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::data::{Features, Slice, Table};
+use super::data::{Dense, Features, Slice, Table};
 use super::loss::LEAST;
 use super::{Loss, TableError};
 use crate::draws::Role;
@@ -144,9 +144,15 @@ pub(super) fn expand_sparse(
 pub struct Scaling {
     /// The weighted mean of each column; 0 where columns are not centred.
     pub shift: Vec<f64>,
-    /// The weighted standard deviation around the shift. A column that does not vary has the larger of 1 and its size.
+    /// The weighted standard deviation around the shift. A column that does not vary has the largest number there is, so that it counts for nothing.
     pub scale: Vec<f64>,
 }
+
+/// Deviations below so much of the mean may be rounding of the mean.
+const DOUBTFUL: f64 = 1e-9;
+
+/// What a column that does not vary is divided by: rounding is all there is of it, and would be given a weight.
+const CONSTANT: f64 = f64::MAX;
 
 impl Scaling {
     /// The scaling of a table's columns, in two passes. Monomials of sparse columns are sparse only if zeros stay zeros, so
@@ -165,26 +171,31 @@ impl Scaling {
         };
         // The second sum is the weight of the entries that are stored: the others are zeros, each of them -shift away.
         let squares = column_sums(table, 2, &|j, value| [(value - shift[j]) * (value - shift[j]), 1.0]);
-        let (mut scale, mut vanishes) = (Vec::with_capacity(columns), false);
+        let mut scale = Vec::with_capacity(columns);
         for (column, shift) in shift.iter().enumerate() {
             let absent = if sparse { (total - squares[columns + column]).max(0.0) } else { 0.0 };
             let deviation = ((squares[column] + absent * shift * shift) / total).sqrt();
             if !deviation.is_finite() {
                 return Err(TableError::TooLarge { column });
             }
-            // What a two-pass variance has left of a constant column is rounding.
-            let varies = deviation > 8.0 * f64::EPSILON * shift.abs();
-            scale.push(if varies { deviation } else { shift.abs().max(1.0) });
-            vanishes |= deviation < LEAST;
+            scale.push(deviation);
         }
-        if vanishes {
-            // Constant columns, and those whose squares are zero although they vary.
-            let differs =
-                |j: usize, value: f64| (value - shift[j]).abs() > 8.0 * f64::EPSILON * shift[j].abs();
-            let counts = column_sums(table, 1, &|j, value| [f64::from(u8::from(differs(j, value))), 0.0]);
-            let is_too_small =
-                |column: &usize| counts[*column] > 0.0 && squares[*column] / total < LEAST * LEAST;
-            if let Some(column) = (0..columns).find(is_too_small) {
+        // A mean has rounding, which is no deviation; and squares may vanish.
+        let is_doubtful = |j: &usize| scale[*j] <= (DOUBTFUL * shift[*j].abs()).max(LEAST);
+        let doubtful: Vec<usize> = (0..columns).filter(is_doubtful).collect();
+        let weights = table.weight_slice();
+        let spreads: Vec<f64> = match &table.features {
+            Features::Dense(dense) => doubtful.par_iter().map(|j| spread(dense, weights, *j)).collect(),
+            // Columns of which nothing is stored are many, and no pass is needed to know them.
+            sparse if doubtful.iter().any(|j| squares[columns + j] > 0.0) => {
+                spreads(sparse, weights, &doubtful, columns)
+            }
+            Features::Sparse(_) => vec![0.0; doubtful.len()],
+        };
+        for (column, spread) in doubtful.into_iter().zip(spreads) {
+            if spread <= 8.0 * f64::EPSILON * shift[column].abs() {
+                scale[column] = CONSTANT;
+            } else if scale[column] < LEAST {
                 return Err(TableError::TooSmall { column });
             }
         }
@@ -195,6 +206,37 @@ impl Scaling {
     pub(super) fn offset(&self) -> f64 {
         self.shift.iter().zip(&self.scale).map(|(shift, scale)| shift.abs() / scale).fold(0.0, f64::max)
     }
+}
+
+/// The largest value less the smallest of a dense column, over the rows that have a weight.
+fn spread(dense: &Dense, weights: Option<&[f64]>, column: usize) -> f64 {
+    let values = dense.values.slice();
+    let has_weight = |row: &usize| weights.is_none_or(|weights| weights[*row] > 0.0);
+    let rows = (0..dense.rows).filter(has_weight).map(|row| values.get(row * dense.columns + column));
+    let ends = rows.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (v.min(low), v.max(high)));
+    ends.1 - ends.0
+}
+
+/// The same of some sparse columns: what is not stored is zero.
+fn spreads(sparse: &Features, weights: Option<&[f64]>, columns: &[usize], all: usize) -> Vec<f64> {
+    let mut ends = vec![None; all];
+    columns.iter().for_each(|column| ends[*column] = Some((f64::INFINITY, f64::NEG_INFINITY, 0)));
+    let has_weight = |row: &usize| weights.is_none_or(|weights| weights[*row] > 0.0);
+    let mut rows = 0;
+    for row in (0..sparse.rows()).filter(has_weight) {
+        rows += 1;
+        sparse.visit_row(row, |j, value| {
+            if let Some((low, high, stored)) = &mut ends[j] {
+                (*low, *high, *stored) = (low.min(value), high.max(value), *stored + 1);
+            }
+        });
+    }
+    let spread = |column: &usize| match ends[*column] {
+        Some((low, high, stored)) if stored < rows => high.max(0.0) - low.min(0.0),
+        Some((low, high, _)) => high - low,
+        None => 0.0,
+    };
+    columns.iter().map(spread).collect()
 }
 
 /// The sum of the weights: the number of rows if there are none.

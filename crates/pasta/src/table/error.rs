@@ -106,6 +106,12 @@ pub enum TableError {
         /// The size of the largest.
         largest: f64,
     },
+    /// Labels whose squares overflow.
+    #[error("some labels are {largest:.3e} in size, too large to be squared and added up; scale them down")]
+    LargeLabels {
+        /// The size of the largest.
+        largest: f64,
+    },
     /// A setting out of its range.
     #[error("{name} must be {needs}, but is {got}")]
     Setting {

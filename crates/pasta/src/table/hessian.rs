@@ -66,33 +66,32 @@ impl Hessian {
         }
     }
 
-    /// Its factor, with as little added to the diagonal as makes it positive within rounding; `None` if it is zero or not finite.
+    /// Its factor; `None` if it is zero or not finite.
     pub fn factor(&self) -> Option<Factor> {
         let mean = self.mean();
-        if !(mean > 0.0 && mean.is_finite()) {
-            return None;
-        }
-        let ridges = [0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2];
-        ridges.iter().find_map(|ridge| Factor::of(self, ridge * mean))
+        (mean > 0.0 && mean.is_finite()).then(|| Factor::of(self)).flatten()
     }
 }
 
-/// A matrix L with L L' = H + r I.
+/// A matrix L with L L' = H on all coordinates but those that depend on others before them, which are left out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Factor {
     dim: usize,
-    /// Row by row; nothing above the diagonal is used. Of a diagonal matrix the roots alone.
+    /// Row by row; nothing above the diagonal is used, which is infinite where a coordinate is left out. Of a diagonal matrix the roots alone.
     entries: Vec<f64>,
-    ridge: f64,
 }
 
 impl Factor {
-    fn of(hessian: &Hessian, ridge: f64) -> Option<Self> {
+    /// Of a coordinate that depends on those before it rounding leaves at most so much, times the root of their number.
+    const ROUNDING: f64 = 64.0 * f64::EPSILON;
+
+    fn of(hessian: &Hessian) -> Option<Self> {
         let (d, mut a) = match hessian {
             Hessian::Diagonal(diagonal) => {
-                let entries: Vec<f64> = diagonal.iter().map(|h| (h + ridge).sqrt()).collect();
-                let positive = entries.iter().all(|root| *root > 0.0 && root.is_finite());
-                return positive.then_some(Self { dim: diagonal.len(), entries, ridge });
+                let root = |h: &f64| if *h == 0.0 { f64::INFINITY } else { h.sqrt() };
+                let entries: Vec<f64> = diagonal.iter().map(root).collect();
+                let positive = diagonal.iter().all(|h| *h >= 0.0 && h.is_finite());
+                return positive.then_some(Self { dim: diagonal.len(), entries });
             }
             Hessian::Full { dim, entries } => (*dim, entries.clone()),
         };
@@ -103,15 +102,15 @@ impl Factor {
                 let product = rows::dot(&row[..j], &above[j * d..j * d + j]);
                 row[j] = (row[j] - product) / above[j * d + j];
             }
-            let (before, whole) = (squared_norm(&row[..i]), row[i] + ridge);
+            let (before, whole) = (squared_norm(&row[..i]), row[i]);
             let rest = whole - before;
-            // What is left of a column that depends on those before it is rounding.
-            if !(rest > 4.0 * f64::EPSILON * (i as f64 + 1.0) * whole && rest.is_finite()) {
+            if !rest.is_finite() {
                 return None;
             }
-            row[i] = rest.sqrt();
+            let is_own = rest > Self::ROUNDING * (i as f64 + 1.0).sqrt() * whole;
+            row[i] = if is_own { rest.sqrt() } else { f64::INFINITY };
         }
-        Some(Self { dim: d, entries: a, ridge })
+        Some(Self { dim: d, entries: a })
     }
 
     /// Rows and columns.
@@ -119,12 +118,13 @@ impl Factor {
         self.dim
     }
 
-    /// What had to be added to the diagonal: 0 where no column depends on others within rounding.
-    pub fn ridge(&self) -> f64 {
-        self.ridge
+    /// The coordinates that are left out.
+    pub fn left_out(&self) -> Vec<usize> {
+        let root = |i: usize| if self.entries.len() == self.dim { i } else { i * self.dim + i };
+        (0..self.dim).filter(|i| self.entries[root(*i)] == f64::INFINITY).collect()
     }
 
-    /// v with (H + r I) v = b.
+    /// v with H v = b, and 0 in the coordinates that are left out.
     pub fn solve(&self, b: &[f64]) -> Vec<f64> {
         let d = self.dim;
         if self.entries.len() == d {
@@ -411,7 +411,7 @@ mod tests {
     use super::Hessian;
 
     #[test]
-    fn a_factor_solves_and_one_that_depends_gets_a_ridge() {
+    fn a_factor_solves_and_leaves_out_what_depends() {
         let entries = vec![4.0, 2.0, 0.0, 2.0, 5.0, 1.0, 0.0, 1.0, 3.0];
         let matrix = Hessian::Full { dim: 3, entries };
         let factor = matrix.factor().expect("it is positive definite");
@@ -419,9 +419,11 @@ mod tests {
         let back = matrix.times(&v);
         // A condition number below 10: a few roundings.
         assert!(back.iter().zip([1.0, 2.0, 3.0]).all(|(got, b)| (got - b).abs() < 1e-14));
-        assert!(factor.ridge() == 0.0);
-        let depends = Hessian::Full { dim: 2, entries: vec![1.0, 1.0, 1.0, 1.0] };
-        assert!(depends.factor().is_some_and(|factor| factor.ridge() > 0.0));
+        assert!(factor.left_out().is_empty());
+        // The second coordinate is three times the first, in units of 1e-20; the third is of its own.
+        let entries = vec![1.0, 3e-20, 1.0, 3e-20, 9e-40, 3e-20, 1.0, 3e-20, 2.0];
+        let depends = Hessian::Full { dim: 3, entries }.factor().expect("it is not zero");
+        assert_eq!((depends.left_out(), depends.solve(&[2.0, 6e-20, 3.0])), (vec![1], vec![1.0, 0.0, 1.0]));
         let zero = Hessian::Diagonal(vec![0.0; 3]);
         assert!(zero.factor().is_none());
         let scaled = Hessian::Diagonal(vec![2.0, 4.0, 8.0]);

@@ -24,6 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod constant;
 mod constants;
 mod data;
 mod design;
@@ -35,6 +36,7 @@ mod loss;
 mod matrix;
 mod sampling;
 mod slopes;
+mod tails;
 
 pub use constants::{Proved, ProvedConstant};
 pub use data::{Dense, Features, Shared, Sparse, Table, Values, room, shared};
@@ -44,3 +46,4 @@ pub use hessian::{Factor, Hessian, MOST_FULL};
 pub use linear::{Linear, Parts};
 pub use loss::{Bounds, Class, Kink, LOSSES, Labels, Loss, LossRow, Parameter};
 pub(crate) use slopes::Slopes;
+pub(crate) use tails::Tails;

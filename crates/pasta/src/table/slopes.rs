@@ -12,8 +12,11 @@ use std::ops::Range;
 use super::hessian::{Factor, Hessian, MOST_FULL};
 use super::linear::Reader;
 use super::{Kink, Linear};
+use crate::kernels::dot;
 use crate::kernels::rows::{self, SCORED};
-use crate::kernels::{dot, squared_norm};
+
+/// What rounding leaves of a mean, over the mean size of its parts.
+const ROUNDING: f64 = 64.0 * f64::EPSILON;
 
 /// Slopes of the rows of a table at a point, as a smoothing over a width has them, and their correction.
 #[derive(Debug)]
@@ -44,21 +47,23 @@ impl<'a> Slopes<'a> {
         (linear.dim() <= MOST_FULL).then_some(slopes)
     }
 
-    /// A pass over all rows: the mean of the losses less p t, and the size of the gradient that is left.
-    pub(crate) fn pass(&mut self) -> (f64, f64) {
+    /// A pass over all rows: the mean of the losses less p t, and whether the gradient that is left is all rounding.
+    pub(crate) fn pass(&mut self) -> (f64, bool) {
         let d = self.linear.dim();
         let of_matrix = if self.gradient.is_empty() { d * d } else { 0 };
-        let sums = self.linear.add_up(1 + d + of_matrix, &|rows, out| self.add(rows, out));
+        let sums = self.linear.add_up(1 + 2 * d + of_matrix, &|rows, out| self.add(rows, out));
         let mean = |sum: &f64| sum / self.linear.total_weight();
         let penalty = self.linear.design().penalty;
         let of_penalty = |i: usize| if i < self.linear.features() { penalty * self.x[i] } else { 0.0 };
-        let gradient = sums[1..=d].iter().enumerate();
-        self.gradient = gradient.map(|(i, sum)| mean(sum) + of_penalty(i)).collect();
+        let (gradient, sizes) = sums[1..=2 * d].split_at(d);
+        self.gradient = gradient.iter().enumerate().map(|(i, sum)| mean(sum) + of_penalty(i)).collect();
+        let mut left = self.gradient.iter().zip(sizes).enumerate();
+        let is_rounding = left.all(|(i, (g, size))| g.abs() <= ROUNDING * (mean(size) + of_penalty(i).abs()));
         if of_matrix > 0 {
-            let entries = self.linear.means(d, &sums[1 + d..]);
+            let entries = self.linear.means(d, &sums[1 + 2 * d..]);
             self.factor = Hessian::Full { dim: d, entries }.factor();
         }
-        (mean(&sums[0]), squared_norm(&self.gradient).sqrt())
+        (mean(&sums[0]), is_rounding)
     }
 
     /// Corrects the slopes for the next pass; false where they cannot be.
@@ -69,11 +74,12 @@ impl<'a> Slopes<'a> {
         true
     }
 
-    /// What is left, the gradient, and above the diagonal the matrix, if there is room for it.
+    /// What is left, the gradient, the sizes of its parts, and above the diagonal the matrix, if there is room for it.
     fn add(&self, rows: Range<usize>, out: &mut [f64]) {
         let d = self.linear.dim();
         let (left, out) = out.split_at_mut(1);
-        let (gradient, matrix) = out.split_at_mut(d);
+        let (gradient, rest) = out.split_at_mut(d);
+        let (sizes, matrix) = rest.split_at_mut(d);
         let (low, high) = self.kink.slopes();
         let mut reader = Reader::new(self.linear);
         let block = rows::scored(size_of::<f64>() * d);
@@ -87,6 +93,7 @@ impl<'a> Slopes<'a> {
                 let Slope { t, dt, p, room } = self.of_row(a, reader.labels[row]);
                 left[0] += weight * t * if t > 0.0 { high - p } else { low - p };
                 rows::add(weight * p * dt, a, gradient);
+                sizes.iter_mut().zip(&*a).for_each(|(size, a)| *size += weight * (p * a).abs());
                 *bend = weight * room * room;
             }
             if !matrix.is_empty() {

@@ -499,8 +499,11 @@ impl Loss {
             }
             _ => {
                 let largest = labels.iter().fold(0.0, |largest: f64, y| largest.max(y.abs()));
-                let vanish = largest > 0.0 && largest < LEAST;
-                if vanish { Err(TableError::SmallLabels { largest }) } else { Ok(()) }
+                match largest {
+                    _ if largest > 0.0 && largest < LEAST => Err(TableError::SmallLabels { largest }),
+                    _ if largest > 1.0 / LEAST => Err(TableError::LargeLabels { largest }),
+                    _ => Ok(()),
+                }
             }
         }
     }

@@ -1,0 +1,238 @@
+//! Directions in which f falls for ever: no row's loss rises along them, and some fall.
+//!
+//! Losses of classes fall as the score of a row's own class grows, and the loss of a count of zero as its score falls; they have no least value, so a direction that
+//! only helps has no end. Whether a given direction is one is seen by a pass.
+
+use super::linear::{Point, Reader, Way};
+use super::{Features, Linear, Loss};
+
+/// A table with a loss that falls for ever in some directions, if its rows let it.
+#[derive(Debug)]
+pub(crate) struct Tails<'a> {
+    linear: &'a Linear,
+    outputs: usize,
+}
+
+/// A row may be hurt by a direction by so much of what the direction moves in it: steps of second order have some digits.
+const HURT: f64 = 1e-5;
+/// A row that is helped is helped by so much.
+const HELPED: f64 = 1e-2;
+/// Coordinates whose part in a direction is less than this are rounding, or not done yet.
+const PART: f64 = 1e-5;
+
+impl<'a> Tails<'a> {
+    /// `None` for losses that have a minimiser in every direction that helps.
+    pub(crate) fn of(linear: &'a Linear) -> Option<Self> {
+        let outputs = linear.loss().outputs();
+        match linear.loss() {
+            Loss::Logistic | Loss::Sigmoid | Loss::Multinomial { .. } | Loss::Poisson => {
+                Some(Self { linear, outputs })
+            }
+            _ => None,
+        }
+    }
+
+    /// Which scores a row of this label wants to grow, 1, and to fall, -1; 0 if it wants neither.
+    fn wants(&self, label: f64, output: usize) -> f64 {
+        match self.linear.loss() {
+            Loss::Multinomial { .. } => {
+                if label == output as f64 {
+                    1.0
+                } else {
+                    -1.0
+                }
+            }
+            Loss::Poisson => {
+                if label > 0.0 {
+                    0.0
+                } else {
+                    -1.0
+                }
+            }
+            _ => {
+                if label > 0.0 {
+                    1.0
+                } else {
+                    -1.0
+                }
+            }
+        }
+    }
+
+    /// The labels of the rows that count.
+    fn rows(&self) -> impl Iterator<Item = (usize, f64)> {
+        let (labels, weights) = (self.linear.table().label_slice(), self.linear.table().weight_slice());
+        let counts = move |row: &usize| weights.is_none_or(|weights| weights[*row] > 0.0);
+        (0..labels.len()).filter(counts).map(|row| (row, labels[row]))
+    }
+
+    /// Whether all rows want the same of an intercept, whatever the columns: one class, a class that does not occur, or counts that are all zero.
+    pub(crate) fn intercept_alone(&self) -> bool {
+        let want_the_same = |output: usize| {
+            let mut wants = self.rows().map(|(_, label)| self.wants(label, output));
+            let first = wants.next().unwrap_or(0.0);
+            first != 0.0 && wants.all(|wants| wants == first)
+        };
+        self.linear.design().intercept && (0..self.outputs).any(want_the_same)
+    }
+
+    /// Whether all rows in which some column is not zero want the same of its weight.
+    pub(crate) fn some_column(&self) -> bool {
+        /// Nothing seen yet; all want it to grow, or to fall; rows disagree.
+        #[derive(Clone, Copy, PartialEq)]
+        enum Seen {
+            Nothing,
+            All(bool),
+            Both,
+        }
+        let columns = self.linear.table().columns();
+        let features = &self.linear.table().features;
+        let mut seen = vec![Seen::Nothing; columns * self.outputs];
+        let mut undecided = seen.len();
+        for (row, label) in self.rows() {
+            features.visit_row(row, |column, value| {
+                for output in 0..self.outputs {
+                    let seen = &mut seen[column * self.outputs + output];
+                    if value == 0.0 || *seen == Seen::Both {
+                        continue;
+                    }
+                    let wants = value * self.wants(label, output);
+                    let next = match *seen {
+                        _ if wants == 0.0 => Seen::Both,
+                        Seen::Nothing => Seen::All(wants > 0.0),
+                        Seen::All(grow) if grow == (wants > 0.0) => Seen::All(grow),
+                        _ => Seen::Both,
+                    };
+                    undecided -= usize::from(next == Seen::Both);
+                    *seen = next;
+                }
+            });
+            if undecided == 0 {
+                return false;
+            }
+        }
+        seen.iter().any(|seen| matches!(seen, Seen::All(_)))
+    }
+
+    /// Whether every score at x is right, by a pass: then f falls for ever along x itself.
+    pub(crate) fn are_right_at(&self, x: &[f64]) -> bool {
+        self.helps(x, 0.0, 0.0)
+    }
+
+    /// Whether no row is hurt along a direction of few digits, and some are helped, by a pass. What the direction moves is measured from the means of the columns: next to a cell that is far
+    /// off all others may seem to stand still.
+    pub(crate) fn seems_to_help(&self, direction: &[f64]) -> bool {
+        let largest = direction.iter().fold(0.0, |largest: f64, v| largest.max(v.abs()));
+        let kept = |v: &f64| if v.abs() >= PART * largest { *v } else { 0.0 };
+        let direction: Vec<f64> = direction.iter().map(kept).collect();
+        self.helps(&direction, HURT, HELPED)
+    }
+
+    /// Whether no row is hurt by more than a share of what a direction moves in it, and some are helped by more than another.
+    fn helps(&self, direction: &[f64], hurt: f64, helped: f64) -> bool {
+        let is_sparse = matches!(self.linear.table().features, Features::Sparse(_));
+        if is_sparse && self.linear.way() == Way::Computed {
+            return false;
+        }
+        let point = self.linear.point(direction);
+        let counts = self.linear.add_up(2, &|rows, out| {
+            let mut reader = Reader::new(self.linear);
+            let mut a = vec![0.0; if is_sparse { 0 } else { self.linear.stride() }];
+            let mut moved = vec![(0.0, 0.0); self.outputs];
+            for row in rows {
+                if reader.weights.is_some_and(|weights| weights[row] == 0.0) {
+                    continue;
+                }
+                if is_sparse {
+                    self.move_sparse(row, &point, &mut moved);
+                } else {
+                    reader.write_row(row, &mut a);
+                    for (moved, v) in moved.iter_mut().zip(direction.chunks_exact(a.len())) {
+                        let parts = a.iter().zip(v).map(|(a, v)| a * v);
+                        *moved = parts.fold((0.0, 0.0), |(z, size), part| (z + part, size + part.abs()));
+                    }
+                }
+                let [is_hurt, is_helped] = self.does(reader.labels[row], &moved, hurt, helped);
+                out[0] += f64::from(u8::from(is_hurt));
+                out[1] += f64::from(u8::from(is_helped));
+            }
+        });
+        counts[0] == 0.0 && counts[1] > 0.0
+    }
+
+    /// By how much the scores of a sparse row are moved, and the sizes of the parts of that.
+    fn move_sparse(&self, row: usize, point: &Point<'_>, moved: &mut [(f64, f64)]) {
+        let features = &self.linear.table().features;
+        for (moved, (u, offset)) in moved.iter_mut().zip(&point.outputs) {
+            *moved = (*offset, offset.abs());
+            features.visit_row(row, |j, value| {
+                let part = value * u[j];
+                *moved = (moved.0 + part, moved.1 + part.abs());
+            });
+        }
+    }
+
+    /// Whether a row whose scores move so is hurt, and whether it is helped.
+    fn does(&self, label: f64, moved: &[(f64, f64)], hurt: f64, helped: f64) -> [bool; 2] {
+        let judge = |gain: f64, size: f64| [gain < -hurt * size, gain > helped * size];
+        match self.linear.loss() {
+            Loss::Poisson if label > 0.0 => [moved[0].0.abs() > hurt * moved[0].1, false],
+            Loss::Multinomial { .. } => {
+                let own = label as usize;
+                let others = (0..moved.len()).filter(|class| *class != own);
+                let pairs =
+                    others.map(|other| judge(moved[own].0 - moved[other].0, moved[own].1 + moved[other].1));
+                pairs.fold([false; 2], |[a, b], [c, d]| [a | c, b | d])
+            }
+            _ => judge(self.wants(label, 0) * moved[0].0, moved[0].1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::Tails;
+    use crate::table::{Dense, Design, Features, Linear, Loss, Table};
+
+    fn table(loss: Loss, columns: usize, values: &[f64], labels: &[f64]) -> Linear {
+        let features = Features::Dense(Dense { rows: labels.len(), columns, values: values.to_vec().into() });
+        let table = Table::new(features, Arc::new(labels.to_vec()), None, Vec::new()).expect("a good table");
+        Linear::new(Arc::new(table), loss, Design::default()).expect("labels that fit")
+    }
+
+    #[test]
+    fn a_column_helps_where_no_row_disagrees_however_little_it_says() {
+        let helps = |values: &[f64]| {
+            let linear = table(Loss::Logistic, 1, values, &[1.0, 1.0, 0.0, 0.0]);
+            Tails::of(&linear).map(|tails| tails.some_column())
+        };
+        assert_eq!(helps(&[1e10, 1.0, 2.0, -1.0]), Some(false));
+        assert_eq!(helps(&[1e10, 1.0, -2.0, -1.0]), Some(true));
+        assert_eq!(helps(&[0.0, 1.0, 0.0, 0.0]), Some(true));
+        assert_eq!(helps(&[0.0, 0.0, 0.0, 0.0]), Some(false));
+    }
+
+    #[test]
+    fn scores_that_are_all_right_have_no_end() {
+        let linear = table(Loss::Logistic, 1, &[3.0, 1.0, -2.0, -1.0], &[1.0, 1.0, 0.0, 0.0]);
+        let tails = Tails::of(&linear).expect("a loss of classes");
+        assert!(tails.are_right_at(&[1.0, 0.0]) && !tails.are_right_at(&[1.0, 2.0]));
+        assert!(tails.seems_to_help(&[1.0, 0.0]) && !tails.seems_to_help(&[-1.0, 0.0]));
+    }
+
+    #[test]
+    fn one_class_and_zero_counts_need_no_column() {
+        let alone = |loss, labels: &[f64]| {
+            let linear = table(loss, 1, &[1.0, 2.0, 4.0], labels);
+            Tails::of(&linear).map(|tails| tails.intercept_alone())
+        };
+        assert_eq!(alone(Loss::Poisson, &[0.0, 0.0, 0.0]), Some(true));
+        assert_eq!(alone(Loss::Poisson, &[0.0, 1.0, 0.0]), Some(false));
+        assert_eq!(alone(Loss::Logistic, &[1.0, 1.0, 1.0]), Some(true));
+        assert_eq!(alone(Loss::Multinomial { classes: 3 }, &[0.0, 2.0, 0.0]), Some(true));
+        assert_eq!(alone(Loss::Multinomial { classes: 2 }, &[0.0, 1.0, 0.0]), Some(false));
+        assert_eq!(alone(Loss::Hinge, &[1.0, 1.0, 1.0]), None);
+    }
+}
