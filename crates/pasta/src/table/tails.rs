@@ -3,8 +3,8 @@
 //! Losses of classes fall as the score of a row's own class grows, and the loss of a count of zero as its score falls; they have no least value, so a direction that
 //! only helps has no end. Whether a given direction is one is seen by a pass.
 
-use super::linear::{Point, Reader, Way};
-use super::{Features, Linear, Loss};
+use super::linear::Reader;
+use super::{Linear, Loss};
 
 /// A table with a loss that falls for ever in some directions, if its rows let it.
 #[derive(Debug)]
@@ -12,13 +12,6 @@ pub(crate) struct Tails<'a> {
     linear: &'a Linear,
     outputs: usize,
 }
-
-/// A row may be hurt by a direction by so much of what the direction moves in it: steps of second order have some digits.
-const HURT: f64 = 1e-5;
-/// A row that is helped is helped by so much.
-const HELPED: f64 = 1e-2;
-/// Coordinates whose part in a direction is less than this are rounding, or not done yet.
-const PART: f64 = 1e-5;
 
 impl<'a> Tails<'a> {
     /// `None` for losses that have a minimiser in every direction that helps.
@@ -116,75 +109,34 @@ impl<'a> Tails<'a> {
 
     /// Whether every score at x is right, by a pass: then f falls for ever along x itself.
     pub(crate) fn are_right_at(&self, x: &[f64]) -> bool {
-        self.helps(x, 0.0, 0.0)
-    }
-
-    /// Whether no row is hurt along a direction of few digits, and some are helped, by a pass. What the direction moves is measured from the means of the columns: next to a cell that is far
-    /// off all others may seem to stand still.
-    pub(crate) fn seems_to_help(&self, direction: &[f64]) -> bool {
-        let largest = direction.iter().fold(0.0, |largest: f64, v| largest.max(v.abs()));
-        let kept = |v: &f64| if v.abs() >= PART * largest { *v } else { 0.0 };
-        let direction: Vec<f64> = direction.iter().map(kept).collect();
-        self.helps(&direction, HURT, HELPED)
-    }
-
-    /// Whether no row is hurt by more than a share of what a direction moves in it, and some are helped by more than another.
-    fn helps(&self, direction: &[f64], hurt: f64, helped: f64) -> bool {
-        let is_sparse = matches!(self.linear.table().features, Features::Sparse(_));
-        if is_sparse && self.linear.way() == Way::Computed {
-            return false;
-        }
-        let point = self.linear.point(direction);
+        let point = self.linear.point(x);
         let counts = self.linear.add_up(2, &|rows, out| {
             let mut reader = Reader::new(self.linear);
-            let mut a = vec![0.0; if is_sparse { 0 } else { self.linear.stride() }];
-            let mut moved = vec![(0.0, 0.0); self.outputs];
+            let mut scores = vec![0.0; self.outputs];
             for row in rows {
                 if reader.weights.is_some_and(|weights| weights[row] == 0.0) {
                     continue;
                 }
-                if is_sparse {
-                    self.move_sparse(row, &point, &mut moved);
-                } else {
-                    reader.write_row(row, &mut a);
-                    for (moved, v) in moved.iter_mut().zip(direction.chunks_exact(a.len())) {
-                        let parts = a.iter().zip(v).map(|(a, v)| a * v);
-                        *moved = parts.fold((0.0, 0.0), |(z, size), part| (z + part, size + part.abs()));
-                    }
-                }
-                let [is_hurt, is_helped] = self.does(reader.labels[row], &moved, hurt, helped);
-                out[0] += f64::from(u8::from(is_hurt));
-                out[1] += f64::from(u8::from(is_helped));
+                reader.open(row);
+                reader.write_each(row, &point.outputs, &mut scores);
+                let gain = self.gain(reader.labels[row], &scores);
+                out[0] += f64::from(u8::from(gain < 0.0));
+                out[1] += f64::from(u8::from(gain > 0.0));
             }
         });
         counts[0] == 0.0 && counts[1] > 0.0
     }
 
-    /// By how much the scores of a sparse row are moved, and the sizes of the parts of that.
-    fn move_sparse(&self, row: usize, point: &Point<'_>, moved: &mut [(f64, f64)]) {
-        let features = &self.linear.table().features;
-        for (moved, (u, offset)) in moved.iter_mut().zip(&point.outputs) {
-            *moved = (*offset, offset.abs());
-            features.visit_row(row, |j, value| {
-                let part = value * u[j];
-                *moved = (moved.0 + part, moved.1 + part.abs());
-            });
-        }
-    }
-
-    /// Whether a row whose scores move so is hurt, and whether it is helped.
-    fn does(&self, label: f64, moved: &[(f64, f64)], hurt: f64, helped: f64) -> [bool; 2] {
-        let judge = |gain: f64, size: f64| [gain < -hurt * size, gain > helped * size];
+    /// By how much scores help a row of this label, or hurt it if less than 0.
+    fn gain(&self, label: f64, scores: &[f64]) -> f64 {
         match self.linear.loss() {
-            Loss::Poisson if label > 0.0 => [moved[0].0.abs() > hurt * moved[0].1, false],
+            Loss::Poisson if label > 0.0 => -scores[0].abs(),
             Loss::Multinomial { .. } => {
                 let own = label as usize;
-                let others = (0..moved.len()).filter(|class| *class != own);
-                let pairs =
-                    others.map(|other| judge(moved[own].0 - moved[other].0, moved[own].1 + moved[other].1));
-                pairs.fold([false; 2], |[a, b], [c, d]| [a | c, b | d])
+                let others = scores.iter().enumerate().filter(|(class, _)| *class != own);
+                scores[own] - others.map(|(_, score)| *score).fold(f64::NEG_INFINITY, f64::max)
             }
-            _ => judge(self.wants(label, 0) * moved[0].0, moved[0].1),
+            _ => self.wants(label, 0) * scores[0],
         }
     }
 }
@@ -219,7 +171,6 @@ mod tests {
         let linear = table(Loss::Logistic, 1, &[3.0, 1.0, -2.0, -1.0], &[1.0, 1.0, 0.0, 0.0]);
         let tails = Tails::of(&linear).expect("a loss of classes");
         assert!(tails.are_right_at(&[1.0, 0.0]) && !tails.are_right_at(&[1.0, 2.0]));
-        assert!(tails.seems_to_help(&[1.0, 0.0]) && !tails.seems_to_help(&[-1.0, 0.0]));
     }
 
     #[test]
