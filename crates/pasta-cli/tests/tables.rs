@@ -76,6 +76,29 @@ fn a_header_line_has_every_setting_and_stdout_only_the_answer() {
 }
 
 #[test]
+fn one_word_among_numbers_is_an_error_unless_the_column_holds_categories() {
+    let place = place();
+    let rows = |word: &str| {
+        let row = |k: u32| format!("{k},{},{}\n", ["r", "g", "b"][k as usize % 3], 2 * k + k % 2);
+        "a,c,y\n".to_owned() + &(0..30).map(row).collect::<String>() + word
+    };
+    place.write("stray.csv", &rows("unknown,r,3\n"));
+    let fit = "fit stray.csv --loss least-squares --one-hot --penalty 1e-3";
+    let refused = place.pasta(fit).assert().code(2);
+    refused
+        .stderr(contains(
+            "stray.csv:32: column 1: column \"a\" holds 30 different numbers, but \"unknown\" here",
+        ))
+        .stderr(contains("--categories COLUMN"));
+    let result = place.json(&format!("{fit} --categories a"), 0);
+    assert_eq!(result["data"]["columns"], 31 + 3);
+    // A few numbers beside words are categories, and that is said.
+    place.write("few.csv", "a,y\n0,1\n1,2\n2,4\n3+,5\n1,2.5\n");
+    let few = place.pasta("fit few.csv --loss least-squares --one-hot --penalty 1e-3").assert().success();
+    few.stderr(contains("note: column \"a\" has 1 word and 3 numbers, and each of them is a category"));
+}
+
+#[test]
 fn predictions_match_columns_by_name_and_score_what_has_labels() {
     let place = place();
     place.pasta("fit plane.csv --loss least-squares --one-hot -o m.json").assert().success();

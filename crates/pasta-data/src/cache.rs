@@ -74,7 +74,10 @@ pub fn cached(
     let fail = |fault: Fault| ReadError { file: name.clone(), line: None, column: None, fault };
     let system = |error: io::Error| fail(Fault::System(error.to_string()));
     let refuse = |what: &str| Err(fail(Fault::Choice(format!("{what} cannot be read through a cache"))));
-    if options.one_hot || !matches!(options.missing, Missing::Refuse | Missing::Zero) {
+    if options.one_hot
+        || !options.categories.is_empty()
+        || !matches!(options.missing, Missing::Refuse | Missing::Zero)
+    {
         return refuse("columns of words and missing values");
     }
     let about = fs::metadata(path).map_err(system)?;

@@ -122,6 +122,16 @@ pub enum Fault {
         /// What stands there.
         found: String,
     },
+    /// A word in a column of numbers, where columns are made of words.
+    #[error("column {column:?} holds {numbers} different numbers, but {found:?} here")]
+    Stray {
+        /// The column.
+        column: String,
+        /// What stands there.
+        found: String,
+        /// How many different numbers there are.
+        numbers: usize,
+    },
     /// Text where numbers are wanted.
     #[error("column {column:?}: expected a number, found {found:?}")]
     Text {
@@ -222,6 +232,10 @@ impl Fault {
             }
             Self::Text { found, .. } if is_nearly_a_number(found) => {
                 "numbers have a decimal point, no separators of thousands and no unit"
+            }
+            Self::Stray { .. } => {
+                "an empty cell counts as missing, and --missing says what becomes of it; --categories COLUMN makes a category of each value, numbers too; \
+                 --ignore leaves the column out"
             }
             Self::Text { .. } => {
                 "--one-hot makes a column of zeros and ones for each word; --ignore leaves the column out"

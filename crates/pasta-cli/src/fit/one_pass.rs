@@ -29,7 +29,7 @@ use super::judging::no_minimiser;
 use super::{interrupted, write_file};
 use crate::table::{
     Certificate, Classes, FORMAT, ModelFile, Provenance, Rows, Score, TailBound, Verdict, check_output,
-    refused, score, unreadable,
+    mixed_columns, refused, score, unreadable,
 };
 
 /// Of a short stream this part is kept back; of a long one, a block.
@@ -149,6 +149,7 @@ impl School {
         let classes = Classes::learn(first, &arguments.loss).map_err(in_file)?;
         let loss = arguments.shaping.loss(&arguments.loss, classes.0.len().max(2))?;
         let labels = classes.code(first).map_err(in_file)?;
+        mixed_columns(&first.encoding).iter().for_each(|line| say(line));
         let names = first.encoding.names();
         let wrong = |error| refused(file, &names, &error);
         let design = arguments.shaping.design();

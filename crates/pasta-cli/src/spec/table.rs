@@ -20,7 +20,7 @@ pub(super) const TABLE: &str = "table";
 /// The keys that name files.
 pub(super) const FILES: [&str; 2] = [TABLE, "labels"];
 
-const KEYS: [&str; 24] = [
+const KEYS: [&str; 25] = [
     TABLE,
     "loss",
     "label",
@@ -29,6 +29,7 @@ const KEYS: [&str; 24] = [
     "ignore",
     "missing",
     "one-hot",
+    "categories",
     "header",
     "delimiter",
     "first-index",
@@ -100,6 +101,7 @@ pub(super) fn read_table(problem: &Section<'_>) -> Result<Problem, Failure> {
         ignore: problem.texts("ignore")?.unwrap_or_default(),
         missing: choice(problem, "missing")?,
         one_hot: problem.flag("one-hot")?.unwrap_or(false),
+        categories: problem.texts("categories")?.unwrap_or_default(),
         header: problem.flag("header")?,
         delimiter: match problem.text("delimiter")? {
             Some(text) => Some(delimiter(text).map_err(|message| problem.complain("delimiter", &message))?),
