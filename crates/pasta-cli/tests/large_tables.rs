@@ -11,7 +11,7 @@ use std::io::{BufWriter, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use place::{PASTA, Place};
+use place::{PASTA, Place, unwrapped};
 use predicates::str::contains;
 use serde_json::{Value, json};
 
@@ -279,6 +279,47 @@ fn a_stream_can_be_predicted_with_and_its_faults_have_lines() {
     let other =
         place.pasta("fit - --one-pass --loss logistic --method exact").write_stdin("").assert().code(2);
     other.stderr(contains("does not learn in one pass"));
+}
+
+#[test]
+fn a_tail_that_contradicts_its_certificate_has_none() {
+    let place = Place::new();
+    let stream = |outlier: &str| -> String {
+        (0..40_000_u64)
+            .map(|k| {
+                let label = 2.0 * number(k) + number(k + 50_000);
+                let label = if k == 39_990 { outlier.to_owned() } else { format!("{label:.6}") };
+                format!("{label} 1:{:.6}\n", number(k))
+            })
+            .collect()
+    };
+    let fit = "fit - --one-pass --loss least-squares --block 200000 -o m.json";
+    place.pasta(fit).write_stdin(stream("0.1")).assert().success();
+    // A row of the tail whose label is 10^9 makes |grad f| over it, and with that the target; the median of means does not see it.
+    let refused = place.pasta(fit).write_stdin(stream("1e9")).assert().code(4);
+    let said = unwrapped(&refused.get_output().stdout);
+    assert!(
+        said.contains("not certified") && said.contains("no bound: the noise of the tail has kurtosis"),
+        "{said}"
+    );
+    refused.stderr(contains("the rows that were kept back contradict"));
+    let model: Value = serde_json::from_str(&place.read("m.json")).unwrap();
+    assert_eq!(model["certificate"]["tail"]["bound"], Value::Null);
+    assert_eq!(model["certificate"]["verdict"], "not-certified");
+}
+
+#[test]
+fn a_stream_whose_start_has_no_gradient_is_certified_there() {
+    let place = Place::new();
+    let text: String = (0..40_000_u64).map(|k| format!("0 1:{:.6}\n", number(k))).collect();
+    let fit = "fit - --one-pass --loss least-squares --block 65536 --json";
+    let done = place.pasta(fit).write_stdin(text).assert().success();
+    let result: Value = serde_json::from_slice(&done.get_output().stdout).unwrap();
+    assert_eq!(
+        (&result["certificate"]["verdict"], &result["weights"]["1"]),
+        (&json!("certified"), &json!(0.0))
+    );
+    assert!(result["certificate"]["tail"]["bound"].as_f64().unwrap() <= 1e-100, "{result:#}");
 }
 
 #[test]
