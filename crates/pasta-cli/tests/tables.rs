@@ -99,6 +99,22 @@ fn one_word_among_numbers_is_an_error_unless_the_column_holds_categories() {
 }
 
 #[test]
+fn auto_names_exact_where_a_loss_has_kinks() {
+    let place = place();
+    let hint = "hint: --method exact";
+    for loss in ["absolute", "quantile"] {
+        let auto =
+            place.pasta(&format!("fit plane.csv --loss {loss} --ignore colour --method auto")).assert();
+        auto.code(4).stderr(contains(hint));
+    }
+    place.pasta("fit pairs.svm --loss hinge --method auto").assert().code(4).stderr(contains(hint));
+    // One that exact does not take has no such hint.
+    let other =
+        place.pasta("fit plane.csv --loss phase-retrieval --ignore colour --method auto").output().unwrap();
+    assert!(!String::from_utf8_lossy(&other.stderr).contains(hint));
+}
+
+#[test]
 fn predictions_match_columns_by_name_and_score_what_has_labels() {
     let place = place();
     place.pasta("fit plane.csv --loss least-squares --one-hot -o m.json").assert().success();

@@ -78,7 +78,7 @@ pub(super) fn judge(
         budgeted: arguments.budget.is_some(),
         auto: method == AUTO,
         other: match method.as_str() {
-            AUTO if newton::fits(linear).is_ok() || kinks::is_quickest(linear) => Some(EXACT),
+            AUTO if newton::fits(linear).is_ok() || kinks::fits(linear) => Some(EXACT),
             EXACT => Some(AUTO),
             _ => None,
         },

@@ -110,7 +110,7 @@ fn answer(
     Ok(match outcome.model.certificate.verdict {
         Verdict::Certified => Exit::Done,
         Verdict::Kinks if !short => {
-            say("not certified: the loss has kinks, where the gradient need not be small");
+            say(&outcome.with_kinks());
             Exit::NotCertified
         }
         Verdict::Kinks | Verdict::NotCertified | Verdict::Worse => {

@@ -107,6 +107,20 @@ impl Outcome {
         }
     }
 
+    /// Why a loss with kinks is not certified, and what may help.
+    pub(super) fn with_kinks(&self) -> String {
+        match (self.model.certificate.gap, self.other) {
+            (Some(_), _) => "not certified: f may be farther above its least value than the target\n\n\
+                             hint: --target EPS asks for less"
+                .into(),
+            (None, Some(other)) if other == EXACT => format!(
+                "not certified: the loss has kinks, where the gradient need not be small\n\n\
+                 hint: --method {EXACT} bounds by how much f is above its least value, and may end lower"
+            ),
+            (None, _) => "not certified: the loss has kinks, where the gradient need not be small".into(),
+        }
+    }
+
     fn stopped(&self) -> String {
         match (self.stop, self.model.certificate.verdict) {
             (Stop::Settled, Verdict::Certified) if self.model.certificate.gap.is_some() => {
