@@ -200,6 +200,18 @@ fn with_bar<T>(read: impl FnOnce(Watch<'_>) -> Result<T, ReadError>) -> Result<T
     data.map_err(unreadable)
 }
 
+/// Refuses a file in a folder that is not there: a slip in a path would make folders. To be called before the work.
+pub(crate) fn check_folder(flag: &str, path: &Path) -> Result<(), Failure> {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+            let folder = folder.display();
+            let failure = Failure::input(format!("{flag}: there is no folder {folder} to write into"));
+            Err(failure.hint(format!("mkdir -p {folder} makes it")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Refuses an output that would write over what is read, or cannot be a file. To be called before the work.
 pub(crate) fn check_output(output: Option<&Path>, inputs: &[&Path]) -> Result<(), Failure> {
     let Some(path) = output else { return Ok(()) };
@@ -211,6 +223,7 @@ pub(crate) fn check_output(output: Option<&Path>, inputs: &[&Path]) -> Result<()
     if path.is_dir() {
         return Err(Failure::input(format!("--output: {words} is a folder")));
     }
+    check_folder("--output", path)?;
     let is_same = |input: &&&Path| match (path.canonicalize(), input.canonicalize()) {
         (Ok(path), Ok(input)) => path == input && path.is_file(),
         _ => false,
