@@ -10,7 +10,7 @@ use pasta_report::console::{self, Exit, Failure, Report, flags, say, with_thread
 use serde::Serialize;
 
 use crate::npy;
-use crate::table::{ModelFile, Reading, Score, check_output, class, load, refused, score};
+use crate::table::{ModelFile, Reading, Score, check_output, class, counted, load, refused, score};
 
 /// Predict with a model of `pasta fit`: a line for each row of a table.
 ///
@@ -244,6 +244,6 @@ struct Written {
 
 impl Report for Written {
     fn text(&self) -> String {
-        format!("{} rows in {}", self.rows, self.output)
+        format!("{} in {}", counted(self.rows as u64, "row"), self.output)
     }
 }

@@ -95,6 +95,8 @@ fn one_word_among_numbers_is_an_error_unless_the_column_holds_categories() {
     // A few numbers beside words are categories, and that is said.
     place.write("few.csv", "a,y\n0,1\n1,2\n2,4\n3+,5\n1,2.5\n");
     let few = place.pasta("fit few.csv --loss least-squares --one-hot --penalty 1e-3").assert().success();
+    let said = String::from_utf8_lossy(&few.get_output().stderr).into_owned();
+    assert!(said.contains("few.csv: 5 rows, 4 columns ("), "{said}");
     few.stderr(contains("note: column \"a\" has 1 word and 3 numbers, and each of them is a category"));
 }
 
@@ -107,6 +109,9 @@ fn auto_names_exact_where_a_loss_has_kinks() {
             place.pasta(&format!("fit plane.csv --loss {loss} --ignore colour --method auto")).assert();
         auto.code(4).stderr(contains(hint));
     }
+    place.write("one.csv", "a,y\n1,1\n2,3\n");
+    let one = place.pasta("fit one.csv --loss least-squares").assert().success();
+    one.stderr(contains("one.csv: 2 rows, 1 column ("));
     place.pasta("fit pairs.svm --loss hinge --method auto").assert().code(4).stderr(contains(hint));
     // One that exact does not take has no such hint.
     let other =

@@ -91,7 +91,7 @@ pub enum Fault {
     #[error("query groups (qid) have no meaning for a loss that looks at one row at a time")]
     Query,
     /// A row that is shorter or longer than the first.
-    #[error("{found} columns, but the first line has {expected}")]
+    #[error("{}, but the first line has {expected}", columns(*.found))]
     Ragged {
         /// The columns of the first line.
         expected: usize,
@@ -195,7 +195,7 @@ pub enum Fault {
         expected: Vec<String>,
     },
     /// Another number of columns than is needed.
-    #[error("{found} columns of features, but {expected} are needed")]
+    #[error("{} of features, but the number needed is {expected}", columns(*.found))]
     Columns {
         /// What is needed.
         expected: usize,
@@ -326,6 +326,11 @@ pub(crate) fn shown(bytes: &[u8]) -> Result<String, Fault> {
 fn is_nearly_a_number(word: &str) -> bool {
     let kept: String = word.chars().filter(|letter| !",'_ %$€£\u{a0}".contains(*letter)).collect();
     crate::number::whole(kept.as_bytes()).is_some_and(f64::is_finite)
+}
+
+/// 1 column, 2 columns.
+fn columns(count: usize) -> String {
+    format!("{count} column{}", if count == 1 { "" } else { "s" })
 }
 
 /// Whether columns have numbers for want of names.

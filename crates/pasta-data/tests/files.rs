@@ -247,7 +247,7 @@ fn categories_are_made_of_numbers_where_that_is_asked_for() {
 #[test]
 fn what_is_wrong_with_a_table_is_said_with_its_place() {
     let says = |text: &str, what: &str| assert_eq!(failure(text, &csv("y")), what, "{text:?}");
-    says("y,a\n1,2\n3\n", "table:3: 1 columns, but the first line has 2");
+    says("y,a\n1,2\n3\n", "table:3: 1 column, but the first line has 2");
     says("y,a\n1,inf\n", "table:2:2: expected a finite number, found inf");
     says("y,a\n1,1e999\n", "table:2:2: 1e999 is too large for a double");
     says("y,a\n1,\"2\n", "table:2:2: a quotation mark without its partner");

@@ -29,7 +29,7 @@ use super::judging::no_minimiser;
 use super::{interrupted, write_file};
 use crate::table::{
     Certificate, Classes, FORMAT, ModelFile, Provenance, Rows, Score, TailBound, Verdict, check_output,
-    mixed_columns, refused, score, unreadable,
+    counted, mixed_columns, refused, score, unreadable,
 };
 
 /// Of a short stream this part is kept back; of a long one, a block.
@@ -163,11 +163,11 @@ impl School {
         let learner = OnePass::start(Arc::new(table), loss, design, arguments.seed).map_err(wrong)?;
         let target = arguments.target.map_or_else(|| format!("{RELATIVE} of the start"), given);
         say(&format!(
-            "{file}: one pass in blocks of {} bytes, {} columns, scaled and coded by the first block of {} rows; loss {}, {}, {}, degree {}, penalty \
+            "{file}: one pass in blocks of {} bytes, {}, scaled and coded by the first block of {}; loss {}, {}, {}, degree {}, penalty \
              {}; |grad f| <= {target}, seed {}, threads {}",
             grouped(u64::from(arguments.block)),
-            grouped(first.features.columns() as u64),
-            grouped(first.features.rows() as u64),
+            counted(first.features.columns() as u64, "column"),
+            counted(first.features.rows() as u64, "row"),
             words(&loss),
             if design.intercept { "intercept" } else { "no intercept" },
             if design.standardise { "standardised" } else { "raw columns" },
@@ -513,12 +513,12 @@ impl Report for Outcome {
                     real(self.start.gradient)
                 ),
             ),
-            row("learnt", format!("{} rows in {} blocks", grouped(self.learnt), grouped(self.blocks))),
+            row("learnt", format!("{} in {}", counted(self.learnt, "row"), counted(self.blocks, "block"))),
         ];
         if self.dropped > 0 {
             rows.push(row(
                 "dropped",
-                format!("{} rows in which something is missing", grouped(self.dropped)),
+                format!("{} in which something is missing", counted(self.dropped, "row")),
             ));
         }
         rows.push(row(

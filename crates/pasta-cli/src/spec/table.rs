@@ -146,7 +146,13 @@ pub(super) fn read_table(problem: &Section<'_>) -> Result<Problem, Failure> {
     let (rows, columns) = (linear.table().rows(), linear.table().columns());
     // Its name alone: the copy in an output folder names it from the root.
     let file = Path::new(file).file_name().map_or(file.into(), |name| name.to_string_lossy());
-    let words = format!("{loss} loss on {file} ({rows} rows, {columns} columns{})", shaping.words());
+    let s = |count: usize| if count == 1 { "" } else { "s" };
+    let words = format!(
+        "{loss} loss on {file} ({rows} row{}, {columns} column{}{})",
+        s(rows),
+        s(columns),
+        shaping.words()
+    );
     let table = Some(Tabled { linear: Arc::clone(&linear), proved: OnceLock::new() });
     Ok(Problem { oracle: world::spread(linear), start, truth: None, table, words, simulator: None })
 }
