@@ -80,7 +80,9 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     // Labels that the model has never seen cannot be scored, but are no reason not to predict.
     let scored = match data.labels.as_ref().map(|_| file.classes.code(&data)) {
-        Some(Ok(labels)) => Some(score(&model, &data.features, &labels, has_classes).map_err(wrong)?),
+        Some(Ok(labels)) => Some(
+            score(&model, &data.features, &labels, data.weights.as_deref(), has_classes).map_err(wrong)?,
+        ),
         Some(Err(failure)) => {
             say(&format!("note: no score: {}", failure.message()));
             None

@@ -120,6 +120,34 @@ fn auto_names_exact_where_a_loss_has_kinks() {
 }
 
 #[test]
+fn scores_are_weighted_as_the_objective_is() {
+    let place = place();
+    // The rows of one weight say y = a, those of a hundredth of it y = 1 - a.
+    let row = |k: u32| {
+        let (a, odd) = (f64::from(k % 10) / 10.0, k % 4 == 3);
+        format!("{a},{},{}\n", if odd { 1.0 - a } else { a }, if odd { 0.01 } else { 1.0 })
+    };
+    place.write("w.csv", &("a,y,w\n".to_owned() + &(0..100).map(row).collect::<String>()));
+    for loss in ["least-squares", "huber"] {
+        let fit = format!("fit w.csv --loss {loss} --weight w");
+        let result = place.json(&fit, 0);
+        let (objective, mean) = (
+            result["certificate"]["objective"].as_f64().unwrap(),
+            result["training"]["loss"].as_f64().unwrap(),
+        );
+        // The same sum, in another order.
+        assert!((objective - mean).abs() <= 1e-12 * objective, "{result:#}");
+        assert!(result["training"]["r2"].as_f64().unwrap() > 0.9, "{result:#}");
+        let said = place.pasta(&fit).assert().success();
+        assert!(unwrapped(&said.get_output().stdout).contains("(100 rows, weighted)"));
+    }
+    // A row without weight is told apart by nobody, and hides nothing.
+    place.write("s.csv", "a,y,w\n1,0,1\n2,0,1\n3,1,1\n4,1,1\n1,1,0\n");
+    let separated = place.pasta("fit s.csv --loss logistic --weight w").assert().code(3);
+    separated.stderr(contains("the classes can be separated"));
+}
+
+#[test]
 fn predictions_match_columns_by_name_and_score_what_has_labels() {
     let place = place();
     place.pasta("fit plane.csv --loss least-squares --one-hot -o m.json").assert().success();

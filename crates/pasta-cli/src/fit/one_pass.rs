@@ -224,7 +224,8 @@ impl School {
     fn score(&self, rows: &Linear) -> Result<Score, Failure> {
         let model = rows.raw_weights(self.learner.point());
         let table = rows.table();
-        let scored = score(&model, &table.features, (*table.labels).as_ref(), !self.classes.0.is_empty());
+        let scored =
+            score(&model, &table.features, (*table.labels).as_ref(), None, !self.classes.0.is_empty());
         scored.map_err(|error| refused(&self.file, &self.encoding.names(), &error))
     }
 

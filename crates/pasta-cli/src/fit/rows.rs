@@ -73,5 +73,5 @@ fn other_rows(path: &str, options: &Options, loaded: &Loaded) -> Result<Rows, Fa
     let data = load(&Source::named(path), &options, Some(&loaded.encoding))?;
     let labels = loaded.classes.code(&data).map_err(|failure| failure.in_file(path))?;
     data.features.check().map_err(|error| refused(path, &loaded.encoding.names(), &error))?;
-    Ok(Rows { features: data.features, labels, weights: None })
+    Ok(Rows { features: data.features, labels, weights: data.weights })
 }
