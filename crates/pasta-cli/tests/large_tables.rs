@@ -412,7 +412,7 @@ fn an_interrupted_fit_goes_on_to_the_same_model() {
             .pasta(&format!("{words} --seed 2 --resume m.json.checkpoint"))
             .assert()
             .code(2)
-            .stderr(contains("another command"));
+            .stderr(contains("a checkpoint of another command: --seed was 1, and is 2\n"));
         place.pasta(&format!("{words} --resume m.json.checkpoint")).assert().success();
         assert_eq!(place.read("m.json"), whole);
         assert!(!place.path("m.json.checkpoint").exists());

@@ -113,6 +113,9 @@ fn auto_names_exact_where_a_loss_has_kinks() {
     let one = place.pasta("fit one.csv --loss least-squares").assert().success();
     one.stderr(contains("one.csv: 2 rows, 1 column ("));
     place.pasta("fit pairs.svm --loss hinge --method auto").assert().code(4).stderr(contains(hint));
+    // A scale whose square is no number is to blame itself.
+    let scale = place.pasta("fit plane.csv --loss cauchy --scale 1e200 --ignore colour").assert().code(3);
+    scale.stderr(contains("the square of --scale"));
     // One that exact does not take has no such hint.
     let other =
         place.pasta("fit plane.csv --loss phase-retrieval --ignore colour --method auto").output().unwrap();
@@ -174,6 +177,10 @@ fn predictions_match_columns_by_name_and_score_what_has_labels() {
     refused("colour,a,b,c\nred,1,2,3\n", "column \"c\" is unknown");
     refused("colour,a,b\ngreen,1,2\n", "\"green\" is not one of its 2 categories");
     place.pasta("predict m.json pairs.svm").assert().code(2).stderr(contains("matched by name"));
+    place.pasta("fit pairs.svm --loss logistic -o pairs.json").assert().success();
+    place.write("wide.svm", "1 1:1 4:1\n");
+    let wide = place.pasta("predict pairs.json wide.svm").assert().code(2);
+    wide.stderr(contains("index 4 is beyond 2")).stderr(contains("hint: columns that a model did not see"));
     place.pasta("predict m.json new.csv -o out.txt").assert().success().stdout("");
     assert_eq!(place.read("out.txt"), lines);
     place.pasta("predict m.json new.csv -o out.npy").assert().success();

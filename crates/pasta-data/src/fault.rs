@@ -240,6 +240,10 @@ impl Fault {
             Self::Text { .. } => {
                 "--one-hot makes a column of zeros and ones for each word; --ignore leaves the column out"
             }
+            // Not where the index is too large for any table.
+            Self::Beyond { most, .. } if *most + 1 < u64::from(u32::MAX) => {
+                "columns that a model did not see have no weight in it; --columns N, when it is fitted, says how many there are"
+            }
             Self::WhichLabel(_) => "--label NAME, or a number, from 1",
             Self::Memory { .. } => "--storage sparse keeps only what is not zero",
             Self::Categories { .. } => "leave it out with --ignore",

@@ -217,7 +217,7 @@ impl School {
                 Ok(true)
             }
             Err(Halt::Interrupted) => Ok(false),
-            Err(halt) => Err(not_finite(&halt.into())),
+            Err(halt) => Err(not_finite(&halt.into(), self.loss)),
         }
     }
 
@@ -278,10 +278,11 @@ impl School {
         let tail = self.problem(tail)?;
         let mut gate = Gate::over(tail.clone(), arguments.seed).with_stop(signals.flag());
         let (x, origin) = (self.learner.point().to_vec(), self.learner.origin().to_vec());
+        let loss = self.loss;
         let mut at = |x: &[f64]| match exactly(&mut gate, Role::Look, x) {
             Ok(state) => Ok(Some(state)),
             Err(Halt::Interrupted) => Ok(None),
-            Err(halt) => Err(not_finite(&halt.into())),
+            Err(halt) => Err(not_finite(&halt.into(), loss)),
         };
         let (Some(start), Some(end)) = (at(&origin)?, at(&x)?) else { return Ok(None) };
         // Where the start has no gradient, the least target that a certificate can have.
