@@ -163,6 +163,13 @@ fn a_cache_gives_the_same_model_and_is_written_again_when_the_text_changes() {
     place.pasta(&fit("--cache=folder -o zero.json")).assert().success().stderr(contains("writing the cache"));
     let model: Value = serde_json::from_str(&place.read("zero.json")).unwrap();
     assert_eq!(model["encoding"]["numbered"], json!({ "columns": 53, "first_index": 0 }));
+    // Another text of the same size, with the time of the first.
+    let times = std::fs::FileTimes::new()
+        .set_modified(std::fs::metadata(place.path("a.svm")).unwrap().modified().unwrap());
+    place.write("a.svm", &text.replacen("0 1:", "1 0:", 1));
+    File::options().append(true).open(place.path("a.svm")).unwrap().set_times(times).unwrap();
+    place.pasta(&fit("--cache=folder")).assert().success().stderr(contains("writing the cache"));
+    place.pasta(&fit("--cache=folder")).assert().success().stderr(contains("mapped from the cache"));
     // Rows that are dense at first, and wider later.
     let wide: String = (0..120_000_u64)
         .map(|k| {
