@@ -83,6 +83,10 @@ impl Tabled {
         }
     }
 
+    pub(super) fn is_standardised(&self) -> bool {
+        self.linear.design().standardise
+    }
+
     pub(super) fn has_kinks(&self) -> bool {
         matches!(self.linear.loss().row().class, Class::LipschitzConvex | Class::WeaklyConvex)
     }
