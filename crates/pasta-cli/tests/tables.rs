@@ -397,6 +397,12 @@ fn every_command_works_on_a_table() {
     assert_eq!(run["certificate"]["verdict"], "certified");
     assert_eq!(run["certificate"]["grade"], "exact");
     assert_eq!(run["certificate"]["rows"], 399);
+    // People read of the same pass.
+    let printed = unwrapped(&place.pasta("solve p.toml --target 1e-5").output().unwrap().stdout);
+    let gradient = run["certificate"]["bound"].as_f64().unwrap();
+    let squared = format!("|grad f|^2 there {}", pasta_report::number::real(gradient.powi(2)));
+    assert!(printed.contains(&squared), "{squared}: {printed}");
+    assert!(printed.contains("weights of standardised columns"), "{printed}");
     // The folder can be used from anywhere: its file names the table from the root.
     let moved = tempfile::tempdir().unwrap();
     std::fs::rename(place.path("run"), moved.path().join("run")).unwrap();
@@ -414,6 +420,13 @@ fn every_command_works_on_a_table() {
     place.json("certify p.toml --at 0,0,0 --target 1e-4", 4);
     let calibration = place.json("calibrate p.toml", 0);
     assert!(calibration["gradient"].as_f64().unwrap() > 0.0);
+    // A loss with kinks has no smoothness, whatever samples show.
+    place.write("kinks.toml", &AUTO.replace("loss = \"logistic\"", "loss = \"hinge\""));
+    let kinks = place.json("calibrate kinks.toml", 0);
+    let constants = kinks["constants"].as_str().unwrap();
+    assert!(constants.contains("# smoothness =    # L: none exists: the loss has kinks"), "{constants}");
+    assert!(!constants.contains("without a contradiction") && kinks["flight"].is_null(), "{kinks:#}");
+    assert!(constants.contains("constants = \"problem\""), "{constants}");
     place.write("c.toml", &format!("{AUTO}[certificate]\ntarget = 1e-3\n"));
     let plan = place.json("plan --pilot c.toml", 0);
     assert!(plan["forecast"].is_null(), "{plan:#}");
