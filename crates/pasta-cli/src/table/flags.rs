@@ -170,7 +170,7 @@ pub(crate) struct Shaping {
     /// Fit without an intercept
     #[arg(long)]
     pub(crate) no_intercept: bool,
-    /// Do not bring columns to mean 0 and deviation 1 while fitting
+    /// Do not bring columns to mean 0 and deviation 1 while fitting (without an intercept: to a mean square of 1)
     #[arg(long)]
     pub(crate) raw: bool,
     /// Use all products of up to this many columns as features
