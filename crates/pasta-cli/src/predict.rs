@@ -10,7 +10,7 @@ use pasta_report::console::{self, Exit, Failure, Report, flags, say, with_thread
 use serde::Serialize;
 
 use crate::npy;
-use crate::table::{ModelFile, Reading, Score, check_output, class, load, refused, score};
+use crate::table::{ModelFile, Reading, Score, check_output, class, counted, load, refused, score};
 
 /// Predict with a model of `pasta fit`: a line for each row of a table.
 ///
@@ -80,7 +80,9 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     // Labels that the model has never seen cannot be scored, but are no reason not to predict.
     let scored = match data.labels.as_ref().map(|_| file.classes.code(&data)) {
-        Some(Ok(labels)) => Some(score(&model, &data.features, &labels, has_classes).map_err(wrong)?),
+        Some(Ok(labels)) => Some(
+            score(&model, &data.features, &labels, data.weights.as_deref(), has_classes).map_err(wrong)?,
+        ),
         Some(Err(failure)) => {
             say(&format!("note: no score: {}", failure.message()));
             None
@@ -244,6 +246,6 @@ struct Written {
 
 impl Report for Written {
     fn text(&self) -> String {
-        format!("{} rows in {}", self.rows, self.output)
+        format!("{} in {}", counted(self.rows as u64, "row"), self.output)
     }
 }

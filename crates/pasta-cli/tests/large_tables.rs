@@ -11,7 +11,7 @@ use std::io::{BufWriter, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use place::{PASTA, Place};
+use place::{PASTA, Place, unwrapped};
 use predicates::str::contains;
 use serde_json::{Value, json};
 
@@ -163,6 +163,13 @@ fn a_cache_gives_the_same_model_and_is_written_again_when_the_text_changes() {
     place.pasta(&fit("--cache=folder -o zero.json")).assert().success().stderr(contains("writing the cache"));
     let model: Value = serde_json::from_str(&place.read("zero.json")).unwrap();
     assert_eq!(model["encoding"]["numbered"], json!({ "columns": 53, "first_index": 0 }));
+    // Another text of the same size, with the time of the first.
+    let times = std::fs::FileTimes::new()
+        .set_modified(std::fs::metadata(place.path("a.svm")).unwrap().modified().unwrap());
+    place.write("a.svm", &text.replacen("0 1:", "1 0:", 1));
+    File::options().append(true).open(place.path("a.svm")).unwrap().set_times(times).unwrap();
+    place.pasta(&fit("--cache=folder")).assert().success().stderr(contains("writing the cache"));
+    place.pasta(&fit("--cache=folder")).assert().success().stderr(contains("mapped from the cache"));
     // Rows that are dense at first, and wider later.
     let wide: String = (0..120_000_u64)
         .map(|k| {
@@ -282,6 +289,47 @@ fn a_stream_can_be_predicted_with_and_its_faults_have_lines() {
 }
 
 #[test]
+fn a_tail_that_contradicts_its_certificate_has_none() {
+    let place = Place::new();
+    let stream = |outlier: &str| -> String {
+        (0..40_000_u64)
+            .map(|k| {
+                let label = 2.0 * number(k) + number(k + 50_000);
+                let label = if k == 39_990 { outlier.to_owned() } else { format!("{label:.6}") };
+                format!("{label} 1:{:.6}\n", number(k))
+            })
+            .collect()
+    };
+    let fit = "fit - --one-pass --loss least-squares --block 200000 -o m.json";
+    place.pasta(fit).write_stdin(stream("0.1")).assert().success();
+    // A row of the tail whose label is 10^9 makes |grad f| over it, and with that the target; the median of means does not see it.
+    let refused = place.pasta(fit).write_stdin(stream("1e9")).assert().code(4);
+    let said = unwrapped(&refused.get_output().stdout);
+    assert!(
+        said.contains("not certified") && said.contains("no bound: the noise of the tail has kurtosis"),
+        "{said}"
+    );
+    refused.stderr(contains("the rows that were kept back contradict"));
+    let model: Value = serde_json::from_str(&place.read("m.json")).unwrap();
+    assert_eq!(model["certificate"]["tail"]["bound"], Value::Null);
+    assert_eq!(model["certificate"]["verdict"], "not-certified");
+}
+
+#[test]
+fn a_stream_whose_start_has_no_gradient_is_certified_there() {
+    let place = Place::new();
+    let text: String = (0..40_000_u64).map(|k| format!("0 1:{:.6}\n", number(k))).collect();
+    let fit = "fit - --one-pass --loss least-squares --block 65536 --json";
+    let done = place.pasta(fit).write_stdin(text).assert().success();
+    let result: Value = serde_json::from_slice(&done.get_output().stdout).unwrap();
+    assert_eq!(
+        (&result["certificate"]["verdict"], &result["weights"]["1"]),
+        (&json!("certified"), &json!(0.0))
+    );
+    assert!(result["certificate"]["tail"]["bound"].as_f64().unwrap() <= 1e-100, "{result:#}");
+}
+
+#[test]
 fn a_sorted_stream_is_not_certified() {
     let place = Place::new();
     // What was learnt first says the opposite of what comes last.
@@ -371,7 +419,7 @@ fn an_interrupted_fit_goes_on_to_the_same_model() {
             .pasta(&format!("{words} --seed 2 --resume m.json.checkpoint"))
             .assert()
             .code(2)
-            .stderr(contains("another command"));
+            .stderr(contains("a checkpoint of another command: --seed was 1, and is 2\n"));
         place.pasta(&format!("{words} --resume m.json.checkpoint")).assert().success();
         assert_eq!(place.read("m.json"), whole);
         assert!(!place.path("m.json.checkpoint").exists());

@@ -96,6 +96,12 @@ fn nothing_that_is_read_is_written_over() {
     says("fit a.csv --one-pass --loss least-squares --label Price -o a.csv", "would write over a.csv");
     says("predict m.json a.csv -o -", "--output: - is not a file");
     says("predict m.json a.csv -o .", "--output: . is a folder");
+    says("predict m.json a.csv -o nowhere/b.txt", "--output: there is no folder nowhere to write into");
+    let fit = "fit a.csv --loss least-squares --label Price";
+    says(&format!("{fit} -o no/where/m.json"), "--output: there is no folder no/where to write into");
+    says(&format!("{fit} --one-pass -o nowhere/m.json"), "hint: mkdir -p nowhere");
+    says(&format!("{fit} --page nowhere/p.html"), "--page: there is no folder nowhere");
+    assert!(!place.path("nowhere").exists() && !place.path("no").exists());
     assert_eq!(kept, [place.read("a.csv"), place.read("m.json")]);
 }
 

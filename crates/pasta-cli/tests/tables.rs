@@ -76,6 +76,81 @@ fn a_header_line_has_every_setting_and_stdout_only_the_answer() {
 }
 
 #[test]
+fn one_word_among_numbers_is_an_error_unless_the_column_holds_categories() {
+    let place = place();
+    let rows = |word: &str| {
+        let row = |k: u32| format!("{k},{},{}\n", ["r", "g", "b"][k as usize % 3], 2 * k + k % 2);
+        "a,c,y\n".to_owned() + &(0..30).map(row).collect::<String>() + word
+    };
+    place.write("stray.csv", &rows("unknown,r,3\n"));
+    let fit = "fit stray.csv --loss least-squares --one-hot --penalty 1e-3";
+    let refused = place.pasta(fit).assert().code(2);
+    refused
+        .stderr(contains(
+            "stray.csv:32: column 1: column \"a\" holds 30 different numbers, but \"unknown\" here",
+        ))
+        .stderr(contains("--categories COLUMN"));
+    let result = place.json(&format!("{fit} --categories a"), 0);
+    assert_eq!(result["data"]["columns"], 31 + 3);
+    // A few numbers beside words are categories, and that is said.
+    place.write("few.csv", "a,y\n0,1\n1,2\n2,4\n3+,5\n1,2.5\n");
+    let few = place.pasta("fit few.csv --loss least-squares --one-hot --penalty 1e-3").assert().success();
+    let said = String::from_utf8_lossy(&few.get_output().stderr).into_owned();
+    assert!(said.contains("few.csv: 5 rows, 4 columns ("), "{said}");
+    few.stderr(contains("note: column \"a\" has 1 word and 3 numbers, and each of them is a category"));
+}
+
+#[test]
+fn auto_names_exact_where_a_loss_has_kinks() {
+    let place = place();
+    let hint = "hint: --method exact";
+    for loss in ["absolute", "quantile"] {
+        let auto =
+            place.pasta(&format!("fit plane.csv --loss {loss} --ignore colour --method auto")).assert();
+        auto.code(4).stderr(contains(hint));
+    }
+    place.write("one.csv", "a,y\n1,1\n2,3\n");
+    let one = place.pasta("fit one.csv --loss least-squares").assert().success();
+    one.stderr(contains("one.csv: 2 rows, 1 column ("));
+    place.pasta("fit pairs.svm --loss hinge --method auto").assert().code(4).stderr(contains(hint));
+    // A scale whose square is no number is to blame itself.
+    let scale = place.pasta("fit plane.csv --loss cauchy --scale 1e200 --ignore colour").assert().code(3);
+    scale.stderr(contains("the square of --scale"));
+    // One that exact does not take has no such hint.
+    let other =
+        place.pasta("fit plane.csv --loss phase-retrieval --ignore colour --method auto").output().unwrap();
+    assert!(!String::from_utf8_lossy(&other.stderr).contains(hint));
+}
+
+#[test]
+fn scores_are_weighted_as_the_objective_is() {
+    let place = place();
+    // The rows of one weight say y = a, those of a hundredth of it y = 1 - a.
+    let row = |k: u32| {
+        let (a, odd) = (f64::from(k % 10) / 10.0, k % 4 == 3);
+        format!("{a},{},{}\n", if odd { 1.0 - a } else { a }, if odd { 0.01 } else { 1.0 })
+    };
+    place.write("w.csv", &("a,y,w\n".to_owned() + &(0..100).map(row).collect::<String>()));
+    for loss in ["least-squares", "huber"] {
+        let fit = format!("fit w.csv --loss {loss} --weight w");
+        let result = place.json(&fit, 0);
+        let (objective, mean) = (
+            result["certificate"]["objective"].as_f64().unwrap(),
+            result["training"]["loss"].as_f64().unwrap(),
+        );
+        // The same sum, in another order.
+        assert!((objective - mean).abs() <= 1e-12 * objective, "{result:#}");
+        assert!(result["training"]["r2"].as_f64().unwrap() > 0.9, "{result:#}");
+        let said = place.pasta(&fit).assert().success();
+        assert!(unwrapped(&said.get_output().stdout).contains("(100 rows, weighted)"));
+    }
+    // A row without weight is told apart by nobody, and hides nothing.
+    place.write("s.csv", "a,y,w\n1,0,1\n2,0,1\n3,1,1\n4,1,1\n1,1,0\n");
+    let separated = place.pasta("fit s.csv --loss logistic --weight w").assert().code(3);
+    separated.stderr(contains("the classes can be separated"));
+}
+
+#[test]
 fn predictions_match_columns_by_name_and_score_what_has_labels() {
     let place = place();
     place.pasta("fit plane.csv --loss least-squares --one-hot -o m.json").assert().success();
@@ -102,6 +177,10 @@ fn predictions_match_columns_by_name_and_score_what_has_labels() {
     refused("colour,a,b,c\nred,1,2,3\n", "column \"c\" is unknown");
     refused("colour,a,b\ngreen,1,2\n", "\"green\" is not one of its 2 categories");
     place.pasta("predict m.json pairs.svm").assert().code(2).stderr(contains("matched by name"));
+    place.pasta("fit pairs.svm --loss logistic -o pairs.json").assert().success();
+    place.write("wide.svm", "1 1:1 4:1\n");
+    let wide = place.pasta("predict pairs.json wide.svm").assert().code(2);
+    wide.stderr(contains("index 4 is beyond 2")).stderr(contains("hint: columns that a model did not see"));
     place.pasta("predict m.json new.csv -o out.txt").assert().success().stdout("");
     assert_eq!(place.read("out.txt"), lines);
     place.pasta("predict m.json new.csv -o out.npy").assert().success();
@@ -318,6 +397,12 @@ fn every_command_works_on_a_table() {
     assert_eq!(run["certificate"]["verdict"], "certified");
     assert_eq!(run["certificate"]["grade"], "exact");
     assert_eq!(run["certificate"]["rows"], 399);
+    // People read of the same pass.
+    let printed = unwrapped(&place.pasta("solve p.toml --target 1e-5").output().unwrap().stdout);
+    let gradient = run["certificate"]["bound"].as_f64().unwrap();
+    let squared = format!("|grad f|^2 there {}", pasta_report::number::real(gradient.powi(2)));
+    assert!(printed.contains(&squared), "{squared}: {printed}");
+    assert!(printed.contains("weights of standardised columns"), "{printed}");
     // The folder can be used from anywhere: its file names the table from the root.
     let moved = tempfile::tempdir().unwrap();
     std::fs::rename(place.path("run"), moved.path().join("run")).unwrap();
@@ -335,6 +420,13 @@ fn every_command_works_on_a_table() {
     place.json("certify p.toml --at 0,0,0 --target 1e-4", 4);
     let calibration = place.json("calibrate p.toml", 0);
     assert!(calibration["gradient"].as_f64().unwrap() > 0.0);
+    // A loss with kinks has no smoothness, whatever samples show.
+    place.write("kinks.toml", &AUTO.replace("loss = \"logistic\"", "loss = \"hinge\""));
+    let kinks = place.json("calibrate kinks.toml", 0);
+    let constants = kinks["constants"].as_str().unwrap();
+    assert!(constants.contains("# smoothness =    # L: none exists: the loss has kinks"), "{constants}");
+    assert!(!constants.contains("without a contradiction") && kinks["flight"].is_null(), "{kinks:#}");
+    assert!(constants.contains("constants = \"problem\""), "{constants}");
     place.write("c.toml", &format!("{AUTO}[certificate]\ntarget = 1e-3\n"));
     let plan = place.json("plan --pilot c.toml", 0);
     assert!(plan["forecast"].is_null(), "{plan:#}");

@@ -1,7 +1,7 @@
 //! Tables larger than memory: a text is written once as arrays, and those are mapped.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -55,6 +55,8 @@ struct Contents {
 struct Origin {
     bytes: u64,
     changed: u128,
+    /// CRC-32 of its beginning, middle and end: a file that is copied with its times may be another.
+    glimpse: u32,
     settings: String,
 }
 
@@ -74,7 +76,10 @@ pub fn cached(
     let fail = |fault: Fault| ReadError { file: name.clone(), line: None, column: None, fault };
     let system = |error: io::Error| fail(Fault::System(error.to_string()));
     let refuse = |what: &str| Err(fail(Fault::Choice(format!("{what} cannot be read through a cache"))));
-    if options.one_hot || !matches!(options.missing, Missing::Refuse | Missing::Zero) {
+    if options.one_hot
+        || !options.categories.is_empty()
+        || !matches!(options.missing, Missing::Refuse | Missing::Zero)
+    {
         return refuse("columns of words and missing values");
     }
     let about = fs::metadata(path).map_err(system)?;
@@ -85,6 +90,7 @@ pub fn cached(
     let text = Origin {
         bytes: about.len(),
         changed: changed.map_or(0, |since| since.as_nanos()),
+        glimpse: glimpse(path, about.len()).map_err(system)?,
         settings: settings(options),
     };
     let mut own = path.file_name().map_or_else(Default::default, ToOwned::to_owned);
@@ -120,6 +126,21 @@ pub fn cached(
         fail(Fault::Cache(place.display().to_string(), "its files do not fit together; delete it".into()))
     })?;
     Ok(Cached { data, folder: place, written })
+}
+
+/// A checksum of the first, the middle and the last bytes of a file.
+fn glimpse(path: &Path, bytes: u64) -> io::Result<u32> {
+    const EACH: u64 = 1 << 16;
+    let mut file = File::open(path)?;
+    let mut checksum = flate2::Crc::new();
+    let mut part = Vec::new();
+    for begin in [0, (bytes / 2).saturating_sub(EACH / 2), bytes.saturating_sub(EACH)] {
+        part.clear();
+        file.seek(io::SeekFrom::Start(begin))?;
+        (&mut file).take(EACH).read_to_end(&mut part)?;
+        checksum.update(&part);
+    }
+    Ok(checksum.sum())
 }
 
 /// Everything that changes what is written, in words.
@@ -162,7 +183,7 @@ pub fn put_down(data: &Data, place: &Path) -> io::Result<()> {
     };
     let contents = Contents {
         format: FORMAT,
-        text: Origin { bytes: 0, changed: 0, settings: String::new() },
+        text: Origin { bytes: 0, changed: 0, glimpse: 0, settings: String::new() },
         rows: data.features.rows(),
         columns: data.features.columns(),
         entries,

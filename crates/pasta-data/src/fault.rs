@@ -91,7 +91,7 @@ pub enum Fault {
     #[error("query groups (qid) have no meaning for a loss that looks at one row at a time")]
     Query,
     /// A row that is shorter or longer than the first.
-    #[error("{found} columns, but the first line has {expected}")]
+    #[error("{}, but the first line has {expected}", columns(*.found))]
     Ragged {
         /// The columns of the first line.
         expected: usize,
@@ -121,6 +121,16 @@ pub enum Fault {
         column: String,
         /// What stands there.
         found: String,
+    },
+    /// A word in a column of numbers, where columns are made of words.
+    #[error("column {column:?} holds {numbers} different numbers, but {found:?} here")]
+    Stray {
+        /// The column.
+        column: String,
+        /// What stands there.
+        found: String,
+        /// How many different numbers there are.
+        numbers: usize,
     },
     /// Text where numbers are wanted.
     #[error("column {column:?}: expected a number, found {found:?}")]
@@ -185,7 +195,7 @@ pub enum Fault {
         expected: Vec<String>,
     },
     /// Another number of columns than is needed.
-    #[error("{found} columns of features, but {expected} are needed")]
+    #[error("{} of features, but the number needed is {expected}", columns(*.found))]
     Columns {
         /// What is needed.
         expected: usize,
@@ -223,8 +233,16 @@ impl Fault {
             Self::Text { found, .. } if is_nearly_a_number(found) => {
                 "numbers have a decimal point, no separators of thousands and no unit"
             }
+            Self::Stray { .. } => {
+                "an empty cell counts as missing, and --missing says what becomes of it; --categories COLUMN makes a category of each value, numbers too; \
+                 --ignore leaves the column out"
+            }
             Self::Text { .. } => {
                 "--one-hot makes a column of zeros and ones for each word; --ignore leaves the column out"
+            }
+            // Not where the index is too large for any table.
+            Self::Beyond { most, .. } if *most + 1 < u64::from(u32::MAX) => {
+                "columns that a model did not see have no weight in it; --columns N, when it is fitted, says how many there are"
             }
             Self::WhichLabel(_) => "--label NAME, or a number, from 1",
             Self::Memory { .. } => "--storage sparse keeps only what is not zero",
@@ -312,6 +330,11 @@ pub(crate) fn shown(bytes: &[u8]) -> Result<String, Fault> {
 fn is_nearly_a_number(word: &str) -> bool {
     let kept: String = word.chars().filter(|letter| !",'_ %$€£\u{a0}".contains(*letter)).collect();
     crate::number::whole(kept.as_bytes()).is_some_and(f64::is_finite)
+}
+
+/// 1 column, 2 columns.
+fn columns(count: usize) -> String {
+    format!("{count} column{}", if count == 1 { "" } else { "s" })
 }
 
 /// Whether columns have numbers for want of names.

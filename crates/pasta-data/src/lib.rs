@@ -130,8 +130,10 @@ pub struct Options {
     pub delimiter: Option<u8>,
     /// CSV: what becomes of missing values.
     pub missing: Missing,
-    /// CSV: make columns of zeros and ones of words.
+    /// CSV: make columns of zeros and ones of words. A column that has words beside more than 20 different numbers is refused.
     pub one_hot: bool,
+    /// CSV: columns that hold categories, by name or number: zeros and ones are made of all that they hold, of numbers too.
+    pub categories: Vec<String>,
     /// LIBSVM: the index of the first column, 0 or 1; if not given, 0 where that appears and 1 elsewhere.
     pub first_index: Option<u32>,
     /// LIBSVM: how many columns there are; if not given, as many as appear.

@@ -20,6 +20,7 @@ pub(crate) fn read<T: Number>(
         ),
         (options.weight.is_some(), "a LIBSVM file has no column of weights"),
         (!options.ignore.is_empty(), "columns of a LIBSVM file cannot be ignored"),
+        (!options.categories.is_empty(), "columns of a LIBSVM file hold numbers, not categories"),
     ];
     if let Some((_, message)) = other.iter().find(|(is_asked, _)| *is_asked) {
         return Err(Fault::Choice((*message).into()).into());
@@ -46,7 +47,7 @@ pub(crate) fn read<T: Number>(
     chunks.parse(
         watch,
         |chunk| parse::<T>(chunk, limits),
-        |rows| {
+        |rows, _| {
             crate::store::grow(&mut labels, rows.labels.len());
             labels.extend_from_slice(&rows.labels);
             least = least.into_iter().chain(rows.least).min();

@@ -317,8 +317,10 @@ pub(crate) fn read_npy(
 
 /// Refuses what only text has.
 fn plain(options: &Options) -> Result<(), Fault> {
-    if options.weight.is_some() || !options.ignore.is_empty() {
-        return Err(Fault::Choice("columns of arrays cannot be weights or be ignored".into()));
+    if options.weight.is_some() || !options.ignore.is_empty() || !options.categories.is_empty() {
+        return Err(Fault::Choice(
+            "columns of arrays cannot be weights, be ignored or hold categories".into(),
+        ));
     }
     if options.storage == Storage::Sparse {
         return Err(Fault::Choice(
@@ -388,8 +390,11 @@ const LABELS: &[&str] = &["y", "Y", "target", "labels", "label"];
 const WEIGHTS: &[&str] = &["sample_weight", "weights", "w"];
 
 fn archive<R: Read + Seek>(from: R, options: &Options, encoding: Option<&Encoding>) -> Result<Data, Located> {
-    if options.weight.is_some() || !options.ignore.is_empty() {
-        return Err(Fault::Choice("columns of arrays cannot be weights or be ignored".into()).into());
+    if options.weight.is_some() || !options.ignore.is_empty() || !options.categories.is_empty() {
+        return Err(Fault::Choice(
+            "columns of arrays cannot be weights, be ignored or hold categories".into(),
+        )
+        .into());
     }
     let broken = |error: zip::result::ZipError| Fault::Numpy(format!("the archive cannot be read: {error}"));
     let mut archive = ZipArchive::new(from).map_err(broken)?;

@@ -318,13 +318,13 @@ impl Chunks {
         Ok(batch)
     }
 
-    /// Parses all chunks on all threads and hands over what came of them in their order. While a batch is parsed, one thread hands
-    /// over what the batch before came to, and reads the next.
+    /// Parses all chunks on all threads and hands over what came of them in their order, each with the number of lines before it. While a batch is
+    /// parsed, one thread hands over what the batch before came to, and reads the next.
     pub(crate) fn parse<P: Send>(
         mut self,
         watch: Watch<'_>,
         parse: impl Fn(&[u8]) -> Parsed<P> + Sync,
-        mut take: impl FnMut(P) -> Result<(), Located> + Send,
+        mut take: impl FnMut(P, u64) -> Result<(), Located> + Send,
     ) -> Result<(), Located> {
         let (mut lines, ends) = (self.lines, self.ends);
         let (mut batch, mut parsed) = (self.batch()?, Vec::new());
@@ -338,7 +338,7 @@ impl Chunks {
                     for Parsed { lines: there, result } in parsed {
                         let part =
                             result.map_err(|(line, misfit): (u64, Misfit)| misfit.in_line(lines + line))?;
-                        take(part)?;
+                        take(part, lines)?;
                         lines += there;
                     }
                     watch(self.from.read.load(Ordering::Relaxed), self.from.size);
@@ -437,7 +437,7 @@ mod tests {
                     let result = bad.map_or(Ok(lines), |at| Err((at as u64 / 8 + 1, Fault::Empty.into())));
                     Parsed { lines, result }
                 },
-                |lines| {
+                |lines, _| {
                     taken.fetch_add(lines, std::sync::atomic::Ordering::Relaxed);
                     Ok(())
                 },

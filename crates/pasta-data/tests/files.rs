@@ -212,9 +212,42 @@ fn words_are_refused_unless_columns_are_made_of_them() {
 }
 
 #[test]
+fn a_word_in_a_column_of_numbers_makes_no_categories_of_the_numbers() {
+    let hot = Options { one_hot: true, ..csv("y") };
+    let numbers = |n: usize| (0..n).map(|k| format!("{k},{k}.5,red\n")).collect::<String>();
+    let stray = |n: usize| format!("y,a,c\n{}0,unknown,blue\n1,0.5,red\n", numbers(n));
+    // Twenty different numbers may be categories, and twenty-one are not.
+    assert_eq!(of(&stray(20), &hot).encoding.width(), 21 + 2);
+    let what = "column \"a\" holds 21 different numbers, but \"unknown\" here";
+    assert_eq!(failure(&stray(21), &hot), format!("table:23:2: {what}"));
+    // The line is that of the file, chunks later, too.
+    let late = format!("y,a,c\n{}0,unknown,blue\n", numbers(200_000));
+    assert!(failure(&late, &hot).starts_with("table:200002:2: "), "{}", failure(&late, &hot));
+    let said = Options { categories: vec!["a".into()], ..hot };
+    assert_eq!(of(&stray(21), &said).encoding.width(), 22 + 2);
+}
+
+#[test]
+fn categories_are_made_of_numbers_where_that_is_asked_for() {
+    let text = "y,a,zip\n1,2,7\n2,3,80\n3,4,7.0\n";
+    let asked = Options { categories: vec!["zip".into()], storage: Storage::Dense, ..csv("y") };
+    let data = of(text, &asked);
+    assert_eq!(data.encoding.names(), ["a", "zip=7", "zip=80"]);
+    assert_eq!(dense(&data), [2.0, 1.0, 0.0, 3.0, 0.0, 1.0, 4.0, 1.0, 0.0]);
+    let predict = Options { label: Label::IfThere("y".into()), ..options() };
+    let again = read(&source("a,zip\n5,80\n"), &predict, Some(&data.encoding), &|_, _| {});
+    assert_eq!(dense(&again.unwrap()), [5.0, 0.0, 1.0]);
+    // Words are still refused elsewhere.
+    let message = failure("y,a,zip\n1,red,7\n", &asked);
+    assert_eq!(message, "table:2:2: column \"a\": expected a number, found \"red\"");
+    let label = Options { categories: vec!["y".into()], ..csv("y") };
+    assert_eq!(failure(text, &label), "table: column \"y\" is no feature, so it has no categories");
+}
+
+#[test]
 fn what_is_wrong_with_a_table_is_said_with_its_place() {
     let says = |text: &str, what: &str| assert_eq!(failure(text, &csv("y")), what, "{text:?}");
-    says("y,a\n1,2\n3\n", "table:3: 1 columns, but the first line has 2");
+    says("y,a\n1,2\n3\n", "table:3: 1 column, but the first line has 2");
     says("y,a\n1,inf\n", "table:2:2: expected a finite number, found inf");
     says("y,a\n1,1e999\n", "table:2:2: 1e999 is too large for a double");
     says("y,a\n1,\"2\n", "table:2:2: a quotation mark without its partner");

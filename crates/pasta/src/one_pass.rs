@@ -36,8 +36,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+use rayon::prelude::*;
 
 use crate::auto::Auto;
 use crate::auto::memory::Memory;
@@ -292,6 +295,36 @@ impl OnePass {
             .with_stop(Arc::clone(stop));
         let certificate = Certifier::start(&mut gate, &self.x, claim, 0)?.finish(&mut gate)?;
         Ok(certificate)
+    }
+
+    /// The kurtosis that rows which were kept back show themselves, at the point: of the noise of means of `each` rows that follow each other, the mean of its fourth
+    /// power over the square of that of its second. 1 where there is no noise. Few rows show less than there is; what they show can refute the assumption
+    /// of a certificate, and not confirm it.
+    pub fn seen_kurtosis(&self, tail: &Linear, each: usize) -> f64 {
+        let each = each.clamp(1, tail.table().rows());
+        let groups = tail.table().rows() / each;
+        let sum = |rows: Range<usize>| {
+            let mut sum = vec![0.0; self.x.len()];
+            tail.sum_stored(rows, &self.x, &mut sum);
+            sum
+        };
+        let mut mean = sum(0..groups * each);
+        mean.iter_mut().for_each(|mean| *mean /= groups as f64);
+        let squares: Vec<f64> = (0..groups)
+            .into_par_iter()
+            .map(|group| squared_norm(&minus(&sum(group * each..(group + 1) * each), &mean)))
+            .collect();
+        // Over the largest, so that no power overflows.
+        let largest = squares.iter().copied().fold(0.0, f64::max);
+        if largest == 0.0 {
+            return 1.0;
+        }
+        let (mut second, mut fourth) = (0.0, 0.0);
+        for square in squares {
+            second += square / largest;
+            fourth += (square / largest).powi(2);
+        }
+        fourth * groups as f64 / (second * second)
     }
 }
 

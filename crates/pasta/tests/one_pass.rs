@@ -286,3 +286,31 @@ fn a_loss_without_a_minimiser_falls_for_ever_and_one_with_does_not() {
     assert_eq!(verdict(Loss::Poisson, &[[1.0, 1.0, 0.0], [2.0, 1.0, 3.0]]), Some(false));
     assert_eq!(verdict(Loss::LeastSquares, &always), None);
 }
+
+#[test]
+fn rows_show_the_kurtosis_of_their_noise() {
+    let design = Design { intercept: false, standardise: false, degree: 1, penalty: 0.0 };
+    // With a = 1 and the start at 0, the gradient of a row is minus its label.
+    let shown = |labels: Vec<f64>, each: usize| {
+        let rows = labels.len();
+        let features = Features::Dense(Dense { rows, columns: 1, values: vec![1.0; rows].into() });
+        let table = Arc::new(Table::new(features, Arc::new(labels), None, Vec::new()).unwrap());
+        let learner = OnePass::start(table.clone(), Loss::LeastSquares, design, 1).unwrap();
+        learner.seen_kurtosis(&learner.problem(table).unwrap(), each)
+    };
+    // Two values as often have 1, and so has no noise at all: pairs of one each have none.
+    let signs: Vec<f64> = (0..4000).map(|k| if k % 2 == 0 { 5.0 } else { 3.0 }).collect();
+    assert!((shown(signs.clone(), 1) - 1.0).abs() < 1e-12);
+    assert!((shown(signs, 2) - 1.0).abs() < 1e-12 && (shown(vec![2.0; 100], 1) - 1.0).abs() < 1e-12);
+    // One row of n has n - 2 + 1/(n - 1); fourth powers do not overflow.
+    let mut outlier = vec![0.0; 1000];
+    outlier[7] = 1e100;
+    assert!((shown(outlier, 1) - (998.0 + 1.0 / 999.0)).abs() < 1e-6);
+    // Normal noise has 3, with a standard error of sqrt(24/n), of which five are far.
+    let mut xi = stream(77);
+    let normal: Vec<f64> = (0..40_000).map(|_| xi.normal()).collect();
+    for each in [1_u32, 4] {
+        let error = (24.0 * f64::from(each) / 40_000.0).sqrt();
+        assert!((shown(normal.clone(), each as usize) - 3.0).abs() < 5.0 * error);
+    }
+}

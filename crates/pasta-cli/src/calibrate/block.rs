@@ -5,7 +5,12 @@ use pasta_opt::recipe::Constant;
 
 use super::findings::{Evidence, Figure, interval};
 
-pub(super) fn constants(figures: &[Figure], calibration: &Calibration) -> String {
+pub(super) fn constants(
+    figures: &[Figure],
+    calibration: &Calibration,
+    tried: Option<&str>,
+    of_table: bool,
+) -> String {
     let mut lines = vec![
         "[recipe.constants]".to_owned(),
         "# Measured around the start, proved nowhere: a run with them has no promise.".to_owned(),
@@ -13,7 +18,7 @@ pub(super) fn constants(figures: &[Figure], calibration: &Calibration) -> String
     if calibration.breaks_bg0() {
         lines.push("# BG-0 fails along some ray: no growth and floor bound this noise.".to_owned());
     }
-    lines.extend(tried(calibration).map(|line| format!("# {line}")));
+    lines.extend(tried.map(|line| format!("# {line}")));
     let (mut estimated, mut unknowable) = (Vec::new(), Vec::new());
     for (constant, figure) in figures.iter().filter_map(|figure| Some((figure.constant?, figure))) {
         let (name, symbol) = (constant.name(), constant.symbol());
@@ -40,6 +45,12 @@ pub(super) fn constants(figures: &[Figure], calibration: &Calibration) -> String
     lines.push(format!("estimated = [{}]", estimated.join(", ")));
     let declare = "# No sample can tell these. Declare those that the recipe needs, as bounds that you know:";
     lines.push(declare.to_owned());
+    if of_table {
+        lines.push(
+            "# (constants = \"problem\" takes what is proved about this table; `pasta inspect` shows it.)"
+                .into(),
+        );
+    }
     lines.extend(unknowable);
     lines.join("\n") + "\n"
 }

@@ -31,6 +31,9 @@ pub(super) struct Findings<'f> {
     /// A short run with the constants as they are printed.
     #[serde(rename = "flight")]
     trial: Option<Trial>,
+    /// The same in words.
+    #[serde(skip)]
+    tried: Option<String>,
     /// What the diagnoses mean for the recipes; each once.
     pub(super) meanings: Vec<&'static str>,
     /// A table [recipe.constants].
@@ -85,7 +88,14 @@ impl<'f> Findings<'f> {
                 proved.set(Constant::Mu, mu);
             }
         }
+        // Of a table that is known, whatever samples show.
+        let no_smoothness = setup.problem.is_table() && setup.problem.has_kinks();
         let mut figures = measured(calibration);
+        for figure in figures.iter_mut().filter(|_| no_smoothness) {
+            if matches!(figure.constant, Some(Constant::Smoothness | Constant::MsSmoothness)) {
+                figure.measured = Evidence::NotEstimated { reason: KINKS.into() };
+            }
+        }
         figures.extend(NEVER.iter().map(|&(constant, use_for)| {
             let (symbol, name) = (constant.symbol(), constant.name());
             let name = if symbol == name { name.into() } else { format!("{symbol} ({name})") };
@@ -94,6 +104,7 @@ impl<'f> Findings<'f> {
         for figure in &mut figures {
             figure.proved = figure.constant.and_then(|constant| proved.get(constant));
         }
+        let tried = if no_smoothness { Some(NO_TRIAL.into()) } else { block::tried(calibration) };
         Self {
             problem: setup.problem.words.clone(),
             seed: setup.seed,
@@ -102,13 +113,14 @@ impl<'f> Findings<'f> {
             evaluations: calibration.cost.evaluations as u64,
             gradient: calibration.gradient,
             unit: calibration.unit,
-            constants: block::constants(&figures, calibration),
+            constants: block::constants(&figures, calibration, tried.as_deref(), setup.problem.is_table()),
             figures,
             mean_square: calibration.mean_square,
             rays: calibration.rays.iter().map(|ray| Diagnosed { ray, verdict: verdict(ray) }).collect(),
             bg0_fails: calibration.breaks_bg0(),
             tail: calibration.tail,
-            trial: calibration.trial,
+            trial: calibration.trial.filter(|_| !no_smoothness),
+            tried,
             meanings: meanings(calibration),
             calibration,
         }
@@ -175,10 +187,7 @@ impl Report for Findings<'_> {
             self.ray_table().text(),
             fitted(&self.meanings.join("\n")),
             fitted(&self.tail()),
-            fitted(
-                &block::tried(self.calibration)
-                    .unwrap_or_else(|| "No curvature was found, so nothing was tried.".into()),
-            ),
+            fitted(self.tried.as_deref().unwrap_or("No curvature was found, so nothing was tried.")),
             fitted(&self.ledger()),
             format!("For `pasta solve`; with estimates nothing is promised:\n\n{constants}"),
         ];
@@ -191,6 +200,9 @@ fn meanings(calibration: &Calibration) -> Vec<&'static str> {
     let diagnosed = MEANINGS.iter().filter(|(diagnosis, _)| seen(*diagnosis)).map(|(_, text)| *text);
     diagnosed.chain(calibration.mean_square.jumps().then_some(JUMPS)).collect()
 }
+
+const KINKS: &str = "none exists: the loss has kinks";
+const NO_TRIAL: &str = "The loss has kinks, so there is no L to try.";
 
 /// What samples cannot tell, and why not.
 const NEVER: &[(Constant, &str)] = &[

@@ -18,6 +18,7 @@ pub(crate) use self::race::Limits;
 pub(crate) use self::results::Results;
 use crate::check;
 use crate::spec::{self, Contest, Overrides};
+use crate::table::check_folder;
 use pasta_report as report;
 use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
 
@@ -105,6 +106,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let budget = arguments.budget.unwrap_or(BUDGET);
     if budget == 0 {
         return Err(Failure::input("--budget: must be at least 1"));
+    }
+    for (flag, path) in [("--csv", &arguments.csv), ("--page", &arguments.page)] {
+        path.as_ref().map_or(Ok(()), |path| check_folder(flag, path))?;
     }
     let contest = spec::read_contest(file, &overrides)?;
     let limits = Limits { budget, target: *target, seeds: arguments.seeds, seed: contest.setup.seed };

@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use pasta_opt::draws::Role;
 use pasta_opt::fit::{Exactly, Fit, FitError, Fitted, Way, exactly};
 use pasta_opt::gate::Gate;
-use pasta_opt::table::Linear;
+use pasta_opt::table::{Linear, Loss};
 use pasta_opt::walk::Walk;
 use pasta_report::console::{self, Exit, Failure, Signals};
 
@@ -78,7 +78,7 @@ pub(super) fn descend(
         Err(FitError::Interrupted(Some(unfinished))) => {
             keep(arguments, &unfinished.gate, &*unfinished.walk).map(Descent::Interrupted)
         }
-        Err(error) if error.is_not_finite() => Err(not_finite(&error)),
+        Err(error) if error.is_not_finite() => Err(not_finite(&error, linear.loss())),
         Err(error @ FitError::Halt(_)) => Err(Failure::system(error)),
         Err(error @ FitError::Table(_)) => Err(Failure::input(error).hint("--method auto fits any loss")),
         Err(error @ FitError::Checkpoint(_)) => {
@@ -90,8 +90,15 @@ pub(super) fn descend(
 }
 
 /// A gradient that no number holds.
-pub(super) fn not_finite(error: &FitError) -> Failure {
+pub(super) fn not_finite(error: &FitError, loss: Loss) -> Failure {
     let mut failure = Failure::input(format!("the gradient of the loss is not finite: {error}"));
     failure.exit = Exit::Diverged;
-    failure.hint("the labels or columns are too large for this loss; scale them down")
+    // Its square is part of the loss.
+    let too_large = |scale: f64| !(scale * scale).is_finite();
+    failure.hint(match loss {
+        Loss::Cauchy { scale } | Loss::Welsch { scale } | Loss::Tukey { scale } if too_large(scale) => {
+            "the square of --scale is no finite number; a smaller one does"
+        }
+        _ => "the labels or columns are too large for this loss; scale them down",
+    })
 }

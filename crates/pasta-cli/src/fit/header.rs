@@ -7,7 +7,7 @@ use pasta_report::grouped;
 use pasta_report::number::given;
 
 use super::arguments::{Arguments, EXACT};
-use crate::table::Loaded;
+use crate::table::{Loaded, counted};
 
 /// Every setting, in a line.
 pub(super) fn header(
@@ -19,7 +19,8 @@ pub(super) fn header(
 ) -> String {
     let linear = &loaded.linear;
     let table = linear.table();
-    let (rows, columns) = (grouped(table.rows() as u64), grouped(table.columns() as u64));
+    let rows = counted(table.rows() as u64, "row");
+    let columns = counted(table.columns() as u64, "column");
     let (layout, width) = match &table.features {
         Features::Dense(dense) => ("dense", dense.values.width()),
         Features::Sparse(sparse) => ("sparse", sparse.values.width()),
@@ -39,10 +40,10 @@ pub(super) fn header(
     let target = arguments.target.map_or_else(|| format!("{RELATIVE:e} of {of}"), given);
     let dropped = match loaded.dropped {
         0 => String::new(),
-        dropped => format!(", {} rows dropped", grouped(dropped)),
+        dropped => format!(", {} dropped", counted(dropped, "row")),
     };
     format!(
-        "{file}: {rows} rows, {columns} columns ({layout} f{}){label}{dropped}; loss {}, {}, {}, degree {}, penalty {}; method {}{}, {what} <= {target}, \
+        "{file}: {rows}, {columns} ({layout} f{}){label}{dropped}; loss {}, {}, {}, degree {}, penalty {}; method {}{}, {what} <= {target}, \
          at most {} rows read, seed {}, threads {}",
         8 * width,
         words(&linear.loss()),

@@ -28,7 +28,8 @@ pub(super) fn trained(file: &str, loaded: &Loaded, run: &Run) -> Result<Trained,
     let table = loaded.linear.table();
     let model = loaded.linear.raw_weights(&run.fitted.point);
     let has_classes = !loaded.classes.0.is_empty();
-    let score = score(&model, &table.features, (*table.labels).as_ref(), has_classes);
+    let weights = table.weights.as_ref().map(|weights| (**weights).as_ref());
+    let score = score(&model, &table.features, (*table.labels).as_ref(), weights, has_classes);
     let score = score.map_err(|error| refused(file, &loaded.encoding.names(), &error))?;
     Ok(Trained { model, score })
 }
@@ -67,7 +68,8 @@ pub(super) fn judge(
     let validation = match validation {
         None => None,
         Some((name, rows)) => {
-            let score = score(&model, &rows.features, &rows.labels, has_classes).map_err(wrong)?;
+            let score = score(&model, &rows.features, &rows.labels, rows.weights.as_deref(), has_classes)
+                .map_err(wrong)?;
             Some(Validation { of: name.clone(), score })
         }
     };
@@ -78,7 +80,7 @@ pub(super) fn judge(
         budgeted: arguments.budget.is_some(),
         auto: method == AUTO,
         other: match method.as_str() {
-            AUTO if newton::fits(linear).is_ok() || kinks::is_quickest(linear) => Some(EXACT),
+            AUTO if newton::fits(linear).is_ok() || kinks::fits(linear) => Some(EXACT),
             EXACT => Some(AUTO),
             _ => None,
         },

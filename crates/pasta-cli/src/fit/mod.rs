@@ -23,7 +23,7 @@ pub(crate) use arguments::Arguments;
 use descent::{Descent, Run, descend};
 use outcome::Outcome;
 
-use crate::table::{Verdict, check_output};
+use crate::table::{Verdict, check_folder, check_output};
 use crate::world;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -44,6 +44,9 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
         && page.file_name().is_none()
     {
         return Err(Failure::input("--page: expected the name of a file"));
+    }
+    if let Some(page) = &arguments.page {
+        check_folder("--page", page)?;
     }
     check_output(arguments.output.as_deref(), &arguments.inputs())?;
     let signals = Signals::register()?;
@@ -110,7 +113,7 @@ fn answer(
     Ok(match outcome.model.certificate.verdict {
         Verdict::Certified => Exit::Done,
         Verdict::Kinks if !short => {
-            say("not certified: the loss has kinks, where the gradient need not be small");
+            say(&outcome.with_kinks());
             Exit::NotCertified
         }
         Verdict::Kinks | Verdict::NotCertified | Verdict::Worse => {

@@ -17,7 +17,7 @@ use pasta_opt::oracle::Charge;
 use pasta_opt::stop::Stop;
 use pasta_opt::table::{Class, Linear, Loss, Table};
 use pasta_report::console::{self, Exit, Failure, Report, Signals, say};
-use pasta_report::number::{given, real};
+use pasta_report::number::{given, real, significant};
 use pasta_report::{Table as Lines, grouped};
 use serde::Serialize;
 use serde::ser::SerializeMap;
@@ -29,7 +29,7 @@ use super::judging::no_minimiser;
 use super::{interrupted, write_file};
 use crate::table::{
     Certificate, Classes, FORMAT, ModelFile, Provenance, Rows, Score, TailBound, Verdict, check_output,
-    refused, score, unreadable,
+    counted, mixed_columns, refused, score, unreadable,
 };
 
 /// Of a short stream this part is kept back; of a long one, a block.
@@ -38,6 +38,8 @@ const KEPT: usize = 4;
 const LEAST: usize = 16;
 /// The gradient shall be so much smaller than at the start, unless a target is given.
 const RELATIVE: f64 = 0.1;
+/// Coordinates of gradients that are looked at one by one.
+const MOST_NUMBERS: f64 = 2e9;
 /// How often the certificate may be wrong.
 const DELTA: f64 = 0.05;
 
@@ -98,9 +100,12 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
     Ok(match outcome.model.certificate.verdict {
         Verdict::Certified => Exit::Done,
         Verdict::NotCertified | Verdict::Worse => {
-            say(
-                "not certified: the bound is above the target; the model is written, since the stream is gone",
-            );
+            let why = if outcome.contradicted {
+                "the rows that were kept back contradict what a certificate would rest on; a few rows far out do that, and --kurtosis K allows for more of them"
+            } else {
+                "the bound is above the target"
+            };
+            say(&format!("not certified: {why}; the model is written, since the stream is gone"));
             Exit::NotCertified
         }
         Verdict::Kinks => {
@@ -149,6 +154,7 @@ impl School {
         let classes = Classes::learn(first, &arguments.loss).map_err(in_file)?;
         let loss = arguments.shaping.loss(&arguments.loss, classes.0.len().max(2))?;
         let labels = classes.code(first).map_err(in_file)?;
+        mixed_columns(&first.encoding).iter().for_each(|line| say(line));
         let names = first.encoding.names();
         let wrong = |error| refused(file, &names, &error);
         let design = arguments.shaping.design();
@@ -157,11 +163,11 @@ impl School {
         let learner = OnePass::start(Arc::new(table), loss, design, arguments.seed).map_err(wrong)?;
         let target = arguments.target.map_or_else(|| format!("{RELATIVE} of the start"), given);
         say(&format!(
-            "{file}: one pass in blocks of {} bytes, {} columns, scaled and coded by the first block of {} rows; loss {}, {}, {}, degree {}, penalty \
+            "{file}: one pass in blocks of {} bytes, {}, scaled and coded by the first block of {}; loss {}, {}, {}, degree {}, penalty \
              {}; |grad f| <= {target}, seed {}, threads {}",
             grouped(u64::from(arguments.block)),
-            grouped(first.features.columns() as u64),
-            grouped(first.features.rows() as u64),
+            counted(first.features.columns() as u64, "column"),
+            counted(first.features.rows() as u64, "row"),
             words(&loss),
             if design.intercept { "intercept" } else { "no intercept" },
             if design.standardise { "standardised" } else { "raw columns" },
@@ -211,14 +217,15 @@ impl School {
                 Ok(true)
             }
             Err(Halt::Interrupted) => Ok(false),
-            Err(halt) => Err(not_finite(&halt.into())),
+            Err(halt) => Err(not_finite(&halt.into(), self.loss)),
         }
     }
 
     fn score(&self, rows: &Linear) -> Result<Score, Failure> {
         let model = rows.raw_weights(self.learner.point());
         let table = rows.table();
-        let scored = score(&model, &table.features, (*table.labels).as_ref(), !self.classes.0.is_empty());
+        let scored =
+            score(&model, &table.features, (*table.labels).as_ref(), None, !self.classes.0.is_empty());
         scored.map_err(|error| refused(&self.file, &self.encoding.names(), &error))
     }
 
@@ -271,15 +278,17 @@ impl School {
         let tail = self.problem(tail)?;
         let mut gate = Gate::over(tail.clone(), arguments.seed).with_stop(signals.flag());
         let (x, origin) = (self.learner.point().to_vec(), self.learner.origin().to_vec());
+        let loss = self.loss;
         let mut at = |x: &[f64]| match exactly(&mut gate, Role::Look, x) {
             Ok(state) => Ok(Some(state)),
             Err(Halt::Interrupted) => Ok(None),
-            Err(halt) => Err(not_finite(&halt.into())),
+            Err(halt) => Err(not_finite(&halt.into(), loss)),
         };
         let (Some(start), Some(end)) = (at(&origin)?, at(&x)?) else { return Ok(None) };
-        let target = arguments.target.unwrap_or(RELATIVE * start.gradient);
+        // Where the start has no gradient, the least target that a certificate can have.
+        let target = arguments.target.unwrap_or((RELATIVE * start.gradient).clamp(1e-100, 1e100));
         let claim = Claim {
-            target: target.max(f64::MIN_POSITIVE),
+            target,
             delta: DELTA,
             basis: Basis::Kurtosis(arguments.kurtosis),
             budget: None,
@@ -292,6 +301,8 @@ impl School {
         };
         let held = self.score(&tail)?;
         let kinks = matches!(self.loss.row().class, Class::LipschitzConvex | Class::WeaklyConvex);
+        let contradiction = self.contradiction(&tail, arguments.kurtosis, end.gradient, bound.bound);
+        let bound = if contradiction.is_some() { bound.void() } else { bound };
         let verdict = match bound.verdict {
             _ if kinks => Verdict::Kinks,
             certificate::Verdict::Certified => Verdict::Certified,
@@ -345,7 +356,8 @@ impl School {
             },
         };
         Ok(Some(Outcome {
-            statement: bound.statement(),
+            contradicted: contradiction.is_some(),
+            statement: contradiction.unwrap_or_else(|| bound.statement()),
             start,
             worse,
             no_minimiser,
@@ -356,6 +368,43 @@ impl School {
             output: arguments.output.as_ref().map(|path| path.display().to_string()),
             model,
         }))
+    }
+}
+
+impl School {
+    /// What the rows that were kept back say against the assumption of a certificate, or against the bound that it led to.
+    fn contradiction(
+        &self,
+        tail: &Linear,
+        assumed: f64,
+        gradient: f64,
+        bound: Option<f64>,
+    ) -> Option<String> {
+        let rows = tail.table().rows();
+        // A row's gradient has all coordinates; means of several rows stand for single ones where that would take longer than the fit.
+        let each = (rows as f64 * tail.dim() as f64 / MOST_NUMBERS).ceil().max(1.0);
+        // The kurtosis that a mean of so many independent rows has at most.
+        let allowed = assumed / each + 3.0 * (1.0 - 1.0 / each);
+        let seen = self.learner.seen_kurtosis(tail, each as usize);
+        if seen > allowed {
+            let what = if each > 1.0 {
+                format!("of means of {each} rows of the tail")
+            } else {
+                "of the tail".into()
+            };
+            return Some(format!(
+                "no bound: the noise {what} has kurtosis {}, and at most {} is assumed",
+                significant(seen, 3),
+                significant(allowed, 3)
+            ));
+        }
+        let bound = bound.filter(|bound| gradient > *bound)?;
+        Some(format!(
+            "no bound: |grad f| over the tail is {}, though it would be at most {} if the noise had kurtosis {} at most",
+            real(gradient),
+            real(bound),
+            given(assumed)
+        ))
     }
 }
 
@@ -380,6 +429,8 @@ struct Outcome {
     model: ModelFile,
     /// The certificate in words.
     statement: String,
+    /// Whether the tail refutes what the certificate rests on.
+    contradicted: bool,
     start: Exactly,
     /// By how much the loss is above the start's on rows that were kept back, and the error of that.
     worse: (f64, f64),
@@ -464,12 +515,12 @@ impl Report for Outcome {
                     real(self.start.gradient)
                 ),
             ),
-            row("learnt", format!("{} rows in {} blocks", grouped(self.learnt), grouped(self.blocks))),
+            row("learnt", format!("{} in {}", counted(self.learnt, "row"), counted(self.blocks, "block"))),
         ];
         if self.dropped > 0 {
             rows.push(row(
                 "dropped",
-                format!("{} rows in which something is missing", grouped(self.dropped)),
+                format!("{} in which something is missing", counted(self.dropped, "row")),
             ));
         }
         rows.push(row(

@@ -40,11 +40,7 @@ impl Outcome {
     /// Why there is no model, if there is none.
     pub(super) fn failure(&self) -> Option<Failure> {
         let certificate = &self.model.certificate;
-        let reached = format!(
-            "|grad f| came down from {} to {}",
-            real(certificate.start_gradient),
-            real(certificate.gradient)
-        );
+        let reached = moved(certificate.start_gradient, certificate.gradient);
         let fail = |exit: Exit, message: String, hint: &str| {
             let mut failure = Failure::input(message).in_file(&self.model.data.file).hint(hint);
             failure.exit = exit;
@@ -107,6 +103,20 @@ impl Outcome {
         }
     }
 
+    /// Why a loss with kinks is not certified, and what may help.
+    pub(super) fn with_kinks(&self) -> String {
+        match (self.model.certificate.gap, self.other) {
+            (Some(_), _) => "not certified: f may be farther above its least value than the target\n\n\
+                             hint: --target EPS asks for less"
+                .into(),
+            (None, Some(other)) if other == EXACT => format!(
+                "not certified: the loss has kinks, where the gradient need not be small\n\n\
+                 hint: --method {EXACT} bounds by how much f is above its least value, and may end lower"
+            ),
+            (None, _) => "not certified: the loss has kinks, where the gradient need not be small".into(),
+        }
+    }
+
     fn stopped(&self) -> String {
         match (self.stop, self.model.certificate.verdict) {
             (Stop::Settled, Verdict::Certified) if self.model.certificate.gap.is_some() => {
@@ -143,6 +153,12 @@ impl Outcome {
             }
         }
     }
+}
+
+/// Which way the gradient went.
+fn moved(from: f64, to: f64) -> String {
+    let went = if to > from { "went up" } else { "came down" };
+    format!("|grad f| {went} from {} to {}", real(from), real(to))
 }
 
 impl Serialize for Outcome {
@@ -196,5 +212,16 @@ impl Report for Outcome {
             self.output.clone().unwrap_or_else(|| "not written (-o FILE writes it)".into()),
         ));
         Table::labelled(rows).text()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::moved;
+
+    #[test]
+    fn a_gradient_that_is_larger_did_not_come_down() {
+        assert_eq!(moved(56.2, 220.6), "|grad f| went up from 56.2 to 220.6");
+        assert_eq!(moved(56.2, 0.5), "|grad f| came down from 56.2 to 0.5");
     }
 }

@@ -1,11 +1,11 @@
 //! The rows that are fitted, and those that the model is scored on.
 
 use pasta_data::{Label, Options, Source};
-use pasta_report::console::Failure;
+use pasta_report::console::{Failure, say};
 use pasta_report::number::given;
 
 use super::arguments::Arguments;
-use crate::table::{Classes, Loaded, Rows, load, load_table, refused};
+use crate::table::{Classes, Loaded, Rows, load, load_table, mixed_columns, refused};
 
 /// Coordinates of which dozens of vectors can be held.
 const MOST_COORDINATES: usize = 1 << 28;
@@ -22,6 +22,7 @@ pub(super) struct Opened {
 pub(super) fn open(arguments: &Arguments, source: &Source) -> Result<Opened, Failure> {
     let file = source.name();
     let data = load_table(source, &arguments.reading)?;
+    mixed_columns(&data.encoding).iter().for_each(|line| say(line));
     let width = data.encoding.width();
     if width > MOST_COORDINATES {
         let message = format!("{width} columns, but at most {MOST_COORDINATES} can be fitted");
@@ -72,5 +73,5 @@ fn other_rows(path: &str, options: &Options, loaded: &Loaded) -> Result<Rows, Fa
     let data = load(&Source::named(path), &options, Some(&loaded.encoding))?;
     let labels = loaded.classes.code(&data).map_err(|failure| failure.in_file(path))?;
     data.features.check().map_err(|error| refused(path, &loaded.encoding.names(), &error))?;
-    Ok(Rows { features: data.features, labels, weights: None })
+    Ok(Rows { features: data.features, labels, weights: data.weights })
 }

@@ -231,6 +231,7 @@ pub(super) fn run(
     let on: Vec<OnRanks> = ladder(ranks).into_iter().map(on).collect();
     let scaling = Scaling { recipe: row.name, machine, usual_variance: target_variance, on };
     if let Some(file) = &flags.figure {
+        crate::table::check_folder("--figure", file)?;
         draw(file, &scaling, &settings)?;
     }
     console::print(&scaling, as_json)

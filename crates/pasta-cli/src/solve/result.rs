@@ -44,6 +44,9 @@ pub(super) struct Outcome<'s> {
     forecast_silent: Option<&'s str>,
     /// What the workers did, since this process started them.
     simulator: Option<Counts>,
+    /// Whether the point is weights of standardised columns.
+    #[serde(skip)]
+    standardised: bool,
     #[serde(skip)]
     outlook: &'s Outlook,
     #[serde(skip)]
@@ -150,6 +153,7 @@ impl<'s> Outcome<'s> {
             forecast: run.outlook.forecast.map(|forecast| Range { forecast, share: share(spec.method.name) }),
             forecast_silent: run.outlook.silent.as_deref(),
             simulator: spec.problem.simulator.as_ref().map(Simulated::counts),
+            standardised: spec.problem.is_standardised(),
             outlook: &run.outlook,
             log,
         }
@@ -196,19 +200,24 @@ impl<'s> Outcome<'s> {
         let promised = self.promise.guarantee.map(|guarantee| guarantee.measure);
         let mut measures: Vec<Measure> = promised.into_iter().collect();
         measures.extend([Measure::Gap, Measure::GradientSquared].iter().filter(|m| Some(**m) != promised));
-        let value = |measure: Measure| {
-            let truth = self.truth.as_ref()?;
-            match measure {
-                Measure::Gap => truth.gap,
-                Measure::GradientSquared => truth.gradient_squared,
-                Measure::MoreauSquared { .. } => truth.moreau_squared,
-            }
+        let value = |measure: Measure| match (measure, &self.truth) {
+            (Measure::Gap, Some(truth)) => truth.gap,
+            (Measure::GradientSquared, Some(truth)) => truth.gradient_squared,
+            (Measure::MoreauSquared { .. }, Some(truth)) => truth.moreau_squared,
+            (Measure::GradientSquared, None) => self.exact_gradient().map(|gradient| gradient.powi(2)),
+            (_, None) => None,
         };
         let row = |measure: Measure| {
             let value = value(measure).map_or_else(|| "not known".to_owned(), real);
             (format!("{} there", measure.formula()), value)
         };
         measures.into_iter().map(row).collect()
+    }
+
+    /// |grad f| at the point, where a certificate passed over all rows of a table.
+    fn exact_gradient(&self) -> Option<f64> {
+        let Certified { certificate, about, .. } = self.certificate.as_ref()?;
+        certificate.rows.and(*about).and(certificate.bound)
     }
 
     fn samples(&self) -> String {
@@ -228,9 +237,10 @@ impl<'s> Outcome<'s> {
         let rest = if x.len() > SHOWN { format!(", .. ({} coordinates)", x.len()) } else { String::new() };
         let about = self.certificate.as_ref().and_then(|certified| certified.about);
         let about = about.map_or(String::new(), |about| format!(": {}", about.words()));
+        let weights = if self.standardised { ", weights of standardised columns" } else { "" };
         match self.point_file {
-            Some(file) => format!("in {file}{about}"),
-            None => format!("({}{rest}){about}", shown.join(", ")),
+            Some(file) => format!("in {file}{weights}{about}"),
+            None => format!("({}{rest}){weights}{about}", shown.join(", ")),
         }
     }
 }

@@ -78,6 +78,16 @@ impl Problem {
         by_formula || self.table.as_ref().is_some_and(Tabled::has_kinks)
     }
 
+    /// Whether its coordinates are weights of standardised columns.
+    pub(crate) fn is_standardised(&self) -> bool {
+        self.table.as_ref().is_some_and(Tabled::is_standardised)
+    }
+
+    /// Whether it is a table.
+    pub(crate) fn is_table(&self) -> bool {
+        self.table.is_some()
+    }
+
     /// The objective, where it is known.
     pub(crate) fn objective(&self) -> Option<&dyn Objective> {
         self.truth.as_ref().map(|truth| truth.objective())

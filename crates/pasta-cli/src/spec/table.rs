@@ -20,7 +20,7 @@ pub(super) const TABLE: &str = "table";
 /// The keys that name files.
 pub(super) const FILES: [&str; 2] = [TABLE, "labels"];
 
-const KEYS: [&str; 24] = [
+const KEYS: [&str; 25] = [
     TABLE,
     "loss",
     "label",
@@ -29,6 +29,7 @@ const KEYS: [&str; 24] = [
     "ignore",
     "missing",
     "one-hot",
+    "categories",
     "header",
     "delimiter",
     "first-index",
@@ -82,6 +83,10 @@ impl Tabled {
         }
     }
 
+    pub(super) fn is_standardised(&self) -> bool {
+        self.linear.design().standardise
+    }
+
     pub(super) fn has_kinks(&self) -> bool {
         matches!(self.linear.loss().row().class, Class::LipschitzConvex | Class::WeaklyConvex)
     }
@@ -100,6 +105,7 @@ pub(super) fn read_table(problem: &Section<'_>) -> Result<Problem, Failure> {
         ignore: problem.texts("ignore")?.unwrap_or_default(),
         missing: choice(problem, "missing")?,
         one_hot: problem.flag("one-hot")?.unwrap_or(false),
+        categories: problem.texts("categories")?.unwrap_or_default(),
         header: problem.flag("header")?,
         delimiter: match problem.text("delimiter")? {
             Some(text) => Some(delimiter(text).map_err(|message| problem.complain("delimiter", &message))?),
@@ -144,7 +150,13 @@ pub(super) fn read_table(problem: &Section<'_>) -> Result<Problem, Failure> {
     let (rows, columns) = (linear.table().rows(), linear.table().columns());
     // Its name alone: the copy in an output folder names it from the root.
     let file = Path::new(file).file_name().map_or(file.into(), |name| name.to_string_lossy());
-    let words = format!("{loss} loss on {file} ({rows} rows, {columns} columns{})", shaping.words());
+    let s = |count: usize| if count == 1 { "" } else { "s" };
+    let words = format!(
+        "{loss} loss on {file} ({rows} row{}, {columns} column{}{})",
+        s(rows),
+        s(columns),
+        shaping.words()
+    );
     let table = Some(Tabled { linear: Arc::clone(&linear), proved: OnceLock::new() });
     Ok(Problem { oracle: world::spread(linear), start, truth: None, table, words, simulator: None })
 }

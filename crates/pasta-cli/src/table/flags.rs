@@ -31,9 +31,13 @@ pub(crate) struct Reading {
     /// What stands for missing values of a CSV file; without this, one is an error
     #[arg(long, value_name = "WHAT")]
     pub(crate) missing: Option<Filling>,
-    /// Make columns of zeros and ones of the words in a CSV file
+    /// Make columns of zeros and ones of the words in a CSV file; a word in a column of more than 20 different numbers is an error
     #[arg(long)]
     pub(crate) one_hot: bool,
+    /// Columns of a CSV file that hold categories, by name or number, with commas between: all that they hold becomes columns of zeros and ones, numbers
+    /// too
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub(crate) categories: Vec<String>,
     /// Whether the first line of a CSV file holds names [default: if no cell of it is a number]
     #[arg(long, value_name = "yes|no", value_parser = yes_or_no)]
     pub(crate) header: Option<bool>,
@@ -132,6 +136,7 @@ impl Reading {
                 Filling::DropRow => Missing::DropRow,
             }),
             one_hot: self.one_hot,
+            categories: self.categories.clone(),
             first_index: self.first_index,
             columns: self.columns.map(|columns| usize::try_from(columns).unwrap_or(usize::MAX)),
             storage: self.storage.map_or(Storage::ByDensity, |layout| match layout {
@@ -165,7 +170,7 @@ pub(crate) struct Shaping {
     /// Fit without an intercept
     #[arg(long)]
     pub(crate) no_intercept: bool,
-    /// Do not bring columns to mean 0 and deviation 1 while fitting
+    /// Do not bring columns to mean 0 and deviation 1 while fitting (without an intercept: to a mean square of 1)
     #[arg(long)]
     pub(crate) raw: bool,
     /// Use all products of up to this many columns as features

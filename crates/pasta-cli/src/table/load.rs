@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use pasta_data::{Data, Encoding, Fault, Options, ReadError, Source, Watch};
+use pasta_data::{Code, Data, Encoding, Fault, Options, ReadError, Source, Watch};
 use pasta_opt::draws::{Address, Role};
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Sparse, Table, TableError, Values};
 use pasta_report::console::{Failure, is_muted, say_over_bar};
 
-use super::{Classes, Reading, Shaping};
+use super::{Classes, Reading, Shaping, counted};
 use crate::world;
 
 /// Reads a table with a bar on a terminal, through a cache if that is asked for or the text is too large to be held.
@@ -200,6 +200,18 @@ fn with_bar<T>(read: impl FnOnce(Watch<'_>) -> Result<T, ReadError>) -> Result<T
     data.map_err(unreadable)
 }
 
+/// Refuses a file in a folder that is not there: a slip in a path would make folders. To be called before the work.
+pub(crate) fn check_folder(flag: &str, path: &Path) -> Result<(), Failure> {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+            let folder = folder.display();
+            let failure = Failure::input(format!("{flag}: there is no folder {folder} to write into"));
+            Err(failure.hint(format!("mkdir -p {folder} makes it")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Refuses an output that would write over what is read, or cannot be a file. To be called before the work.
 pub(crate) fn check_output(output: Option<&Path>, inputs: &[&Path]) -> Result<(), Failure> {
     let Some(path) = output else { return Ok(()) };
@@ -211,6 +223,7 @@ pub(crate) fn check_output(output: Option<&Path>, inputs: &[&Path]) -> Result<()
     if path.is_dir() {
         return Err(Failure::input(format!("--output: {words} is a folder")));
     }
+    check_folder("--output", path)?;
     let is_same = |input: &&&Path| match (path.canonicalize(), input.canonicalize()) {
         (Ok(path), Ok(input)) => path == input && path.is_file(),
         _ => false,
@@ -240,6 +253,23 @@ pub(crate) fn unreadable(error: ReadError) -> Failure {
         (None, Some(hint)) => failure.hint(hint),
         (None, None) => failure,
     }
+}
+
+/// Columns whose numbers became categories because of words beside them, a line for each: only the user knows whether they are.
+pub(crate) fn mixed_columns(encoding: &Encoding) -> Vec<String> {
+    let Encoding::Cells { columns, .. } = encoding else { return Vec::new() };
+    let line = |code: &Code| {
+        let categories = code.categories.as_ref()?;
+        let numbers = categories.iter().filter(|category| category.parse::<f64>().is_ok()).count();
+        let words = categories.len() - numbers;
+        let mixed = numbers > 0 && words > 0;
+        mixed.then(|| {
+            let [words, numbers] =
+                [(words, "word"), (numbers, "number")].map(|(n, what)| counted(n as u64, what));
+            format!("note: column {:?} has {words} and {numbers}, and each of them is a category", code.name)
+        })
+    };
+    columns.iter().filter_map(line).collect()
 }
 
 /// What is wrong with a table, in the words of its file.

@@ -8,7 +8,15 @@ mod score;
 
 pub(crate) use flags::{Reading, Shaping, delimiter, losses};
 pub(crate) use labels::Classes;
-pub(crate) use load::{Loaded, Rows, check_output, load, load_table, refused, unreadable};
+pub(crate) use load::{
+    Loaded, Rows, check_folder, check_output, load, load_table, mixed_columns, refused, unreadable,
+};
 pub(crate) use model::{Certificate, FORMAT, ModelFile, Provenance, TailBound};
 pub(crate) use pasta_opt::fit::Verdict;
 pub(crate) use score::{Score, class, score};
+
+/// So many things: 1 column, 2,000 columns.
+pub(crate) fn counted(count: u64, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", pasta_report::grouped(count))
+}

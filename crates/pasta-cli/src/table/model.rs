@@ -81,7 +81,7 @@ pub(crate) struct Certificate {
 #[serde(deny_unknown_fields)]
 pub(crate) struct TailBound {
     pub(crate) rows: u64,
-    /// |grad f| is at most this, with probability at least 1 - delta; `None` where the rows were too few.
+    /// |grad f| is at most this, with probability at least 1 - delta; `None` where the rows were too few, or contradict what it rests on.
     pub(crate) bound: Option<f64>,
     pub(crate) delta: f64,
     /// What the noise of a row's gradient is assumed to have at most.

@@ -41,6 +41,8 @@ pub(super) struct Layout<'e> {
     pub(super) header: (usize, u64),
     pub(super) missing: Missing,
     pub(super) one_hot: bool,
+    /// Of each feature, whether all that it holds was said to be categories.
+    pub(super) categories: Vec<bool>,
     pub(super) encoding: Option<&'e Encoding>,
     /// What becomes of each feature, by the encoding.
     pub(super) codes: Option<Vec<Code>>,
@@ -104,6 +106,7 @@ impl<'e> Layout<'e> {
             header: if header { (at, lines) } else { (0, 0) },
             missing: options.missing,
             one_hot: options.one_hot,
+            categories: Vec::new(),
             encoding,
             codes: encoding.map(Encoding::codes),
             known: Vec::new(),
@@ -153,6 +156,8 @@ impl<'e> Layout<'e> {
             self.names = codes.iter().map(|code| code.name.clone()).collect();
             self.known = codes.iter().map(|code| code.categories.as_deref().map(Dictionary::of)).collect();
             self.codes = Some(codes);
+            // What is a category, the encoding says.
+            self.categories = vec![false; self.names.len()];
         } else {
             if let Some(k) = features.iter().find(|&&k| columns[k].is_empty()) {
                 return Err(Fault::Unnamed(k + 1));
@@ -161,6 +166,14 @@ impl<'e> Layout<'e> {
                 self.roles[k] = Role::Feature(place);
             }
             self.names = features.iter().map(|&k| columns[k].clone()).collect();
+            self.categories = vec![false; features.len()];
+            for name in &options.categories {
+                let k = must(name)?;
+                let place = features.iter().position(|&feature| feature == k).ok_or_else(|| {
+                    Fault::Choice(format!("column {:?} is no feature, so it has no categories", columns[k]))
+                })?;
+                self.categories[place] = true;
+            }
         }
         if self.names.is_empty() { Err(Fault::NoFeatures) } else { Ok(()) }
     }

@@ -29,7 +29,7 @@ pub(crate) fn read<T: Number>(
     let layout = Layout::of(chunks.peek()?, options, encoding)?;
     chunks.consume(layout.header.0, layout.header.1);
     let mut raw = Raw::<T>::new(&layout);
-    chunks.parse(watch, |chunk| parse::<T>(chunk, &layout), |part| raw.take(part, &layout))?;
+    chunks.parse(watch, |chunk| parse::<T>(chunk, &layout), |part, lines| raw.take(part, lines, &layout))?;
     raw.finish(layout, options)
 }
 
@@ -65,6 +65,9 @@ impl Dictionary {
         number
     }
 }
+
+/// Letters of a word that a message shows.
+const LONGEST: usize = 40;
 
 /// What a cell holds.
 enum Cell<'c> {
@@ -102,7 +105,18 @@ struct Part<T> {
     labels: Vec<f64>,
     weights: Vec<f64>,
     words: Vec<Dictionary>,
+    /// The first word of each feature that stands for itself, and not for a category that was asked for.
+    first_words: Vec<Option<Place>>,
     label_words: Dictionary,
+}
+
+/// Where a word stands.
+#[derive(Debug, Clone)]
+struct Place {
+    line: u64,
+    /// The number of the column, from 0.
+    column: usize,
+    word: String,
 }
 
 fn parse<T: Number>(chunk: &[u8], layout: &Layout<'_>) -> Parsed<Part<T>> {
@@ -112,6 +126,7 @@ fn parse<T: Number>(chunk: &[u8], layout: &Layout<'_>) -> Parsed<Part<T>> {
         labels: Vec::new(),
         weights: Vec::new(),
         words: vec![Dictionary::default(); width],
+        first_words: vec![None; width],
         label_words: Dictionary::default(),
     };
     let mut cells = Cells::new();
@@ -122,7 +137,7 @@ fn parse<T: Number>(chunk: &[u8], layout: &Layout<'_>) -> Parsed<Part<T>> {
             Ok((length, there)) => {
                 rest = &rest[length..];
                 lines += there;
-                if is_blank(&cells) { Ok(()) } else { part.row(&cells, layout) }
+                if is_blank(&cells) { Ok(()) } else { part.row(&cells, begin, layout) }
             }
             Err(misfit) => Err(misfit),
         };
@@ -134,7 +149,7 @@ fn parse<T: Number>(chunk: &[u8], layout: &Layout<'_>) -> Parsed<Part<T>> {
 }
 
 impl<T: Number> Part<T> {
-    fn row(&mut self, cells: &Cells<'_>, layout: &Layout<'_>) -> Result<(), Misfit> {
+    fn row(&mut self, cells: &Cells<'_>, line: u64, layout: &Layout<'_>) -> Result<(), Misfit> {
         let expected = layout.roles.len();
         if cells.len() != expected {
             return Err(Fault::Ragged { expected, found: cells.len() }.into());
@@ -146,7 +161,8 @@ impl<T: Number> Part<T> {
             let done = match *role {
                 Role::Ignored => Ok(()),
                 Role::Feature(place) => {
-                    self.feature(cell, layout, place).map(|value| self.cells[begin + place] = value)
+                    let value = self.feature(cell, layout, place, (line, k));
+                    value.map(|value| self.cells[begin + place] = value)
                 }
                 Role::Label => self.label(cell, layout).map(|label| self.labels.push(label)),
                 Role::Weight => weight(cell).map(|weight| self.weights.push(weight)),
@@ -156,19 +172,28 @@ impl<T: Number> Part<T> {
         Ok(())
     }
 
-    fn feature(&mut self, cell: &[u8], layout: &Layout<'_>, place: usize) -> Result<T, Fault> {
+    fn feature(
+        &mut self,
+        cell: &[u8],
+        layout: &Layout<'_>,
+        place: usize,
+        at: (u64, usize),
+    ) -> Result<T, Fault> {
         let name = || layout.names[place].clone();
         let known = layout.known.get(place).and_then(Option::as_ref);
+        let is_category = known.is_some() || layout.categories[place];
         let mut word = |word: &str| -> Result<T, Fault> {
             let number = match known {
                 Some(known) => *known.numbers.get(word).ok_or_else(|| Fault::Category {
                     column: name(),
-                    found: word.chars().take(40).collect(),
+                    found: word.chars().take(LONGEST).collect(),
                     known: known.words.len(),
                 })?,
-                None if layout.one_hot && layout.encoding.is_none() => self.words[place].number(word),
+                None if layout.categories[place] || layout.one_hot && layout.encoding.is_none() => {
+                    self.words[place].number(word)
+                }
                 None => {
-                    return Err(Fault::Text { column: name(), found: word.chars().take(40).collect() });
+                    return Err(Fault::Text { column: name(), found: word.chars().take(LONGEST).collect() });
                 }
             };
             if number >= T::CODES - 1 {
@@ -177,12 +202,20 @@ impl<T: Number> Part<T> {
             Ok(T::marked(number + 1))
         };
         match Cell::of(cell)? {
-            Cell::Number(value) if known.is_some() => word(&value.to_string()),
+            Cell::Number(value) if is_category => word(&value.to_string()),
             Cell::Number(value) => {
                 let kept = T::of(value);
                 if kept.wide().is_finite() { Ok(kept) } else { Err(too_large::<T>(cell)) }
             }
-            Cell::Word(text) => word(text),
+            Cell::Word(text) => {
+                let value = word(text)?;
+                if !is_category {
+                    let (line, column) = at;
+                    let word = || text.chars().take(LONGEST).collect();
+                    self.first_words[place].get_or_insert_with(|| Place { line, column, word: word() });
+                }
+                Ok(value)
+            }
             Cell::Missing if layout.may_miss(place) => Ok(T::marked(0)),
             Cell::Missing if layout.encoding.is_some() => {
                 Err(Fault::NoFill { column: name(), found: shown(cell)? })

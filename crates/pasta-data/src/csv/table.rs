@@ -1,11 +1,11 @@
 //! All rows of a file, and the table they become: words as columns, missing values filled.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rayon::prelude::*;
 
 use super::layout::Layout;
-use super::{Dictionary, Part};
+use super::{Dictionary, Part, Place};
 use crate::encoding::{Code, Encoding};
 use crate::fault::{Fault, Located};
 use crate::number::Number;
@@ -13,12 +13,16 @@ use crate::store::{DENSE, Storage, grow, reserve};
 use crate::{Data, Missing, Options};
 use pasta_opt::table::{Dense, Features, Sparse, shared};
 
+/// More different numbers than this beside words, and the column is not taken for one of categories.
+const MOST_NUMBERS: usize = 20;
+
 /// All rows, as they came.
 pub(super) struct Raw<T> {
     pub(super) cells: Vec<T>,
     pub(super) labels: Vec<f64>,
     pub(super) weights: Vec<f64>,
     pub(super) words: Vec<Dictionary>,
+    pub(super) first_words: Vec<Option<Place>>,
     pub(super) label_words: Dictionary,
 }
 
@@ -33,12 +37,18 @@ impl<T: Number> Raw<T> {
             labels: Vec::new(),
             weights: Vec::new(),
             words,
+            first_words: vec![None; layout.names.len()],
             label_words: Dictionary::default(),
         }
     }
 
-    pub(super) fn take(&mut self, part: Part<T>, layout: &Layout<'_>) -> Result<(), Located> {
-        let Part { mut cells, mut labels, weights, words, label_words } = part;
+    /// Takes the rows of a chunk that has so many lines before it.
+    pub(super) fn take(&mut self, part: Part<T>, lines: u64, layout: &Layout<'_>) -> Result<(), Located> {
+        let Part { mut cells, mut labels, weights, words, first_words, label_words } = part;
+        for (first, here) in self.first_words.iter_mut().zip(first_words) {
+            let here = here.map(|place| Place { line: lines + place.line, ..place });
+            *first = first.take().or(here);
+        }
         // The numbers that words have in this chunk become those that they have in the file.
         for (place, local) in words.iter().enumerate().filter(|(_, local)| !local.words.is_empty()) {
             let numbers: Vec<u32> = local.words.iter().map(|word| self.words[place].number(word)).collect();
@@ -73,6 +83,7 @@ impl<T: Number> Raw<T> {
         if self.cells.is_empty() {
             return Err(Fault::Empty.into());
         }
+        self.stray_words(&layout)?;
         self.words_for_numbers(width);
         let dropped = if layout.missing == Missing::DropRow { self.drop_rows(width) } else { 0 };
         if self.cells.is_empty() {
@@ -113,6 +124,24 @@ impl<T: Number> Raw<T> {
             dropped,
             mapped: false,
         })
+    }
+
+    /// Refuses a column of numbers in which a word went astray: it would become a column for each of its numbers.
+    fn stray_words(&self, layout: &Layout<'_>) -> Result<(), Located> {
+        for (place, first) in self.first_words.iter().enumerate() {
+            let Some(Place { line, column, word }) = first else { continue };
+            let cells = self.cells.iter().skip(place).step_by(layout.names.len());
+            let mut numbers = HashSet::new();
+            // 0 and -0 are one number.
+            numbers
+                .extend(cells.filter(|cell| cell.code().is_none()).map(|cell| (cell.wide() + 0.0).to_bits()));
+            if numbers.len() > MOST_NUMBERS {
+                let name = layout.names[place].clone();
+                let fault = Fault::Stray { column: name, found: word.clone(), numbers: numbers.len() };
+                return Err(fault.at(*column).in_line(*line));
+            }
+        }
+        Ok(())
     }
 
     /// In a column with words, numbers are words too.
