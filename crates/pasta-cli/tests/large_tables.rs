@@ -387,6 +387,13 @@ fn quasi_separation_and_counts_without_a_minimiser_get_a_verdict() {
     place.pasta(words).assert().code(3).stderr(contains("labels are zero wherever some columns are not"));
     assert!(!place.path("m.json").exists());
     place.pasta(&format!("{words} --penalty 1e-3")).assert().success();
+    // No penalty on the weights stops an intercept that all labels push one way.
+    place.write("z.csv", "1,0\n2,0\n4,0\n3,0\n");
+    let zeros = "fit z.csv --label 2 --loss poisson --penalty 1e-3";
+    place.pasta(zeros).assert().code(3).stderr(contains("all labels ask for the same"));
+    place.write("s.csv", "1,1\n2,1\n-4,0\n-3,0\n");
+    let separated = "fit s.csv --label 2 --loss sigmoid";
+    place.pasta(separated).assert().code(3).stderr(contains("the classes can be separated"));
 }
 
 #[test]

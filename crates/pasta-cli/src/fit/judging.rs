@@ -146,22 +146,33 @@ fn model_file(
     })
 }
 
-/// Why the loss has no minimiser, where that is seen: classes that can be separated, some or all of them, or counts that are zero in a whole
-/// direction; and no penalty on large weights.
-pub(super) fn no_minimiser(linear: &Linear, training: &Score, falls: bool) -> Option<&'static str> {
-    let classes = matches!(linear.loss(), Loss::Logistic | Loss::Multinomial { .. });
-    let penalised = linear.design().penalty > 0.0;
+/// Why the loss has no minimiser, and a hint, where that is seen: classes that can be separated, some or all of them, or counts that are zero in a whole
+/// direction. A penalty on the weights helps but where the intercept alone, which has none, goes on for ever.
+pub(super) fn no_minimiser(
+    linear: &Linear,
+    training: &Score,
+    falls: bool,
+) -> Option<(&'static str, &'static str)> {
+    let classes = matches!(linear.loss(), Loss::Logistic | Loss::Sigmoid | Loss::Multinomial { .. });
+    let hint = "--penalty 1e-3, say, makes them finite";
     match (classes, falls) {
-        _ if penalised => None,
-        (true, _) if training.separated => Some(
+        (_, true) if linear.design().penalty > 0.0 => Some((
+            "all labels ask for the same, so the loss has no minimiser: it falls for ever as the intercept grows, which has no penalty",
+            "a constant needs no fit; --no-intercept does without one",
+        )),
+        _ if linear.design().penalty > 0.0 => None,
+        (true, _) if training.separated => Some((
             "the classes can be separated, so the loss has no minimiser: it falls for ever as the weights grow",
-        ),
-        (true, true) => Some(
+            hint,
+        )),
+        (true, true) => Some((
             "some rows can be told apart with certainty (quasi-separation), so the loss has no minimiser: it falls for ever as some weights grow",
-        ),
-        (false, true) => Some(
+            hint,
+        )),
+        (false, true) => Some((
             "the labels are zero wherever some columns are not, so the loss has no minimiser: it falls for ever as some weights grow",
-        ),
+            hint,
+        )),
         (_, false) => None,
     }
 }

@@ -434,7 +434,7 @@ struct Outcome {
     start: Exactly,
     /// By how much the loss is above the start's on rows that were kept back, and the error of that.
     worse: (f64, f64),
-    no_minimiser: Option<&'static str>,
+    no_minimiser: Option<(&'static str, &'static str)>,
     held: Score,
     dropped: u64,
     learnt: u64,
@@ -451,8 +451,8 @@ impl Outcome {
             Some(failure)
         };
         let (mean, error) = self.worse;
-        if let Some(why) = self.no_minimiser {
-            return fail(why.into(), "--penalty 1e-3, say, makes them finite");
+        if let Some((why, hint)) = self.no_minimiser {
+            return fail(why.into(), hint);
         }
         if mean.is_nan() || mean > 2.0 * error {
             let message = format!(

@@ -24,7 +24,7 @@ pub(super) struct Outcome {
     pub(super) training: Score,
     pub(super) validation: Option<Validation>,
     /// Why there is no minimiser.
-    pub(super) no_minimiser: Option<&'static str>,
+    pub(super) no_minimiser: Option<(&'static str, &'static str)>,
     pub(super) output: Option<String>,
 }
 
@@ -47,20 +47,15 @@ impl Outcome {
             Some(failure)
         };
         let passes = self.passes.round();
+        if let (false, Some((why, hint))) = (matches!(self.stop, Stop::Diverged(_)), self.no_minimiser) {
+            return fail(Exit::Diverged, format!("{why} ({reached} in {passes} passes)"), hint);
+        }
         match (self.stop, certificate.verdict) {
             (Stop::Diverged(divergence), _) => fail(
                 Exit::Diverged,
                 format!("diverged: {divergence}"),
                 "a smaller step size, or --method auto",
             ),
-            _ if self.no_minimiser.is_some() => {
-                let why = self.no_minimiser.unwrap_or_default();
-                fail(
-                    Exit::Diverged,
-                    format!("{why} ({reached} in {passes} passes)"),
-                    "--penalty 1e-3, say, makes them finite",
-                )
-            }
             (_, Verdict::Worse) => fail(
                 Exit::Diverged,
                 format!(
