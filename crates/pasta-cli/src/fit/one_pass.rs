@@ -105,7 +105,11 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
             } else {
                 "the bound is above the target"
             };
-            say(&format!("not certified: {why}; the model is written, since the stream is gone"));
+            let kept = match arguments.output {
+                Some(_) => "; the model is written, since the stream is gone",
+                None => "",
+            };
+            say(&format!("not certified: {why}{kept}"));
             Exit::NotCertified
         }
         Verdict::Kinks => {
