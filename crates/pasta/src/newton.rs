@@ -43,7 +43,7 @@ use crate::gate::{Gate, Halt};
 use crate::kernels::{along, dot, minus, squared_distance, squared_norm};
 use crate::oracle::{Answer, Charge, Request};
 use crate::stop::Stop;
-use crate::table::{Class, Factor, Hessian, Linear, Loss, MOST_FULL, TableError, Tails};
+use crate::table::{Class, Factor, Linear, Loss, MOST_FULL, TableError, Tails};
 use crate::walk::{Advance, Record, View, Walk};
 
 /// When a run ends.
@@ -283,26 +283,14 @@ impl Newton {
         Some(self.memory.direction(gradient, 0.0, factor)).filter(leads_down)
     }
 
-    /// Whether a step promises to lower f where that counts: in units in which some columns hardly vary, their part of the gradient is small far from the minimiser, too. The matrix at hand
-    /// may be of an earlier point; the diagonal at this one takes a pass.
-    fn promises_more(&mut self, gate: &mut Gate, value: f64, gradient: &[f64]) -> Result<bool, Halt> {
-        let Some(curved) = self.factor.clone().filter(|curved| curved.whole) else { return Ok(false) };
-        if matches!(self.until, Until::Gradient(_)) {
-            return Ok(false);
+    /// Whether a step promises to lower f where that counts: in units in which some columns hardly vary, their part of the gradient is small far from the minimiser, too.
+    fn promises_more(&mut self, value: f64, gradient: &[f64]) -> bool {
+        let is_whole = self.factor.as_ref().is_some_and(|curved| curved.whole);
+        if matches!(self.until, Until::Gradient(_)) || !is_whole {
+            return false;
         }
         let counts = (PROMISED.0 * value.abs()).max(PROMISED.1 * self.first.unwrap_or(value).abs());
-        if self.direction(gradient).is_some_and(|way| -dot(&way, gradient) > counts) {
-            return Ok(true);
-        }
-        if self.linear.loss() == Loss::LeastSquares || curved.at == self.x {
-            return Ok(false);
-        }
-        count_pass(&self.linear, gate)?;
-        let Hessian::Diagonal(diagonal) = self.linear.hessian_diagonal(&self.x, 0.0) else {
-            return Ok(false);
-        };
-        let parts = gradient.iter().zip(diagonal).filter(|(_, h)| *h > 0.0);
-        Ok(parts.map(|(g, h)| g * g / h).sum::<f64>() > counts)
+        self.direction(gradient).is_some_and(|way| -dot(&way, gradient) > counts)
     }
 
     /// Goes a step, or ends; the step and what the gradient changed along it.
@@ -314,11 +302,15 @@ impl Newton {
         self.first = self.first.or(Some(value));
         let norm = squared_norm(&gradient).sqrt();
         let mut found = None;
-        if norm > self.target() || self.promises_more(gate, value, &gradient)? {
+        if norm > self.target() || self.promises_more(value, &gradient) {
             if let Some(whole) = self.wanted(norm) {
                 if self.factor.as_ref().is_some_and(|curved| !curved.whole) {
                     // The way that a diagonal went is behind the first whole matrix.
                     self.caution = self.caution.min(norm / self.norms[0]);
+                }
+                if norm <= self.target() {
+                    // A majoriser hides what second derivatives alone see.
+                    self.caution = 0.0;
                 }
                 self.look(gate, whole)?;
             }
