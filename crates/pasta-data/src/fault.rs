@@ -122,6 +122,14 @@ pub enum Fault {
         /// What stands there.
         found: String,
     },
+    /// Two labels that are one number, where each text is the name of a class.
+    #[error("the labels {first:?} and {second:?} are the same number: one class or two?")]
+    Alike {
+        /// What stands there first.
+        first: String,
+        /// What stands here.
+        second: String,
+    },
     /// Text where numbers are wanted.
     #[error("column {column:?}: expected a number, found {found:?}")]
     Text {
@@ -212,6 +220,7 @@ impl Fault {
                 "--missing mean, median or zero fills it, --missing drop-row leaves the row out"
             }
             Self::NoFill { .. } => "--missing when it is fitted; --missing drop-row leaves the row out here",
+            Self::Alike { .. } => "write one class in one way, and put a letter before numbers that are two",
             Self::NoLabel { .. } => "labels are never filled in; --missing drop-row leaves the row out",
             Self::Unnamed(_) => {
                 "--ignore with its number leaves it out (it may be a column of row numbers); --header no takes the first line for a row"

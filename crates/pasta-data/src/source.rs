@@ -273,6 +273,11 @@ impl Chunks {
         Ok(&self.rest)
     }
 
+    /// Lines that were taken away.
+    pub(crate) fn lines(&self) -> u64 {
+        self.lines
+    }
+
     /// Takes away a part of what was peeked at.
     pub(crate) fn consume(&mut self, bytes: usize, lines: u64) {
         self.rest.drain(..bytes);

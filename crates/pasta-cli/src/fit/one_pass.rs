@@ -47,8 +47,8 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
     check_output(arguments.output.as_deref(), &[&arguments.data])?;
     let source = Source::named(&arguments.data);
     let file = source.name();
-    let mut blocks =
-        Blocks::open(&source, &arguments.reading.options(), arguments.block as usize).map_err(unreadable)?;
+    let options = arguments.reading.options(&arguments.loss);
+    let mut blocks = Blocks::open(&source, &options, arguments.block as usize).map_err(unreadable)?;
     let bar = std::io::stderr().is_terminal().then(|| {
         let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
         ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))

@@ -8,7 +8,7 @@ use super::record::{Cells, is_blank, record};
 use crate::encoding::{Code, Encoding};
 use crate::fault::{Fault, Located, listed};
 use crate::number::whole;
-use crate::{Label, Missing, Options};
+use crate::{Label, Meaning, Missing, Options};
 
 /// What stands between columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,7 @@ pub(super) struct Layout<'e> {
     pub(super) spare_labels: bool,
     /// The bytes and lines of the header.
     pub(super) header: (usize, u64),
+    pub(super) meaning: Meaning,
     pub(super) missing: Missing,
     pub(super) one_hot: bool,
     pub(super) encoding: Option<&'e Encoding>,
@@ -102,6 +103,7 @@ impl<'e> Layout<'e> {
             label: String::new(),
             spare_labels: matches!(options.label, Label::IfThere(_)),
             header: if header { (at, lines) } else { (0, 0) },
+            meaning: options.meaning,
             missing: options.missing,
             one_hot: options.one_hot,
             encoding,

@@ -15,9 +15,10 @@ use table::Raw;
 
 use crate::encoding::Encoding;
 use crate::fault::{Fault, Located, Misfit, shown};
+use crate::names::Names;
 use crate::number::{Number, whole};
 use crate::source::{Chunks, Ends, Parsed, Watch};
-use crate::{Data, Missing, Options};
+use crate::{Data, Meaning, Missing, Options};
 
 pub(crate) fn read<T: Number>(
     mut chunks: Chunks,
@@ -28,7 +29,7 @@ pub(crate) fn read<T: Number>(
     chunks.ends = Ends::Record;
     let layout = Layout::of(chunks.peek()?, options, encoding)?;
     chunks.consume(layout.header.0, layout.header.1);
-    let mut raw = Raw::<T>::new(&layout);
+    let mut raw = Raw::<T>::new(&layout, chunks.lines());
     chunks.parse(watch, |chunk| parse::<T>(chunk, &layout), |part| raw.take(part, &layout))?;
     raw.finish(layout, options)
 }
@@ -102,7 +103,8 @@ struct Part<T> {
     labels: Vec<f64>,
     weights: Vec<f64>,
     words: Vec<Dictionary>,
-    label_words: Dictionary,
+    names: Names,
+    lines: u64,
 }
 
 fn parse<T: Number>(chunk: &[u8], layout: &Layout<'_>) -> Parsed<Part<T>> {
@@ -112,7 +114,8 @@ fn parse<T: Number>(chunk: &[u8], layout: &Layout<'_>) -> Parsed<Part<T>> {
         labels: Vec::new(),
         weights: Vec::new(),
         words: vec![Dictionary::default(); width],
-        label_words: Dictionary::default(),
+        names: Names::default(),
+        lines: 0,
     };
     let mut cells = Cells::new();
     let (mut rest, mut lines) = (chunk, 0);
@@ -122,7 +125,7 @@ fn parse<T: Number>(chunk: &[u8], layout: &Layout<'_>) -> Parsed<Part<T>> {
             Ok((length, there)) => {
                 rest = &rest[length..];
                 lines += there;
-                if is_blank(&cells) { Ok(()) } else { part.row(&cells, layout) }
+                if is_blank(&cells) { Ok(()) } else { part.row(&cells, layout, begin) }
             }
             Err(misfit) => Err(misfit),
         };
@@ -130,11 +133,12 @@ fn parse<T: Number>(chunk: &[u8], layout: &Layout<'_>) -> Parsed<Part<T>> {
             return Parsed { lines, result: Err((begin, misfit)) };
         }
     }
+    part.lines = lines;
     Parsed { lines, result: Ok(part) }
 }
 
 impl<T: Number> Part<T> {
-    fn row(&mut self, cells: &Cells<'_>, layout: &Layout<'_>) -> Result<(), Misfit> {
+    fn row(&mut self, cells: &Cells<'_>, layout: &Layout<'_>, line: u64) -> Result<(), Misfit> {
         let expected = layout.roles.len();
         if cells.len() != expected {
             return Err(Fault::Ragged { expected, found: cells.len() }.into());
@@ -148,7 +152,7 @@ impl<T: Number> Part<T> {
                 Role::Feature(place) => {
                     self.feature(cell, layout, place).map(|value| self.cells[begin + place] = value)
                 }
-                Role::Label => self.label(cell, layout).map(|label| self.labels.push(label)),
+                Role::Label => self.label(cell, layout, line).map(|label| self.labels.push(label)),
                 Role::Weight => weight(cell).map(|weight| self.weights.push(weight)),
             };
             done.map_err(|fault| fault.at(k))?;
@@ -191,10 +195,13 @@ impl<T: Number> Part<T> {
         }
     }
 
-    fn label(&mut self, cell: &[u8], layout: &Layout<'_>) -> Result<f64, Fault> {
+    fn label(&mut self, cell: &[u8], layout: &Layout<'_>, line: u64) -> Result<f64, Fault> {
         match Cell::of(cell)? {
+            Cell::Number(_) if layout.meaning == Meaning::Classes => {
+                Ok(self.names.mark(&String::from_utf8_lossy(cell), line))
+            }
             Cell::Number(value) => Ok(value),
-            Cell::Word(word) => Ok(f64::marked(self.label_words.number(word) + 1)),
+            Cell::Word(word) => Ok(self.names.mark(word, line)),
             Cell::Missing if layout.missing == Missing::DropRow || layout.spare_labels => Ok(f64::marked(0)),
             Cell::Missing => Err(Fault::NoLabel { column: layout.label.clone(), found: shown(cell)? }),
         }

@@ -8,9 +8,10 @@ use super::layout::Layout;
 use super::{Dictionary, Part};
 use crate::encoding::{Code, Encoding};
 use crate::fault::{Fault, Located};
+use crate::names::Names;
 use crate::number::Number;
 use crate::store::{DENSE, Storage, grow, reserve};
-use crate::{Data, Missing, Options};
+use crate::{Data, Meaning, Missing, Options};
 use pasta_opt::table::{Dense, Features, Sparse, shared};
 
 /// All rows, as they came.
@@ -19,11 +20,13 @@ pub(super) struct Raw<T> {
     pub(super) labels: Vec<f64>,
     pub(super) weights: Vec<f64>,
     pub(super) words: Vec<Dictionary>,
-    pub(super) label_words: Dictionary,
+    pub(super) names: Names,
+    /// Lines before the next part.
+    pub(super) lines: u64,
 }
 
 impl<T: Number> Raw<T> {
-    pub(super) fn new(layout: &Layout<'_>) -> Self {
+    pub(super) fn new(layout: &Layout<'_>, lines: u64) -> Self {
         let words = match layout.encoding {
             Some(_) => layout.known.iter().map(|known| known.clone().unwrap_or_default()).collect(),
             None => vec![Dictionary::default(); layout.names.len()],
@@ -33,12 +36,13 @@ impl<T: Number> Raw<T> {
             labels: Vec::new(),
             weights: Vec::new(),
             words,
-            label_words: Dictionary::default(),
+            names: Names::default(),
+            lines,
         }
     }
 
     pub(super) fn take(&mut self, part: Part<T>, layout: &Layout<'_>) -> Result<(), Located> {
-        let Part { mut cells, mut labels, weights, words, label_words } = part;
+        let Part { mut cells, mut labels, weights, words, names, lines } = part;
         // The numbers that words have in this chunk become those that they have in the file.
         for (place, local) in words.iter().enumerate().filter(|(_, local)| !local.words.is_empty()) {
             let numbers: Vec<u32> = local.words.iter().map(|word| self.words[place].number(word)).collect();
@@ -52,15 +56,8 @@ impl<T: Number> Raw<T> {
                 }
             }
         }
-        if !label_words.words.is_empty() {
-            let numbers: Vec<u32> =
-                label_words.words.iter().map(|word| self.label_words.number(word)).collect();
-            for label in &mut labels {
-                if let Some(code) = label.code().filter(|code| *code > 0) {
-                    *label = f64::marked(numbers[code as usize - 1] + 1);
-                }
-            }
-        }
+        self.names.join(&names, self.lines, &mut labels);
+        self.lines += lines;
         grow(&mut self.cells, cells.len());
         self.cells.extend_from_slice(&cells);
         self.labels.extend_from_slice(&labels);
@@ -82,7 +79,7 @@ impl<T: Number> Raw<T> {
             Some(codes) => codes,
             None => self.learn(&layout)?,
         };
-        let classes = self.classes();
+        let classes = self.classes(&layout)?;
         let Self { cells, mut labels, weights, words, .. } = self;
         if layout.spare_labels && labels.iter().any(|label| label.code() == Some(0)) {
             labels.clear();
@@ -178,27 +175,18 @@ impl<T: Number> Raw<T> {
         layout.names.par_iter().enumerate().map(code).collect()
     }
 
-    /// Puts the numbers of labels that are words in the order of the alphabet.
-    pub(super) fn classes(&mut self) -> Vec<String> {
-        if self.label_words.words.is_empty() {
-            return Vec::new();
+    /// What the labels stand for, if they are words or names of classes.
+    pub(super) fn classes(&mut self, layout: &Layout<'_>) -> Result<Vec<String>, Located> {
+        if self.names.is_empty() {
+            return Ok(Vec::new());
         }
-        for label in &mut self.labels {
-            if label.code().is_none() {
-                *label = f64::marked(self.label_words.number(&label.to_string()) + 1);
-            }
+        if layout.meaning == Meaning::Classes && layout.encoding.is_none() {
+            self.names.check()?;
         }
-        let words = &self.label_words.words;
-        let mut order: Vec<usize> = (0..words.len()).collect();
-        order.sort_by_key(|&k| &words[k]);
-        let mut rank = vec![0.0; words.len()];
-        order.iter().enumerate().for_each(|(place, &k)| rank[k] = place as f64);
-        for label in &mut self.labels {
-            if let Some(code) = label.code().filter(|code| *code > 0) {
-                *label = rank[code as usize - 1];
-            }
+        for label in self.labels.iter_mut().filter(|label| label.code().is_none()) {
+            *label = self.names.mark(&label.to_string(), 0);
         }
-        order.into_iter().map(|k| words[k].clone()).collect()
+        Ok(self.names.settle(&mut self.labels))
     }
 }
 
