@@ -14,7 +14,7 @@ use pasta_report::number::{at_most, real};
 use pasta_report::{Column, Table, fitted, grouped};
 use serde::Serialize;
 
-use crate::table::{Loaded, Reading, Shaping, has_classes, kept, load_table, losses, refused};
+use crate::table::{Loaded, Reading, Shaping, has_classes, kept, load_table, losses, naming, refused};
 
 /// Show what a table holds, what is proved about a loss on it, and what a run would cost.
 ///
@@ -84,6 +84,7 @@ fn inspect(arguments: &Arguments) -> Result<Exit, Failure> {
         file,
         rows: table.rows(),
         columns_in_all: table.columns(),
+        naming: naming(&loaded.encoding),
         density: full as f64 / (table.rows() as f64 * table.columns() as f64),
         storage,
         bytes,
@@ -117,6 +118,9 @@ struct Findings {
     file: String,
     rows: usize,
     columns_in_all: usize,
+    /// Where their names are from, if that may be a surprise.
+    #[serde(skip)]
+    naming: &'static str,
     density: f64,
     storage: &'static str,
     bytes: usize,
@@ -353,7 +357,7 @@ impl Report for Findings {
         let mebibytes = self.bytes as f64 / f64::from(1 << 20);
         let mut rows = vec![
             ("rows", grouped(self.rows as u64)),
-            ("columns", grouped(self.columns_in_all as u64)),
+            ("columns", format!("{}{}", grouped(self.columns_in_all as u64), self.naming)),
             ("density", format!("{:.4} ({}, {mebibytes:.1} MiB)", self.density, self.storage)),
             ("labels", self.labels.text()),
             ("loss", format!("{}, |grad f| = {} at the start", self.loss, real(self.start_gradient))),

@@ -227,7 +227,7 @@ impl Fault {
             }
             Self::UnknownColumn { .. } | Self::NoValues(_) => "--ignore leaves the column out",
             Self::NoColumn { columns, .. } if numbered(columns) => {
-                "numbers in the first line make it a row; --header yes takes it for names"
+                "a first line of numbers is a row; --header yes takes it for names"
             }
             Self::Text { found, .. } if is_nearly_a_number(found) => {
                 "numbers have a decimal point, no separators of thousands and no unit"

@@ -140,7 +140,8 @@ pub struct Options {
     pub weight: Option<String>,
     /// Columns to leave out, by name or number.
     pub ignore: Vec<String>,
-    /// CSV: whether the first line holds names; if not given, it does where no cell of it is a number.
+    /// CSV: whether the first line holds names. If not given, it does where no cell of it is a number, and where all its cells differ and one of them is a word
+    /// above nothing but numbers in the first 100 rows, or is called as labels are (label, target, class, y) and is no label there.
     pub header: Option<bool>,
     /// CSV: what stands between columns; if not given, what the first line has most of.
     pub delimiter: Option<u8>,

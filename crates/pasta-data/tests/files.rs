@@ -595,3 +595,52 @@ fn classes_are_kept_in_a_cache() {
         assert_eq!((labels[0], labels[1], labels[1_200_000]), (1.0, 2.0, 0.0));
     }
 }
+
+#[test]
+fn a_first_line_with_numbers_is_a_header_if_a_word_in_it_stands_above_numbers() {
+    let names = |text: &str, label: &str| {
+        let data = of(text, &csv(label));
+        (data.encoding.is_named(), data.encoding.names().join(" "), data.features.rows())
+    };
+    // Wavelengths, years, what pandas calls columns without names; with row numbers, gaps and a missing value.
+    assert_eq!(names("400,410,y\n.1,.2,1\n.3,.4,2\n", "3"), (true, "400 410".into(), 2));
+    assert_eq!(names("id,2019,2020\n1,.2,1\n2,.4,2\n", "2020"), (true, "id 2019".into(), 2));
+    assert_eq!(names("y 1 2\n\n3 4 5", "y"), (true, "1 2".into(), 1));
+    let drop = Options { missing: Missing::DropRow, ..csv("price") };
+    assert_eq!(of("1,price\n1,NA\n2,5\n", &drop).encoding.names(), ["1"]);
+    // The name of labels, above words; not where it is one of them.
+    assert_eq!(names("0,1,target\n.1,.2,c\n.3,.4,a\n", "3"), (true, "0 1".into(), 2));
+    assert_eq!(names("0,1,Y\n.1,.2,N\n.3,.4,Y\n", "3"), (false, "1 2".into(), 3));
+    // Rows: numbers alone, words above words, what no name begins with, and cells that are not different.
+    assert_eq!(names("400,410,5\n.1,.2,1\n", "3"), (false, "1 2".into(), 2));
+    assert_eq!(names("5.1,3.5,setosa\n4.9,3,virginica\n", "3"), (false, "1 2".into(), 2));
+    for (row, found) in [("1,-", "-"), ("1,<1", "<1"), ("1,$5", "$5")] {
+        let message = failure(&format!("{row}\n1,2\n3,4\n"), &csv("1"));
+        assert_eq!(message, format!("table:1:2: column \"2\": expected a number, found {found:?}"));
+    }
+    let message = failure("0.5,0.5,low\n1,2,3\n4,5,6\n", &csv("1"));
+    assert_eq!(message, "table:1:3: column \"3\": expected a number, found \"low\"");
+    // A flag decides otherwise.
+    let told = |header, text: &str| of(text, &Options { header: Some(header), ..csv("3") }).features.rows();
+    assert_eq!((told(true, "400,410,5\n.1,.2,1\n"), told(false, "0,1,y\n2,3,4\n")), (1, 2));
+}
+
+#[test]
+fn a_header_is_known_by_a_hundred_rows_and_in_a_stream() {
+    let rows = |words: usize| "1,2\n".repeat(words) + "red,2\n" + &"1,2\n".repeat(100_000);
+    // The word above row 100 makes the first line a row, one further down comes too late.
+    assert_eq!(
+        of(&format!("low,5\n{}", rows(99)), &Options { one_hot: true, ..csv("2") }).features.rows(),
+        100_101
+    );
+    let message = failure(&format!("low,5\n{}", rows(100)), &csv("2"));
+    assert_eq!(message, "table:102:1: column \"low\": expected a number, found \"red\"");
+    let text = "400,410,y\n".to_owned() + &"1,2,3\n".repeat(100_000);
+    let mut blocks = Blocks::open(&source(&text), &csv("y"), 1 << 18).unwrap();
+    let mut count = 0;
+    while let Some(data) = blocks.next_block(&|_, _| {}).unwrap() {
+        count += data.features.rows();
+        assert_eq!(data.encoding.names(), ["400", "410"]);
+    }
+    assert_eq!(count, 100_000);
+}

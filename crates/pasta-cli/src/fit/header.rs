@@ -7,7 +7,7 @@ use pasta_report::grouped;
 use pasta_report::number::given;
 
 use super::arguments::{Arguments, EXACT};
-use crate::table::Loaded;
+use crate::table::{Loaded, naming};
 
 /// Every setting, in a line.
 pub(super) fn header(
@@ -42,9 +42,10 @@ pub(super) fn header(
         dropped => format!(", {} rows dropped", grouped(dropped)),
     };
     format!(
-        "{file}: {rows} rows, {columns} columns ({layout} f{}){label}{dropped}; loss {}, {}, {}, degree {}, penalty {}; method {}{}, {what} <= {target}, \
+        "{file}: {rows} rows, {columns} columns ({layout} f{}){}{label}{dropped}; loss {}, {}, {}, degree {}, penalty {}; method {}{}, {what} <= {target}, \
          at most {} rows read, seed {}, threads {}",
         8 * width,
+        naming(&loaded.encoding),
         words(&linear.loss()),
         if design.intercept { "intercept" } else { "no intercept" },
         if design.standardise { "standardised" } else { "raw columns" },

@@ -29,7 +29,7 @@ use super::judging::no_minimiser;
 use super::{interrupted, write_file};
 use crate::table::{
     Certificate, Classes, FORMAT, ModelFile, Provenance, Rows, Score, TailBound, Verdict, check_output,
-    refused, score, unreadable,
+    naming, refused, score, unreadable,
 };
 
 /// Of a short stream this part is kept back; of a long one, a block.
@@ -157,10 +157,11 @@ impl School {
         let learner = OnePass::start(Arc::new(table), loss, design, arguments.seed).map_err(wrong)?;
         let target = arguments.target.map_or_else(|| format!("{RELATIVE} of the start"), given);
         say(&format!(
-            "{file}: one pass in blocks of {} bytes, {} columns, scaled and coded by the first block of {} rows; loss {}, {}, {}, degree {}, penalty \
+            "{file}: one pass in blocks of {} bytes, {} columns{}, scaled and coded by the first block of {} rows; loss {}, {}, {}, degree {}, penalty \
              {}; |grad f| <= {target}, seed {}, threads {}",
             grouped(u64::from(arguments.block)),
             grouped(first.features.columns() as u64),
+            naming(&first.encoding),
             grouped(first.features.rows() as u64),
             words(&loss),
             if design.intercept { "intercept" } else { "no intercept" },

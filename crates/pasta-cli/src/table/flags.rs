@@ -34,7 +34,8 @@ pub(crate) struct Reading {
     /// Make columns of zeros and ones of the words in a CSV file
     #[arg(long)]
     pub(crate) one_hot: bool,
-    /// Whether the first line of a CSV file holds names [default: if no cell of it is a number]
+    /// Whether the first line of a CSV file holds names [default: if no cell of it is a number, or a word in it stands above numbers
+    /// only]
     #[arg(long, value_name = "yes|no", value_parser = yes_or_no)]
     pub(crate) header: Option<bool>,
     /// What stands between the columns of a CSV file; `tab` and `space` by name [default: what the first line has most of]

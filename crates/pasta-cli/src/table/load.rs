@@ -282,6 +282,17 @@ pub(crate) fn refused(file: &str, names: &[String], error: &TableError) -> Failu
     Failure::input(message).in_file(file)
 }
 
+/// Where the names of columns are from, if that may be a surprise: a first line that could be a row, or one that is.
+pub(crate) fn naming(encoding: &Encoding) -> &'static str {
+    match encoding {
+        Encoding::Cells { named: false, .. } => ", no header",
+        Encoding::Cells { columns, .. } if columns.iter().any(|code| code.name.parse::<f64>().is_ok()) => {
+            ", the first line is a header"
+        }
+        _ => "",
+    }
+}
+
 /// A table with a loss.
 #[derive(Debug)]
 pub(crate) struct Loaded {
