@@ -14,7 +14,7 @@ use pasta_report::number::{at_most, real};
 use pasta_report::{Column, Table, fitted, grouped};
 use serde::Serialize;
 
-use crate::table::{Loaded, Reading, Shaping, load_table, losses, refused};
+use crate::table::{Loaded, Reading, Shaping, has_classes, kept, load_table, losses, naming, refused};
 
 /// Show what a table holds, what is proved about a loss on it, and what a run would cost.
 ///
@@ -59,9 +59,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 fn inspect(arguments: &Arguments) -> Result<Exit, Failure> {
     let source = Source::named(&arguments.data);
     let file = source.name();
-    let data = load_table(&source, &arguments.reading)?;
+    let (data, loss) = read(arguments, &source)?;
     let labels = LabelSummary::of(&data);
-    let loss = arguments.loss.clone().unwrap_or_else(|| labels.usual_loss().to_owned());
     let dropped = data.dropped;
     let loaded = Loaded::new(&file, data, &loss, &arguments.shaping)?;
     let linear = loaded.linear;
@@ -85,6 +84,7 @@ fn inspect(arguments: &Arguments) -> Result<Exit, Failure> {
         file,
         rows: table.rows(),
         columns_in_all: table.columns(),
+        naming: naming(&loaded.encoding),
         density: full as f64 / (table.rows() as f64 * table.columns() as f64),
         storage,
         bytes,
@@ -100,12 +100,27 @@ fn inspect(arguments: &Arguments) -> Result<Exit, Failure> {
     console::print(&report, arguments.json)
 }
 
+/// The table, and its loss. Where none is given the labels choose; if they turn out to be classes, they are read once more, as names.
+fn read(arguments: &Arguments, source: &Source) -> Result<(Data, String), Failure> {
+    if let Some(loss) = &arguments.loss {
+        return Ok((load_table(source, &arguments.reading, loss)?, loss.clone()));
+    }
+    let source = kept(source)?;
+    let data = load_table(&source, &arguments.reading, "least-squares")?;
+    let loss = LabelSummary::of(&data).usual_loss();
+    let data = if has_classes(loss) { load_table(&source, &arguments.reading, loss)? } else { data };
+    Ok((data, loss.to_owned()))
+}
+
 /// What there is to say.
 #[derive(Serialize)]
 struct Findings {
     file: String,
     rows: usize,
     columns_in_all: usize,
+    /// Where their names are from, if that may be a surprise.
+    #[serde(skip)]
+    naming: &'static str,
     density: f64,
     storage: &'static str,
     bytes: usize,
@@ -135,11 +150,14 @@ struct LabelSummary {
 
 /// More different numbers are no classes.
 const CLASSES: usize = 20;
+/// From here on, doubles leave out whole numbers.
+const EXACT: f64 = (1_u64 << 53) as f64;
 
 impl LabelSummary {
     fn of(data: &Data) -> Self {
         let labels = data.labels.as_deref().unwrap_or_default();
-        let words = !data.classes.is_empty();
+        let numbers: Option<Vec<f64>> = data.classes.iter().map(|name| name.parse().ok()).collect();
+        let words = numbers.is_none();
         let mut counts: Vec<(f64, u64)> = Vec::new();
         for label in labels {
             match counts.binary_search_by(|(other, _)| other.total_cmp(label)) {
@@ -148,9 +166,15 @@ impl LabelSummary {
                 Err(_) => {}
             }
         }
-        let few = words || counts.len() <= CLASSES;
+        // Numbers that a double has no room for may be several; they are named only where they are read as names.
+        let exact = !data.classes.is_empty() || counts.iter().all(|(label, _)| label.abs() < EXACT);
+        let few = words || (counts.len() <= CLASSES && exact);
         let name =
             |label: f64| data.classes.get(label as usize).cloned().unwrap_or_else(|| label.to_string());
+        // Names of classes may be numbers all the same.
+        let value =
+            |label: &f64| numbers.iter().flatten().nth(*label as usize).map_or(*label, |value| *value);
+        let labels: Vec<f64> = labels.iter().map(value).collect();
         let n = labels.len() as f64;
         let mean = labels.iter().map(|label| label / n).sum::<f64>();
         let deviation = labels.iter().map(|label| (label - mean).powi(2) / n).sum::<f64>().sqrt();
@@ -333,7 +357,7 @@ impl Report for Findings {
         let mebibytes = self.bytes as f64 / f64::from(1 << 20);
         let mut rows = vec![
             ("rows", grouped(self.rows as u64)),
-            ("columns", grouped(self.columns_in_all as u64)),
+            ("columns", format!("{}{}", grouped(self.columns_in_all as u64), self.naming)),
             ("density", format!("{:.4} ({}, {mebibytes:.1} MiB)", self.density, self.storage)),
             ("labels", self.labels.text()),
             ("loss", format!("{}, |grad f| = {} at the start", self.loss, real(self.start_gradient))),

@@ -65,7 +65,7 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
         return Err(Failure::input(format!("--probabilities: the {loss} loss has none")));
     }
     let source = Source::named(&arguments.data);
-    let mut options = arguments.reading.options();
+    let mut options = arguments.reading.options(loss);
     if options.label == Label::Usual {
         options.label = Label::IfThere(file.label.clone());
     }

@@ -115,3 +115,23 @@ fn an_output_that_is_a_link_stays_a_link() {
     assert!(fs::symlink_metadata(place.path("link.txt")).is_ok_and(|about| about.is_symlink()));
     assert_eq!(place.read("file.txt").lines().count(), 60);
 }
+
+#[test]
+fn a_header_with_numbers_is_one_and_the_first_line_says_what_was_taken_for_it() {
+    let place = Place::new();
+    let body = rows(60);
+    let said = |head: &str, more: &str, what: &str| {
+        let text = format!("{head}{body}");
+        for order in ["fit - --loss least-squares", "fit - --loss least-squares --one-pass", "inspect -"] {
+            let output = place.pasta(&format!("{order} {more}")).write_stdin(text.clone()).assert();
+            let output = output.get_output().clone();
+            let all = String::from_utf8_lossy(&[output.stderr, output.stdout].concat()).into_owned();
+            assert!(all.contains(what), "{order}: {all}");
+            assert_eq!(what.is_empty(), !all.contains("header"), "{order}: {all}");
+        }
+    };
+    said("400,410,y\n", "", ", the first line is a header");
+    said("400,410,5\n", "--label 3", ", no header");
+    said("400,410,5\n", "--label 5 --header yes", ", the first line is a header");
+    said("a,b,y\n", "", "");
+}

@@ -5,6 +5,7 @@
 mod place;
 
 use place::{PASTA, Place, unwrapped};
+use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
 use serde_json::{Value, json};
 
@@ -228,6 +229,62 @@ fn classes_keep_their_names_and_pipes_work() {
     let row: Vec<f64> = chances.lines().nth(1).unwrap().split(',').map(|p| p.parse().unwrap()).collect();
     // Probabilities add up to 1 but for rounding.
     assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+}
+
+/// Rows with noise whose class, of these, a line decides.
+fn classed(names: [&str; 2]) -> String {
+    let rows = (0..200).map(|k| {
+        let (a, noise) = (f64::from(k % 20) - 9.5, f64::from(k * 7 % 11) - 5.0);
+        format!("{a},{}\n", names[usize::from(a + noise > 0.0)])
+    });
+    "a,y\n".to_owned() + &rows.collect::<String>()
+}
+
+#[test]
+fn classes_that_look_like_numbers_are_predicted_as_the_file_writes_them() {
+    let place = Place::new();
+    place.write("new.csv", "a\n-9\n9\n");
+    for names in
+        [["02139", "10001"], ["900719925474099300", "900719925474099301"], ["-1", "+1"], ["1.10", "1.2"]]
+    {
+        place.write("t.csv", &classed(names));
+        for loss in ["logistic", "squared-hinge", "multinomial"] {
+            for more in ["", "--one-pass"] {
+                // A short stream may end without a certificate, but with a model.
+                let fit = place.pasta(&format!("fit t.csv --loss {loss} {more} -o m.json")).assert();
+                assert!(matches!(fit.get_output().status.code(), Some(0 | 4)), "{fit:?}");
+                let model: Value = serde_json::from_str(&place.read("m.json")).unwrap();
+                assert_eq!(model["classes"], json!(names), "{loss} {more}");
+                let predicted = place.pasta("predict m.json new.csv").assert().success();
+                predicted.stdout(format!("{}\n{}\n", names[0], names[1]));
+            }
+        }
+        let found = place.json("inspect t.csv --loss logistic", 0);
+        assert_eq!(found["labels"]["classes"][1][0], json!(names[1]));
+    }
+}
+
+#[test]
+fn a_class_that_is_written_in_two_ways_is_refused_where_it_is_learnt_and_known_where_it_is_scored() {
+    let place = Place::new();
+    let text = classed(["0", "1"]);
+    place.write("t.csv", &text);
+    place.write("both.csv", &(text.clone() + "3,1.0\n"));
+    for more in ["", "--one-pass"] {
+        let refused = place.pasta(&format!("fit both.csv --loss logistic {more}")).assert().code(2);
+        refused.stderr(
+            contains("both.csv:202: the labels \"1\" and \"1.0\" are the same number: one class or two?")
+                .and(contains("hint: write one class in one way")),
+        );
+    }
+    place.write("floats.csv", &classed(["0.0", "1.0"]));
+    let fit = place.pasta("fit t.csv --loss logistic --validation floats.csv -o m.json").assert().success();
+    fit.stdout(contains("(200 rows) of floats.csv"));
+    place
+        .pasta("predict m.json floats.csv")
+        .assert()
+        .success()
+        .stderr(contains("accuracy 0.").and(contains("(200 rows)")));
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! A text read block by block, for what must not hold all of it.
 
 use crate::fault::{Fault, Located};
+use crate::names::Names;
 use crate::source::Chunks;
 use crate::{
-    Data, Encoding, Format, Options, ReadError, Source, Storage, Watch, binary, csv, kind_of_text, parse,
+    Data, Encoding, Format, Meaning, Options, ReadError, Source, Storage, Watch, binary, csv, kind_of_text,
+    parse,
 };
 use pasta_opt::table::Features;
 
@@ -30,6 +32,8 @@ pub struct Blocks {
     format: Format,
     options: Options,
     encoding: Option<Encoding>,
+    /// The classes of the blocks so far.
+    names: Names,
     /// The header, which each block is given again.
     header: Vec<u8>,
     header_lines: u64,
@@ -74,6 +78,7 @@ impl Blocks {
                 format,
                 options,
                 encoding: None,
+                names: Names::default(),
                 header,
                 header_lines: lines,
                 lines,
@@ -105,6 +110,7 @@ impl Blocks {
             self.lines += lines;
             match parse(self.format, chunks, &self.options, self.encoding.as_ref(), &|_, _| {}) {
                 Ok(data) => {
+                    self.add_names(&data).map_err(|located| located.in_file(&self.name))?;
                     if self.encoding.is_none() {
                         self.encoding = Some(data.encoding.clone());
                         self.options.storage = match data.features {
@@ -119,6 +125,18 @@ impl Blocks {
                 Err(located) => return Err(located.in_file(&self.name)),
             }
         }
+    }
+
+    /// Adds the classes of a block to those before it; two that are the same number are refused, wherever they stand.
+    fn add_names(&mut self, data: &Data) -> Result<(), Located> {
+        if self.options.meaning == Meaning::Numbers {
+            return Ok(());
+        }
+        let before = self.names.len();
+        for class in &data.classes {
+            self.names.number(class, 0);
+        }
+        if self.names.len() > before { self.names.check() } else { Ok(()) }
     }
 
     /// Reads later blocks with other settings, and without what earlier ones showed.

@@ -11,8 +11,10 @@ use pasta_opt::table::{Dense, Features, Shared, Sparse, Values};
 use serde::{Deserialize, Serialize};
 
 use crate::fault::{Fault, ReadError};
+use crate::names::Names;
+use crate::number::Number;
 use crate::numpy::Mapped;
-use crate::{Blocks, Data, Encoding, Format, Missing, Options, Precision, Source, Storage, Watch};
+use crate::{Blocks, Data, Encoding, Format, Meaning, Missing, Options, Precision, Source, Storage, Watch};
 
 /// A table that was mapped from a cache.
 #[derive(Debug, Clone)]
@@ -29,7 +31,7 @@ pub struct Cached {
 pub type Notify<'t> = &'t dyn Fn(&str);
 
 /// The format of a cache.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// Bytes of text that are parsed at a time.
 const BLOCK: usize = 4 << 20;
 
@@ -48,6 +50,7 @@ struct Contents {
     weighted: bool,
     encoding: Encoding,
     label: String,
+    classes: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,7 +67,7 @@ struct Origin {
 /// The arrays are mapped, so that a table may be larger than memory. `notify` is told what is written where. Of several processes that want the same cache
 /// one writes it, and the others wait for it.
 ///
-/// For LIBSVM, and for CSV files of numbers without missing values: what a column holds must not depend on all rows.
+/// For LIBSVM, and for CSV files of numbers without missing values: what a column holds must not depend on all rows. Names of classes may be words.
 pub fn cached(
     path: &Path,
     options: &Options,
@@ -145,10 +148,10 @@ fn glimpse(path: &Path, bytes: u64) -> io::Result<u32> {
 
 /// Everything that changes what is written, in words.
 fn settings(options: &Options) -> String {
-    let Options { format, label, weight, ignore, header, delimiter, missing, .. } = options;
+    let Options { format, label, meaning, weight, ignore, header, delimiter, missing, .. } = options;
     let Options { first_index, columns, storage, precision, .. } = options;
     format!(
-        "{format:?} {label:?} {weight:?} {ignore:?} {header:?} {delimiter:?} {missing:?} {first_index:?} {columns:?} {storage:?} {precision:?}"
+        "{format:?} {label:?} {meaning:?} {weight:?} {ignore:?} {header:?} {delimiter:?} {missing:?} {first_index:?} {columns:?} {storage:?} {precision:?}"
     )
 }
 
@@ -165,7 +168,6 @@ fn locked(place: &Path) -> io::Result<File> {
 struct Shelf {
     contents: Contents,
     labelled: bool,
-    classes: Vec<String>,
     dropped: u64,
 }
 
@@ -192,19 +194,19 @@ pub fn put_down(data: &Data, place: &Path) -> io::Result<()> {
         weighted: data.weights.is_some(),
         encoding: data.encoding.clone(),
         label: data.label.clone(),
+        classes: data.classes.clone(),
     };
-    let (classes, dropped) = (data.classes.clone(), data.dropped);
-    let shelf = Shelf { contents, labelled: data.labels.is_some(), classes, dropped };
+    let shelf = Shelf { contents, labelled: data.labels.is_some(), dropped: data.dropped };
     fs::write(place.join("about.json"), serde_json::to_vec(&shelf)?)
 }
 
 /// The table that was [put down](put_down) in a folder. Its columns are mapped; once it is picked up, the folder may be removed.
 pub fn pick_up(place: &Path) -> io::Result<Data> {
     let shelf: Shelf = serde_json::from_slice(&fs::read(place.join("about.json"))?)?;
-    let Shelf { contents, labelled, classes, dropped } = shelf;
+    let Shelf { contents, labelled, dropped } = shelf;
     let broken = || io::Error::other("the files of a table do not fit together");
     let data = map(place, contents, labelled).ok_or_else(broken)?;
-    Ok(Data { classes, dropped, ..data })
+    Ok(Data { dropped, ..data })
 }
 
 fn read_contents(place: &Path) -> Option<Contents> {
@@ -296,6 +298,7 @@ fn write_as(
     put(&mut arrays.starts, &[0_u64]).map_err(system)?;
     let (mut rows, mut entries, mut columns) = (0, 0, 0);
     let mut last: Option<Data> = None;
+    let mut names = Names::default();
     let chosen = |plan: Plan| Options {
         storage: plan.storage,
         first_index: plan.first_index,
@@ -304,7 +307,7 @@ fn write_as(
     };
     let mut blocks = Blocks::open(source, &chosen(plan), BLOCK).map_err(Again::Failed)?;
     loop {
-        let data = match blocks.next_block(watch) {
+        let mut data = match blocks.next_block(watch) {
             Ok(Some(data)) => data,
             Ok(None) => break,
             Err(ReadError { fault: Fault::ZeroIndex, .. }) if options.first_index.is_none() => {
@@ -318,7 +321,13 @@ fn write_as(
             }
             Err(error) => return Err(Again::Failed(error)),
         };
-        if !data.classes.is_empty() {
+        if options.meaning == Meaning::Classes {
+            // In the order of their appearance until all are known.
+            let numbers: Vec<u32> = data.classes.iter().map(|class| names.number(class, 0)).collect();
+            for label in data.labels.iter_mut().flatten() {
+                *label = f64::marked(numbers[*label as usize] + 1);
+            }
+        } else if !data.classes.is_empty() {
             let fault = Fault::Choice("labels that are words cannot be read through a cache".into());
             return Err(Again::Failed(wrong(fault)));
         }
@@ -348,6 +357,7 @@ fn write_as(
     for file in [values, indices, starts, labels, weights] {
         file.into_inner().map_err(|error| system(error.into_error()))?;
     }
+    let classes = settle(place, &names).map_err(system)?;
     let encoding = match last.encoding {
         Encoding::Numbered { first_index, .. } => Encoding::Numbered { columns, first_index },
         cells @ Encoding::Cells { .. } => cells,
@@ -363,10 +373,24 @@ fn write_as(
         weighted: last.weights.is_some(),
         encoding,
         label: last.label,
+        classes,
     };
     let about = serde_json::to_string_pretty(&contents).map_err(|error| system(error.into()))?;
     fs::write(place.join("about.json"), about).map_err(system)?;
     Ok(contents)
+}
+
+/// Writes the labels once more, as numbers of classes in their order, if they are names.
+fn settle(place: &Path, names: &Names) -> io::Result<Vec<String>> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let bytes = fs::read(place.join("labels"))?;
+    let (numbers, _) = bytes.as_chunks();
+    let mut labels: Vec<f64> = numbers.iter().map(|number| f64::from_ne_bytes(*number)).collect();
+    let classes = names.settle(&mut labels);
+    fs::write(place.join("labels"), bytemuck::cast_slice::<f64, u8>(&labels))?;
+    Ok(classes)
 }
 
 /// Writes the rows of a block behind the entries that are there; how many it has.
@@ -394,7 +418,8 @@ fn map(place: &Path, contents: Contents, labelled: bool) -> Option<Data> {
         let file = File::open(place.join(name)).ok()?;
         Some(Arc::new(Mapped::<T>::open(&file, 0, count)?))
     }
-    let Contents { rows, columns, entries, sparse, single, weighted, encoding, label, .. } = contents;
+    let Contents { rows, columns, entries, sparse, single, weighted, encoding, label, classes, .. } =
+        contents;
     let values = match (entries, single) {
         // An empty file cannot be mapped.
         (0, _) => Values::F64(Arc::new(Vec::new())),
@@ -411,6 +436,5 @@ fn map(place: &Path, contents: Contents, labelled: bool) -> Option<Data> {
     let vector = |name: &str| open::<f64>(place, name, rows).map(|vector| (*vector).as_ref().to_vec());
     let weights = if weighted { Some(vector("weights")?) } else { None };
     let labels = if labelled { Some(vector("labels")?) } else { None };
-    let classes = Vec::new();
     Some(Data { features, labels, weights, encoding, label, classes, dropped: 0, mapped: true })
 }

@@ -132,6 +132,14 @@ pub enum Fault {
         /// How many different numbers there are.
         numbers: usize,
     },
+    /// Two labels that are one number, where each text is the name of a class.
+    #[error("the labels {first:?} and {second:?} are the same number: one class or two?")]
+    Alike {
+        /// What stands there first.
+        first: String,
+        /// What stands here.
+        second: String,
+    },
     /// Text where numbers are wanted.
     #[error("column {column:?}: expected a number, found {found:?}")]
     Text {
@@ -222,13 +230,14 @@ impl Fault {
                 "--missing mean, median or zero fills it, --missing drop-row leaves the row out"
             }
             Self::NoFill { .. } => "--missing when it is fitted; --missing drop-row leaves the row out here",
+            Self::Alike { .. } => "write one class in one way, and put a letter before numbers that are two",
             Self::NoLabel { .. } => "labels are never filled in; --missing drop-row leaves the row out",
             Self::Unnamed(_) => {
                 "--ignore with its number leaves it out (it may be a column of row numbers); --header no takes the first line for a row"
             }
             Self::UnknownColumn { .. } | Self::NoValues(_) => "--ignore leaves the column out",
             Self::NoColumn { columns, .. } if numbered(columns) => {
-                "numbers in the first line make it a row; --header yes takes it for names"
+                "a first line of numbers is a row; --header yes takes it for names"
             }
             Self::Text { found, .. } if is_nearly_a_number(found) => {
                 "numbers have a decimal point, no separators of thousands and no unit"

@@ -22,6 +22,7 @@ mod csv;
 mod encoding;
 mod fault;
 mod libsvm;
+mod names;
 mod number;
 mod numpy;
 #[cfg(feature = "parquet")]
@@ -36,6 +37,7 @@ pub use cache::{Cached, Notify, cached, pick_up, put_down};
 pub use encoding::{Code, Encoding};
 use fault::Located;
 pub use fault::{Fault, ReadError};
+pub use names::is_same_number;
 use source::{Chunks, Opened};
 pub use source::{Source, Watch};
 pub use store::Storage;
@@ -53,7 +55,8 @@ pub struct Data {
     pub encoding: Encoding,
     /// The name of the column of labels; its number, from 1, in a file without names. Empty where it has neither.
     pub label: String,
-    /// For labels that are words: label k stands for the k-th, in the order of the alphabet.
+    /// For labels that are words, and for all that are [names of classes](Meaning::Classes): label k stands for the k-th. Numbers are in the
+    /// order of their size; where there is a word, all are in the order of the alphabet.
     pub classes: Vec<String>,
     /// Rows that were left out because something was missing.
     pub dropped: u64,
@@ -84,6 +87,17 @@ pub enum Label {
     Column(String),
     /// The same if it is there: a file to predict needs no labels.
     IfThere(String),
+}
+
+/// What labels mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Meaning {
+    /// Numbers, unless there are words among them.
+    #[default]
+    Numbers,
+    /// Names of classes, as the file writes them, also where they look like numbers: `02139` is not `2139`. `+1` is `1`; other texts that are the same
+    /// number, such as `1` and `1.0`, are refused, but not in a file that is read by the encoding of another.
+    Classes,
 }
 
 /// What becomes of values that are missing.
@@ -118,13 +132,16 @@ pub struct Options {
     pub format: Option<Format>,
     /// Which column is the label.
     pub label: Label,
+    /// What labels mean.
+    pub meaning: Meaning,
     /// NPY and NPZ: another file with the labels, an array of one dimension.
     pub labels: Option<Source>,
     /// A column of weights, by name or number.
     pub weight: Option<String>,
     /// Columns to leave out, by name or number.
     pub ignore: Vec<String>,
-    /// CSV: whether the first line holds names; if not given, it does where no cell of it is a number.
+    /// CSV: whether the first line holds names. If not given, it does where no cell of it is a number, and where all its cells differ and one of them is a word
+    /// above nothing but numbers in the first 100 rows, or is called as labels are (label, target, class, y) and is no label there.
     pub header: Option<bool>,
     /// CSV: what stands between columns; if not given, what the first line has most of.
     pub delimiter: Option<u8>,

@@ -2,10 +2,11 @@
 
 use crate::encoding::Encoding;
 use crate::fault::{Fault, Located, Misfit, shown};
+use crate::names::Names;
 use crate::number::{Number, leading, whole};
 use crate::source::{Chunks, Parsed, Watch};
 use crate::store::{Rows, Store};
-use crate::{Data, Options};
+use crate::{Data, Meaning, Options};
 
 pub(crate) fn read<T: Number>(
     chunks: Chunks,
@@ -41,13 +42,14 @@ pub(crate) fn read<T: Number>(
         least: u64::from(base.unwrap_or(0)),
         most: known.map_or(MOST, |columns| columns as u64 + u64::from(base.unwrap_or(1)) - 1),
     };
-    let mut labels = Vec::new();
+    let (mut labels, mut names) = (Vec::new(), Names::default());
     let mut store = Store::<T>::Empty;
     let (mut least, mut most) = (None::<u32>, None::<u32>);
     chunks.parse(
         watch,
-        |chunk| parse::<T>(chunk, limits),
-        |rows, _| {
+        |chunk| parse::<T>(chunk, limits, options.meaning),
+        |mut rows, lines| {
+            names.join(&rows.names, lines, &mut rows.labels);
             crate::store::grow(&mut labels, rows.labels.len());
             labels.extend_from_slice(&rows.labels);
             least = least.into_iter().chain(rows.least).min();
@@ -57,6 +59,9 @@ pub(crate) fn read<T: Number>(
     )?;
     if labels.is_empty() {
         return Err(Fault::Empty.into());
+    }
+    if encoding.is_none() {
+        names.check()?;
     }
     let base = base.unwrap_or_else(|| least.map_or(1, |least| least.min(1)));
     let columns = known.or(most.map(|most| (most - base) as usize + 1)).ok_or(Fault::NoFeatures)?;
@@ -68,13 +73,14 @@ pub(crate) fn read<T: Number>(
     let features = store.finish(columns, base, options.storage)?;
     let encoding = encoding.cloned().unwrap_or(Encoding::Numbered { columns, first_index: Some(base) });
     labels.shrink_to_fit();
+    let classes = names.settle(&mut labels);
     Ok(Data {
         features,
         labels: Some(labels),
         weights: None,
         encoding,
         label: String::new(),
-        classes: Vec::new(),
+        classes,
         dropped: 0,
         mapped: false,
     })
@@ -90,14 +96,15 @@ struct Limits {
     most: u64,
 }
 
-fn parse<T: Number>(chunk: &[u8], limits: Limits) -> Parsed<Rows<T>> {
+fn parse<T: Number>(chunk: &[u8], limits: Limits, meaning: Meaning) -> Parsed<Rows<T>> {
     let mut rows = Rows::default();
     let mut lines = 0;
     let mut rest = chunk;
     while !rest.is_empty() {
         let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
         lines += 1;
-        if let Err(misfit) = line(&rest[..end], limits, &mut rows) {
+        rows.lines = lines;
+        if let Err(misfit) = line(&rest[..end], limits, meaning, &mut rows) {
             return Parsed { lines, result: Err((lines, misfit)) };
         }
         rest = &rest[(end + 1).min(rest.len())..];
@@ -107,12 +114,15 @@ fn parse<T: Number>(chunk: &[u8], limits: Limits) -> Parsed<Rows<T>> {
 
 /// Reads a line; one without a label is a comment, or blank.
 #[inline]
-fn line<T: Number>(line: &[u8], limits: Limits, rows: &mut Rows<T>) -> Result<(), Misfit> {
+fn line<T: Number>(line: &[u8], limits: Limits, meaning: Meaning, rows: &mut Rows<T>) -> Result<(), Misfit> {
     let mut at = blanks(line, 0);
     if at == line.len() || line[at] == b'#' {
         return Ok(());
     }
-    let (label, length) = number::<f64>(line, at, "a label, which is a number")?;
+    let (mut label, length) = number::<f64>(line, at, "a label, which is a number")?;
+    if meaning == Meaning::Classes {
+        label = rows.names.mark(&String::from_utf8_lossy(&line[at..at + length]), rows.lines);
+    }
     at += length;
     let begin = rows.indices.len();
     let mut before = None;

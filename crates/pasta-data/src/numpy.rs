@@ -11,10 +11,11 @@ use zip::ZipArchive;
 
 use crate::encoding::Encoding;
 use crate::fault::{Fault, Located};
+use crate::names::{Names, name_of};
 use crate::number::Number;
 use crate::source::{Opened, Source};
 use crate::store::Storage;
-use crate::{Data, Label, Options, Precision};
+use crate::{Data, Label, Meaning, Options, Precision};
 use pasta_opt::table::{Dense, Features, Sparse, Values, shared};
 
 /// What a file says of its array.
@@ -26,6 +27,63 @@ struct Shape {
     lengths: Vec<usize>,
     /// Where the numbers begin.
     begin: usize,
+}
+
+/// A number of an array.
+#[derive(Debug, Clone, Copy)]
+enum Element {
+    Float(f64),
+    Signed(i64),
+    Unsigned(u64),
+}
+
+impl Element {
+    fn number(self) -> f64 {
+        match self {
+            Self::Float(value) => value,
+            Self::Signed(value) => value as f64,
+            Self::Unsigned(value) => value as f64,
+        }
+    }
+
+    /// What it is called where it stands for a class: all digits of a whole number, which a double may not have room for.
+    fn name(self) -> String {
+        match self {
+            Self::Float(value) => name_of(value),
+            Self::Signed(value) => value.to_string(),
+            Self::Unsigned(value) => value.to_string(),
+        }
+    }
+}
+
+/// The labels of an array.
+#[derive(Debug, Default)]
+struct Labels {
+    meaning: Meaning,
+    values: Vec<f64>,
+    names: Names,
+    /// The row, from 1, of a class that is no finite number.
+    wrong: Option<(usize, f64)>,
+}
+
+impl Labels {
+    fn push(&mut self, element: Element) {
+        let value = element.number();
+        let is_class = self.meaning == Meaning::Classes;
+        self.values.push(if is_class { self.names.mark(&element.name(), 0) } else { value });
+        if is_class && !value.is_finite() {
+            self.wrong = self.wrong.or(Some((self.values.len(), value)));
+        }
+    }
+
+    /// Labels, and the classes that they stand for.
+    fn settle(mut self) -> Result<(Vec<f64>, Vec<String>), Fault> {
+        if let Some((row, value)) = self.wrong {
+            return Err(Fault::Numpy(format!("label {row}: expected a finite number, found {value}")));
+        }
+        let classes = self.names.settle(&mut self.values);
+        Ok((self.values, classes))
+    }
 }
 
 /// The numbers of an array.
@@ -115,7 +173,7 @@ impl Shape {
         Some(Self { kind, swapped, fortran, lengths, begin })
     }
 
-    fn element(&self, bytes: &[u8]) -> f64 {
+    fn element(&self, bytes: &[u8]) -> Element {
         let mut padded = [0; 8];
         let size = bytes.len();
         padded[..size].copy_from_slice(bytes);
@@ -124,19 +182,19 @@ impl Shape {
         }
         let whole = u64::from_le_bytes(padded);
         match self.kind {
-            Kind::F64 => f64::from_bits(whole),
-            Kind::F32 => f64::from(f32::from_bits(whole as u32)),
-            Kind::Unsigned(_) => whole as f64,
+            Kind::F64 => Element::Float(f64::from_bits(whole)),
+            Kind::F32 => Element::Float(f64::from(f32::from_bits(whole as u32))),
+            Kind::Unsigned(_) => Element::Unsigned(whole),
             // The sign is moved to the top and back.
             Kind::Signed(size) => {
                 let shift = 64 - 8 * size as u32;
-                (((whole << shift) as i64) >> shift) as f64
+                Element::Signed(((whole << shift) as i64) >> shift)
             }
         }
     }
 
     /// Reads the numbers in the order of rows, and hands each over with its row and column.
-    fn each(&self, from: &mut dyn Read, mut take: impl FnMut(usize, usize, f64)) -> Result<(), Fault> {
+    fn each(&self, from: &mut dyn Read, mut take: impl FnMut(usize, usize, Element)) -> Result<(), Fault> {
         let (rows, columns) = self.matrix()?;
         let size = self.kind.size();
         let count = self.count().ok_or_else(|| Fault::Numpy("the shape is too large".into()))?;
@@ -179,25 +237,42 @@ impl Shape {
             )));
         }
         let mut vector = Self::room(rows.max(columns).min(rows * columns), 1)?;
-        self.each(from, |row, column, value| vector[row.max(column)] = value)?;
+        self.each(from, |row, column, value| vector[row.max(column)] = value.number())?;
         Ok(vector)
     }
 
+    /// The labels, as an array of one dimension, or of one column.
+    fn labels(&self, from: &mut dyn Read, meaning: Meaning) -> Result<Labels, Fault> {
+        let (rows, columns) = self.matrix()?;
+        if columns != 1 && rows != 1 {
+            return Err(Fault::Numpy(format!(
+                "the array of labels has {rows} x {columns} numbers, expected one for each row"
+            )));
+        }
+        let mut labels = Labels { meaning, ..Labels::default() };
+        self.each(from, |_, _, value| labels.push(value))?;
+        Ok(labels)
+    }
+
     /// The features, and the labels that stand in the column `label`.
-    fn table(
-        &self,
-        from: &mut dyn Read,
-        label: Option<usize>,
-        precision: Option<Precision>,
-    ) -> Result<Parts, Fault> {
-        let narrow = match precision {
+    fn table(&self, from: &mut dyn Read, label: Option<usize>, options: &Options) -> Result<Parts, Fault> {
+        let narrow = match options.precision {
             Some(precision) => precision == Precision::F32,
             None => self.kind == Kind::F32,
         };
-        if narrow { self.table_of::<f32>(from, label) } else { self.table_of::<f64>(from, label) }
+        if narrow {
+            self.table_of::<f32>(from, label, options.meaning)
+        } else {
+            self.table_of::<f64>(from, label, options.meaning)
+        }
     }
 
-    fn table_of<T: Number>(&self, from: &mut dyn Read, label: Option<usize>) -> Result<Parts, Fault> {
+    fn table_of<T: Number>(
+        &self,
+        from: &mut dyn Read,
+        label: Option<usize>,
+        meaning: Meaning,
+    ) -> Result<Parts, Fault> {
         let (rows, columns) = self.matrix()?;
         let kept = columns - usize::from(label.is_some());
         if rows == 0 {
@@ -207,12 +282,13 @@ impl Shape {
             return Err(Fault::NoFeatures);
         }
         let mut values = Self::room::<T>(rows, kept)?;
-        let mut labels = Self::room::<f64>(if label.is_some() { rows } else { 0 }, 1)?;
+        let mut labels = Labels { meaning, ..Labels::default() };
         self.each(from, |row, column, value| match label {
-            Some(label) if column == label => labels[row] = value,
+            // A column comes from top to bottom in either order.
+            Some(label) if column == label => labels.push(value),
             _ => {
                 let before = usize::from(label.is_some_and(|label| label < column));
-                values[row * kept + column - before] = T::of(value);
+                values[row * kept + column - before] = T::of(value.number());
             }
         })?;
         let dense = Dense { rows, columns: kept, values: T::values(values) };
@@ -221,7 +297,7 @@ impl Shape {
 }
 
 /// Features, and labels if they are among them.
-type Parts = (Features, Option<Vec<f64>>);
+type Parts = (Features, Option<Labels>);
 
 /// A part of a file that is mapped into memory.
 pub(crate) struct Mapped<T> {
@@ -283,7 +359,7 @@ pub(crate) fn read_npy(
     let mut from = opened.plain();
     let shape = Shape::read(&mut from)?;
     let (_, columns) = shape.matrix()?;
-    let own = options.labels.as_ref().map(read_labels).transpose()?;
+    let own = read_labels(options)?;
     let number =
         |name: &str| name.parse::<usize>().ok().and_then(|k| k.checked_sub(1)).filter(|k| *k < columns);
     let label = match (&options.label, &own) {
@@ -308,7 +384,7 @@ pub(crate) fn read_npy(
     let is_mapped = found.is_some();
     let (features, labels) = match found {
         Some(features) => (features, None),
-        None => shape.table(&mut from, label, options.precision)?,
+        None => shape.table(&mut from, label, options)?,
     };
     let name = label.map_or(String::new(), |label| (label + 1).to_string());
     let data = finish(features, own.or(labels), None, name, encoding)?;
@@ -330,17 +406,18 @@ fn plain(options: &Options) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The labels of another file.
-fn read_labels(source: &Source) -> Result<Vec<f64>, Fault> {
+/// The labels of another file, if there is one.
+fn read_labels(options: &Options) -> Result<Option<Labels>, Fault> {
+    let Some(source) = &options.labels else { return Ok(None) };
     let named = |fault: Fault| Fault::Numpy(format!("{}: {fault}", source.name()));
     let mut from = source.open().map_err(named)?.plain();
     let shape = Shape::read(&mut from).map_err(named)?;
-    shape.vector(&mut from, "the array of labels").map_err(named)
+    shape.labels(&mut from, options.meaning).map(Some).map_err(named)
 }
 
 fn finish(
     features: Features,
-    labels: Option<Vec<f64>>,
+    labels: Option<Labels>,
     weights: Option<Vec<f64>>,
     label: String,
     encoding: Option<&Encoding>,
@@ -348,6 +425,10 @@ fn finish(
     let (rows, columns) = match &features {
         Features::Dense(dense) => (dense.rows, dense.columns),
         Features::Sparse(sparse) => ((*sparse.starts).as_ref().len() - 1, sparse.columns),
+    };
+    let (labels, classes) = match labels.map(Labels::settle).transpose()? {
+        Some((labels, classes)) => (Some(labels), classes),
+        None => (None, Vec::new()),
     };
     for (vector, what) in [(&labels, "labels"), (&weights, "weights")] {
         if let Some(vector) = vector.as_ref().filter(|vector| vector.len() != rows) {
@@ -368,7 +449,7 @@ fn finish(
             Some(_) => encoding.clone(),
         },
     };
-    Ok(Data { features, labels, weights, encoding, label, classes: Vec::new(), dropped: 0, mapped: false })
+    Ok(Data { features, labels, weights, encoding, label, classes, dropped: 0, mapped: false })
 }
 
 pub(crate) fn read_npz(
@@ -409,23 +490,35 @@ fn archive<R: Read + Seek>(from: R, options: &Options, encoding: Option<&Encodin
         let found = wanted.iter().find(|name| names.iter().any(|file| *file == format!("{name}.npy")));
         found.map(|name| format!("{name}.npy"))
     };
+    let own = read_labels(options)?;
+    let asked: &[&str] = match &options.label {
+        Label::Column(name) => &[name],
+        Label::Usual | Label::IfThere(_) => LABELS,
+    };
+    let labels = match own {
+        Some(own) => Some(own),
+        None => match named(asked) {
+            Some(name) => {
+                let mut file = archive.by_name(&name).map_err(broken)?;
+                Some(Shape::read(&mut file)?.labels(&mut file, options.meaning)?)
+            }
+            None => match &options.label {
+                Label::Column(name) => {
+                    return Err(Fault::NoColumn { name: name.clone(), columns: arrays(&names) }.into());
+                }
+                Label::Usual => {
+                    let there = crate::fault::listed(&arrays(&names));
+                    return Err(Fault::WhichLabel(format!("the arrays {there}")).into());
+                }
+                Label::IfThere(_) => None,
+            },
+        },
+    };
     let mut vector = |wanted: &[&str], what: &str| -> Result<Option<Vec<f64>>, Fault> {
         let Some(name) = named(wanted) else { return Ok(None) };
         let mut file = archive.by_name(&name).map_err(broken)?;
         let shape = Shape::read(&mut file)?;
         shape.vector(&mut file, what).map(Some)
-    };
-    let own = options.labels.as_ref().map(read_labels).transpose()?;
-    let labels = match (own, &options.label) {
-        (Some(own), _) => Some(own),
-        (None, Label::Column(name)) => Some(
-            vector(&[name], "the array of labels")?
-                .ok_or_else(|| Fault::NoColumn { name: name.clone(), columns: arrays(&names) })?,
-        ),
-        (None, Label::Usual) => Some(vector(LABELS, "the array of labels")?.ok_or_else(|| {
-            Fault::WhichLabel(format!("the arrays {}", crate::fault::listed(&arrays(&names))))
-        })?),
-        (None, Label::IfThere(_)) => vector(LABELS, "the array of labels")?,
     };
     let weights = vector(WEIGHTS, "the array of weights")?;
     let features = if names.iter().any(|name| name == "indptr.npy") {
@@ -448,7 +541,7 @@ fn archive<R: Read + Seek>(from: R, options: &Options, encoding: Option<&Encodin
             let message = "an array of numpy is dense; scipy.sparse.save_npz writes a sparse one";
             return Err(Fault::Choice(message.into()).into());
         }
-        shape.table(&mut file, None, options.precision)?.0
+        shape.table(&mut file, None, options)?.0
     };
     finish(features, labels, weights, String::new(), encoding)
 }

@@ -119,17 +119,22 @@ fn write_field(field: &Field, text: &mut String) -> Option<()> {
         Field::Long(value) => return write!(text, "{value}").ok(),
         Field::ULong(value) => return write!(text, "{value}").ok(),
         Field::Decimal(_) => return write!(text, "{field}").ok(),
-        Field::Bool(value) => f64::from(u8::from(*value)),
-        Field::Byte(value) => f64::from(*value),
-        Field::Short(value) => f64::from(*value),
-        Field::Int(value) => f64::from(*value),
-        Field::UByte(value) => f64::from(*value),
-        Field::UShort(value) => f64::from(*value),
-        Field::UInt(value) => f64::from(*value),
+        Field::Bool(value) => return write!(text, "{}", u8::from(*value)).ok(),
+        Field::Byte(value) => return write!(text, "{value}").ok(),
+        Field::Short(value) => return write!(text, "{value}").ok(),
+        Field::Int(value) => return write!(text, "{value}").ok(),
+        Field::UByte(value) => return write!(text, "{value}").ok(),
+        Field::UShort(value) => return write!(text, "{value}").ok(),
+        Field::UInt(value) => return write!(text, "{value}").ok(),
         Field::Float16(value) => value.to_f64(),
         Field::Float(value) => f64::from(*value),
         Field::Double(value) => *value,
         _ => return None,
     };
-    write!(text, "{number:?}").ok()
+    // 1 and not 1.0, which may be the name of a class; very large and very small ones with an exponent.
+    if (1e-5..1e15).contains(&number.abs()) || number == 0.0 {
+        write!(text, "{number}").ok()
+    } else {
+        write!(text, "{number:?}").ok()
+    }
 }

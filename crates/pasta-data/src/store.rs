@@ -4,6 +4,7 @@ use pasta_opt::table::{Dense, Features, Sparse, Values, shared};
 use rayon::prelude::*;
 
 use crate::fault::Fault;
+use crate::names::Names;
 use crate::number::Number;
 
 /// Which layout to use.
@@ -22,6 +23,9 @@ pub enum Storage {
 #[derive(Debug, Default)]
 pub(crate) struct Rows<T> {
     pub(crate) labels: Vec<f64>,
+    /// What labels stand for that are names of classes.
+    pub(crate) names: Names,
+    pub(crate) lines: u64,
     /// Pairs of each row.
     pub(crate) counts: Vec<u32>,
     pub(crate) indices: Vec<u32>,

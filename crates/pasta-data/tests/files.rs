@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Write;
 
 use common::{bytes, dense, entries, failure, of, source};
-use pasta_data::{Format, Label, Missing, Options, Precision, Source, Storage, read};
+use pasta_data::{Blocks, Fault, Format, Label, Meaning, Missing, Options, Precision, Source, Storage, read};
 
 fn options() -> Options {
     Options::default()
@@ -535,4 +535,145 @@ fn a_dense_table_with_hardly_a_value_in_it_is_refused() {
     let options = Options { storage: Storage::Dense, ..options() };
     let message = failure("1 1:1\n2 3000000000:1\n", &options);
     assert_eq!(message, "table: a dense table of 2 x 3000000000 values does not fit into memory");
+}
+
+fn classes(label: &str) -> Options {
+    Options { meaning: Meaning::Classes, ..csv(label) }
+}
+
+#[test]
+fn names_of_classes_are_texts_also_where_they_look_like_numbers() {
+    let names = |text: &str| {
+        let data = of(text, &classes("y"));
+        (data.classes, data.labels.unwrap())
+    };
+    // Whole numbers that are one double, codes with zeros before them, versions.
+    let ids = "y,a\n900719925474099301,1\n900719925474099300,2\n900719925474109302,3\n900719925474099301,4\n";
+    let expected = ["900719925474099300", "900719925474099301", "900719925474109302"];
+    assert_eq!(names(ids), (expected.map(str::to_owned).to_vec(), vec![1.0, 0.0, 2.0, 1.0]));
+    assert_eq!(names("y,a\n10001,1\n02139,2\n").0, ["02139", "10001"]);
+    assert_eq!(names("y,a\n1.10,1\n1.9,2\n1.2,3\n").0, ["1.10", "1.2", "1.9"]);
+    // In the order of their size; with a word among them, of the alphabet.
+    assert_eq!(names("y,a\n10,1\n9,2\n-1,3\n").0, ["-1", "9", "10"]);
+    assert_eq!(names("y,a\n10,1\n9,2\n007x,3\n").0, ["007x", "10", "9"]);
+    // A plus is no other class, and a class without a row is none.
+    assert_eq!(names("y,a\n+1,1\n-1,2\n1,3\n"), (vec!["-1".into(), "1".into()], vec![1.0, 0.0, 1.0]));
+    assert_eq!(names("y,a\n+1,1\n-1,2\n").0, ["-1", "+1"]);
+    let dropped = Options { missing: Missing::DropRow, ..classes("y") };
+    assert_eq!(of("y,a\nu,1\nv,2\nw,\n", &dropped).classes, ["u", "v"]);
+    // Numbers stay numbers where they are meant.
+    assert_eq!(of("y,a\n007,1\n1.10,2\n", &csv("y")).labels.unwrap(), [7.0, 1.1]);
+}
+
+#[test]
+fn two_texts_that_are_one_number_are_refused_as_classes() {
+    for (a, b) in [("1", "1.0"), ("7", "007"), ("1.1", "1.10"), ("1e5", "100000"), ("0", "-0")] {
+        let says = format!("the labels {a:?} and {b:?} are the same number: one class or two?");
+        let text = format!("y,a\n{a},1\nx,2\n\n{b},3\n");
+        assert_eq!(failure(&text, &classes("y")), format!("table:5: {says}"));
+        let pairs = format!("{a} 1:1\n-3 1:2\n{b} 1:3\n");
+        let libsvm = Options { meaning: Meaning::Classes, format: Some(Format::Libsvm), ..options() };
+        assert_eq!(failure(&pairs, &libsvm), format!("table:3: {says}"));
+        // A file that is read in the way of another is not where classes come from.
+        let first = of("y,a\n1,1\n2,2\n", &classes("y"));
+        let again = read(&source(&text), &classes("y"), Some(&first.encoding), &|_, _| {});
+        assert_eq!(again.unwrap().classes.len(), 3);
+    }
+    // Far into a file, whose parts are read by several threads, the line is that of the text.
+    let text = "y,a\n".to_owned() + &"1,2\n2,3\n".repeat(100_000) + "2.0,1\n";
+    assert!(failure(&text, &classes("y")).starts_with("table:200002: the labels \"2\" and \"2.0\""));
+    // In a stream, wherever they stand.
+    let mut blocks = Blocks::open(&source(&text), &classes("y"), 1 << 18).unwrap();
+    let error = std::iter::repeat_with(|| blocks.next_block(&|_, _| {})).find_map(Result::err).unwrap();
+    assert_eq!(error.fault, Fault::Alike { first: "2".into(), second: "2.0".into() });
+}
+
+#[test]
+fn classes_of_pairs_and_arrays_are_exact() {
+    let libsvm = Options { meaning: Meaning::Classes, ..options() };
+    let data = of("+1 1:1\n-1 1:2\n1 1:3\n", &libsvm);
+    assert_eq!((data.classes, data.labels.unwrap()), (vec!["-1".into(), "1".into()], vec![1.0, 0.0, 1.0]));
+    let ids = of("900719925474099301 1:1\n900719925474099300 1:2\n", &libsvm);
+    assert_eq!(ids.classes, ["900719925474099300", "900719925474099301"]);
+
+    let x = npy("<f8", false, "(3, 1)", &le(&[1.0, 2.0, 3.0]));
+    let labelled = |y: Vec<u8>| {
+        let file = npz(&[("X", x.clone()), ("y", y)]);
+        let source = Source::Bytes("table".into(), std::sync::Arc::from(&file[..]));
+        read(&source, &libsvm, None, &|_, _| {})
+    };
+    let whole = |values: [i64; 3]| npy("<i8", false, "(3,)", &values.map(i64::to_le_bytes).concat());
+    let data = labelled(whole([900_719_925_474_099_301, 900_719_925_474_099_300, -1])).unwrap();
+    assert_eq!(data.classes, ["-1", "900719925474099300", "900719925474099301"]);
+    assert_eq!(data.labels.unwrap(), [2.0, 1.0, 0.0]);
+    let data = labelled(npy("<f8", false, "(3,)", &le(&[1.0, -0.0, 0.0]))).unwrap();
+    assert_eq!((data.classes, data.labels.unwrap()), (vec!["0".into(), "1".into()], vec![1.0, 0.0, 0.0]));
+    let error = labelled(npy("<f8", false, "(3,)", &le(&[1.0, f64::NAN, 0.0]))).unwrap_err();
+    assert_eq!(error.to_string(), "table: label 2: expected a finite number, found NaN");
+}
+
+#[test]
+fn classes_are_kept_in_a_cache() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.csv");
+    // Several blocks; the class that is first in order comes last.
+    fs::write(&path, "y,a\n".to_owned() + &"07,2\ndog,3\n".repeat(600_000) + "02139,1\n").unwrap();
+    for written in [true, false] {
+        let cached = pasta_data::cached(&path, &classes("y"), None, &|_, _| {}, &|_| {}).unwrap();
+        let labels = cached.data.labels.unwrap();
+        assert_eq!(
+            (cached.written, cached.data.classes),
+            (written, ["02139", "07", "dog"].map(str::to_owned).to_vec())
+        );
+        assert_eq!((labels[0], labels[1], labels[1_200_000]), (1.0, 2.0, 0.0));
+    }
+}
+
+#[test]
+fn a_first_line_with_numbers_is_a_header_if_a_word_in_it_stands_above_numbers() {
+    let names = |text: &str, label: &str| {
+        let data = of(text, &csv(label));
+        (data.encoding.is_named(), data.encoding.names().join(" "), data.features.rows())
+    };
+    // Wavelengths, years, what pandas calls columns without names; with row numbers, gaps and a missing value.
+    assert_eq!(names("400,410,y\n.1,.2,1\n.3,.4,2\n", "3"), (true, "400 410".into(), 2));
+    assert_eq!(names("id,2019,2020\n1,.2,1\n2,.4,2\n", "2020"), (true, "id 2019".into(), 2));
+    assert_eq!(names("y 1 2\n\n3 4 5", "y"), (true, "1 2".into(), 1));
+    let drop = Options { missing: Missing::DropRow, ..csv("price") };
+    assert_eq!(of("1,price\n1,NA\n2,5\n", &drop).encoding.names(), ["1"]);
+    // The name of labels, above words; not where it is one of them.
+    assert_eq!(names("0,1,target\n.1,.2,c\n.3,.4,a\n", "3"), (true, "0 1".into(), 2));
+    assert_eq!(names("0,1,Y\n.1,.2,N\n.3,.4,Y\n", "3"), (false, "1 2".into(), 3));
+    // Rows: numbers alone, words above words, what no name begins with, and cells that are not different.
+    assert_eq!(names("400,410,5\n.1,.2,1\n", "3"), (false, "1 2".into(), 2));
+    assert_eq!(names("5.1,3.5,setosa\n4.9,3,virginica\n", "3"), (false, "1 2".into(), 2));
+    for (row, found) in [("1,-", "-"), ("1,<1", "<1"), ("1,$5", "$5")] {
+        let message = failure(&format!("{row}\n1,2\n3,4\n"), &csv("1"));
+        assert_eq!(message, format!("table:1:2: column \"2\": expected a number, found {found:?}"));
+    }
+    let message = failure("0.5,0.5,low\n1,2,3\n4,5,6\n", &csv("1"));
+    assert_eq!(message, "table:1:3: column \"3\": expected a number, found \"low\"");
+    // A flag decides otherwise.
+    let told = |header, text: &str| of(text, &Options { header: Some(header), ..csv("3") }).features.rows();
+    assert_eq!((told(true, "400,410,5\n.1,.2,1\n"), told(false, "0,1,y\n2,3,4\n")), (1, 2));
+}
+
+#[test]
+fn a_header_is_known_by_a_hundred_rows_and_in_a_stream() {
+    let rows = |words: usize| "1,2\n".repeat(words) + "red,2\n" + &"1,2\n".repeat(100_000);
+    // The word above row 100 makes the first line a row, one further down comes too late.
+    assert_eq!(
+        of(&format!("low,5\n{}", rows(99)), &Options { one_hot: true, ..csv("2") }).features.rows(),
+        100_101
+    );
+    let message = failure(&format!("low,5\n{}", rows(100)), &csv("2"));
+    assert_eq!(message, "table:102:1: column \"low\": expected a number, found \"red\"");
+    let text = "400,410,y\n".to_owned() + &"1,2,3\n".repeat(100_000);
+    let mut blocks = Blocks::open(&source(&text), &csv("y"), 1 << 18).unwrap();
+    let mut count = 0;
+    while let Some(data) = blocks.next_block(&|_, _| {}).unwrap() {
+        count += data.features.rows();
+        assert_eq!(data.encoding.names(), ["400", "410"]);
+    }
+    assert_eq!(count, 100_000);
 }

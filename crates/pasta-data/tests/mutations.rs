@@ -8,7 +8,7 @@ mod common;
 use std::io::Write;
 
 use common::bytes;
-use pasta_data::{Label, Missing, Options, Storage, read};
+use pasta_data::{Label, Meaning, Missing, Options, Storage, read};
 use pasta_opt::draws::{Address, Role, Stream};
 use pasta_opt::table::Table;
 
@@ -112,7 +112,9 @@ fn survive(role: u64, file: &[u8], choices: &[Options]) {
 fn mutated_pairs() {
     let file = b"# pairs\n+1 1:0.5 3:-2e1 # more\n-1 2:7 4:1e-3\n0 1:1 2:2 3:3 4:4\n2\n";
     let dense = Options { storage: Storage::Dense, ..Options::default() };
-    survive(1, file, &[Options::default(), dense, Options { first_index: Some(1), ..Options::default() }]);
+    let classes = Options { meaning: Meaning::Classes, ..Options::default() };
+    let first = Options { first_index: Some(1), ..Options::default() };
+    survive(1, file, &[Options::default(), dense, first, classes]);
 }
 
 #[test]
@@ -140,6 +142,7 @@ fn mutated_tables() {
             missing: Missing::DropRow,
             ..Options::default()
         },
+        Options { meaning: Meaning::Classes, ..hot(Missing::DropRow, Storage::Dense) },
     ];
     survive(2, file, &choices);
 }
@@ -151,7 +154,8 @@ fn mutated_arrays_and_archives() {
     file.resize(127, b' ');
     file.push(b'\n');
     (0..12).for_each(|k| file.extend(f64::from(k).to_le_bytes()));
-    survive(3, &file, &[Options { label: Label::Column("3".into()), ..Options::default() }]);
+    let numbers = Options { label: Label::Column("3".into()), ..Options::default() };
+    survive(3, &file, &[Options { meaning: Meaning::Classes, ..numbers.clone() }, numbers]);
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     let choice =
         zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Deflated);

@@ -7,7 +7,7 @@ use pasta_report::grouped;
 use pasta_report::number::given;
 
 use super::arguments::{Arguments, EXACT};
-use crate::table::{Loaded, counted};
+use crate::table::{Loaded, counted, naming};
 
 /// Every setting, in a line.
 pub(super) fn header(
@@ -43,9 +43,10 @@ pub(super) fn header(
         dropped => format!(", {} dropped", counted(dropped, "row")),
     };
     format!(
-        "{file}: {rows}, {columns} ({layout} f{}){label}{dropped}; loss {}, {}, {}, degree {}, penalty {}; method {}{}, {what} <= {target}, \
+        "{file}: {rows}, {columns} ({layout} f{}){}{label}{dropped}; loss {}, {}, {}, degree {}, penalty {}; method {}{}, {what} <= {target}, \
          at most {} rows read, seed {}, threads {}",
         8 * width,
+        naming(&loaded.encoding),
         words(&linear.loss()),
         if design.intercept { "intercept" } else { "no intercept" },
         if design.standardise { "standardised" } else { "raw columns" },

@@ -29,7 +29,7 @@ use super::judging::no_minimiser;
 use super::{interrupted, write_file};
 use crate::table::{
     Certificate, Classes, FORMAT, ModelFile, Provenance, Rows, Score, TailBound, Verdict, check_output,
-    counted, mixed_columns, refused, score, unreadable,
+    counted, mixed_columns, naming, refused, score, unreadable,
 };
 
 /// Of a short stream this part is kept back; of a long one, a block.
@@ -49,8 +49,8 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
     check_output(arguments.output.as_deref(), &[&arguments.data])?;
     let source = Source::named(&arguments.data);
     let file = source.name();
-    let mut blocks =
-        Blocks::open(&source, &arguments.reading.options(), arguments.block as usize).map_err(unreadable)?;
+    let options = arguments.reading.options(&arguments.loss);
+    let mut blocks = Blocks::open(&source, &options, arguments.block as usize).map_err(unreadable)?;
     let bar = std::io::stderr().is_terminal().then(|| {
         let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
         ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
@@ -167,10 +167,11 @@ impl School {
         let learner = OnePass::start(Arc::new(table), loss, design, arguments.seed).map_err(wrong)?;
         let target = arguments.target.map_or_else(|| format!("{RELATIVE} of the start"), given);
         say(&format!(
-            "{file}: one pass in blocks of {} bytes, {}, scaled and coded by the first block of {}; loss {}, {}, {}, degree {}, penalty \
+            "{file}: one pass in blocks of {} bytes, {}{}, scaled and coded by the first block of {}; loss {}, {}, {}, degree {}, penalty \
              {}; |grad f| <= {target}, seed {}, threads {}",
             grouped(u64::from(arguments.block)),
             counted(first.features.columns() as u64, "column"),
+            naming(&first.encoding),
             counted(first.features.rows() as u64, "row"),
             words(&loss),
             if design.intercept { "intercept" } else { "no intercept" },

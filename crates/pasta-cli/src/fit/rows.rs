@@ -21,7 +21,7 @@ pub(super) struct Opened {
 /// Reads the table, and the rows to score the model on.
 pub(super) fn open(arguments: &Arguments, source: &Source) -> Result<Opened, Failure> {
     let file = source.name();
-    let data = load_table(source, &arguments.reading)?;
+    let data = load_table(source, &arguments.reading, &arguments.loss)?;
     mixed_columns(&data.encoding).iter().for_each(|line| say(line));
     let width = data.encoding.width();
     if width > MOST_COORDINATES {
@@ -33,7 +33,10 @@ pub(super) fn open(arguments: &Arguments, source: &Source) -> Result<Opened, Fai
     let validation = match (&arguments.validation, held) {
         (None, _) => None,
         (Some(_), Some(rows)) => Some((format!("a share of {}", given(share.unwrap_or(0.0))), rows)),
-        (Some(path), None) => Some((path.clone(), other_rows(path, &arguments.reading.options(), &loaded)?)),
+        (Some(path), None) => {
+            let options = arguments.reading.options(&arguments.loss);
+            Some((path.clone(), other_rows(path, &options, &loaded)?))
+        }
     };
     Ok(Opened { loaded, validation })
 }

@@ -143,7 +143,7 @@ pub(super) fn read_table(problem: &Section<'_>) -> Result<Problem, Failure> {
     shaping.loss(loss, 2).map_err(|failure| problem.complain("loss", failure.message()))?;
     let path = beside(file);
     let name = path.display().to_string();
-    let data = load_table(&Source::File(path), &reading)?;
+    let data = load_table(&Source::File(path), &reading, loss)?;
     let loaded = Loaded::new(&name, data, loss, &shaping)?;
     let linear = loaded.linear;
     let start = if problem.item("start").is_some() { problem.start(linear.dim())? } else { linear.start() };

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use pasta_data::{Format, Label, Missing, Options, Precision, Source, Storage};
-use pasta_opt::table::{Design, LOSSES, Loss};
+use pasta_data::{Format, Label, Meaning, Missing, Options, Precision, Source, Storage};
+use pasta_opt::table::{Design, LOSSES, Labels, Loss};
 use pasta_report::console::Failure;
 use pasta_report::console::flags::number;
 
@@ -38,7 +38,8 @@ pub(crate) struct Reading {
     /// too
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) categories: Vec<String>,
-    /// Whether the first line of a CSV file holds names [default: if no cell of it is a number]
+    /// Whether the first line of a CSV file holds names [default: if no cell of it is a number, or a word in it stands above numbers
+    /// only]
     #[arg(long, value_name = "yes|no", value_parser = yes_or_no)]
     pub(crate) header: Option<bool>,
     /// What stands between the columns of a CSV file; `tab` and `space` by name [default: what the first line has most of]
@@ -115,7 +116,8 @@ pub(crate) fn delimiter(text: &str) -> Result<u8, String> {
 }
 
 impl Reading {
-    pub(crate) fn options(&self) -> Options {
+    /// How a file is read that is for this loss.
+    pub(crate) fn options(&self, loss: &str) -> Options {
         Options {
             format: self.format.map(|kind| match kind {
                 Kind::Libsvm => Format::Libsvm,
@@ -124,6 +126,7 @@ impl Reading {
                 Kind::Npz => Format::Npz,
             }),
             label: self.label.clone().map_or(Label::Usual, Label::Column),
+            meaning: if has_classes(loss) { Meaning::Classes } else { Meaning::Numbers },
             labels: self.labels.clone().map(Source::File),
             weight: self.weight.clone(),
             ignore: self.ignore.clone(),
@@ -149,6 +152,12 @@ impl Reading {
             }),
         }
     }
+}
+
+/// Whether labels are names of classes for the loss of this name.
+pub(crate) fn has_classes(loss: &str) -> bool {
+    let row = LOSSES.iter().find(|row| row.name == loss);
+    row.is_some_and(|row| matches!(row.labels, Labels::Signs | Labels::Classes))
 }
 
 /// What is fitted.

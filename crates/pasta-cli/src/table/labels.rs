@@ -1,6 +1,6 @@
 //! Labels that stand for classes.
 
-use pasta_data::Data;
+use pasta_data::{Data, is_same_number};
 use pasta_opt::table::{LOSSES, Labels};
 use pasta_report::console::Failure;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,11 @@ impl Classes {
                 None => Ok(Self::default()),
             };
         }
-        let names = if data.classes.is_empty() { numbers(data)? } else { data.classes.clone() };
+        let names = data.classes.clone();
+        if names.len() > MOST && names.iter().all(|name| name.parse::<f64>().is_ok()) {
+            let message = format!("there are more than {MOST} different labels, which are hardly classes");
+            return Err(Failure::input(message).hint("--loss least-squares is for numbers"));
+        }
         match (kind, names.len()) {
             (_, 1) => Err(Failure::input(format!(
                 "every row has the label {:?}: there is nothing to tell apart",
@@ -54,20 +58,17 @@ impl Classes {
                 None => Ok(labels),
             };
         }
-        let place = |name: &str| self.0.iter().position(|class| class == name);
-        let unknown = |row: usize, name: &str| {
-            let known = self.0.join(", ");
-            Failure::input(format!("row {}: the label {name:?} is none of {known}", row + 1))
+        // Few classes, many rows: each class is looked up once. In another table 1.0 may stand for 1.
+        let place = |name: &String| {
+            let same = |class: &String| is_same_number(class, name);
+            self.0.iter().position(|class| class == name).or_else(|| self.0.iter().position(same))
         };
-        // Few classes, many rows: each class is looked up once.
-        let words: Vec<Option<usize>> = data.classes.iter().map(|name| place(name)).collect();
-        let values: Vec<Option<f64>> = self.0.iter().map(|name| name.parse().ok()).collect();
+        let places: Vec<Option<usize>> = data.classes.iter().map(place).collect();
         let code = |(row, label): (usize, &f64)| {
-            if let Some(name) = data.classes.get(*label as usize) {
-                return words[*label as usize].map(|k| k as f64).ok_or_else(|| unknown(row, name));
-            }
-            let k = values.iter().position(|value| *value == Some(*label));
-            k.map(|k| k as f64).ok_or_else(|| unknown(row, &label.to_string()))
+            places[*label as usize].map(|k| k as f64).ok_or_else(|| {
+                let (name, known) = (&data.classes[*label as usize], self.0.join(", "));
+                Failure::input(format!("row {}: the label {name:?} is none of {known}", row + 1))
+            })
         };
         labels.iter().enumerate().map(code).collect()
     }
@@ -77,22 +78,4 @@ impl Classes {
 fn word(data: &Data) -> Option<&String> {
     let is_word = |label: &&String| label.parse::<f64>().is_err();
     data.classes.iter().find(is_word).or(data.classes.first())
-}
-
-/// The different labels of a table, from small to large.
-fn numbers(data: &Data) -> Result<Vec<String>, Failure> {
-    let mut found: Vec<f64> = Vec::new();
-    for &label in data.labels.iter().flatten() {
-        if let Err(place) = found.binary_search_by(|other| other.total_cmp(&label)) {
-            found.insert(place, label);
-            if found.len() > MOST {
-                let message =
-                    format!("there are more than {MOST} different labels, which are hardly classes");
-                return Err(Failure::input(message).hint("--loss least-squares is for numbers"));
-            }
-        }
-    }
-    // 0 and -0 are one number.
-    found.dedup_by(|a, b| a == b);
-    Ok(found.iter().map(|label| (label + 0.0).to_string()).collect())
 }

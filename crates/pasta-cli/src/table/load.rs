@@ -14,8 +14,8 @@ use super::{Classes, Reading, Shaping, counted};
 use crate::world;
 
 /// Reads a table with a bar on a terminal, through a cache if that is asked for or the text is too large to be held.
-pub(crate) fn load_table(source: &Source, reading: &Reading) -> Result<Data, Failure> {
-    let options = reading.options();
+pub(crate) fn load_table(source: &Source, reading: &Reading, loss: &str) -> Result<Data, Failure> {
+    let options = reading.options(loss);
     let is_large = match source {
         Source::File(path) if reading.cache.is_none() => {
             let free = free_memory()?;
@@ -134,6 +134,19 @@ fn agreed(here: Result<Vec<u8>, Failure>) -> Result<Vec<Vec<u8>>, Failure> {
         )));
     }
     Ok(all.into_iter().map(|mut words| words.split_off(1)).collect())
+}
+
+/// Standard input as bytes, which can be read twice.
+pub(crate) fn kept(source: &Source) -> Result<Source, Failure> {
+    match told(source)? {
+        Source::Standard => {
+            let (name, mut bytes) = (source.name(), Vec::new());
+            std::io::Read::read_to_end(&mut std::io::stdin(), &mut bytes)
+                .map_err(|error| Failure::system(error).in_file(&name))?;
+            Ok(Source::Bytes(name, bytes.into()))
+        }
+        source => Ok(source),
+    }
 }
 
 /// The standard input is that of the first of several processes.
@@ -297,6 +310,17 @@ pub(crate) fn refused(file: &str, names: &[String], error: &TableError) -> Failu
         other => other.to_string(),
     };
     Failure::input(message).in_file(file)
+}
+
+/// Where the names of columns are from, if that may be a surprise: a first line that could be a row, or one that is.
+pub(crate) fn naming(encoding: &Encoding) -> &'static str {
+    match encoding {
+        Encoding::Cells { named: false, .. } => ", no header",
+        Encoding::Cells { columns, .. } if columns.iter().any(|code| code.name.parse::<f64>().is_ok()) => {
+            ", the first line is a header"
+        }
+        _ => "",
+    }
 }
 
 /// A table with a loss.

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::Dictionary;
 use super::record::{Cells, is_blank, record};
+use super::{Cell, Dictionary};
 use crate::encoding::{Code, Encoding};
 use crate::fault::{Fault, Located, listed};
 use crate::number::whole;
-use crate::{Label, Missing, Options};
+use crate::{Label, Meaning, Missing, Options};
 
 /// What stands between columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,7 @@ pub(super) struct Layout<'e> {
     pub(super) spare_labels: bool,
     /// The bytes and lines of the header.
     pub(super) header: (usize, u64),
+    pub(super) meaning: Meaning,
     pub(super) missing: Missing,
     pub(super) one_hot: bool,
     /// Of each feature, whether all that it holds was said to be categories.
@@ -76,7 +77,7 @@ impl<'e> Layout<'e> {
         let header = match (options.header, encoding) {
             (Some(header), _) => header,
             (None, Some(encoding)) if encoding.is_named() => true,
-            _ => is_header(&cells),
+            _ => are_names(&cells) || has_names_above_numbers(&cells, &text[at..], delimiter),
         };
         let count = cells.len();
         let columns: Vec<String> = if header {
@@ -104,6 +105,7 @@ impl<'e> Layout<'e> {
             label: String::new(),
             spare_labels: matches!(options.label, Label::IfThere(_)),
             header: if header { (at, lines) } else { (0, 0) },
+            meaning: options.meaning,
             missing: options.missing,
             one_hot: options.one_hot,
             categories: Vec::new(),
@@ -217,14 +219,68 @@ impl<'e> Layout<'e> {
     }
 }
 
-/// Whether a first line holds names: no cell is a number, and none is empty but for the first, above the numbers of rows that some programs write, and the
-/// last, behind a delimiter too many.
-fn is_header(cells: &Cells<'_>) -> bool {
+/// Whether a first line is nothing but names: no cell is a number, and none is empty where it may not be.
+fn are_names(cells: &Cells<'_>) -> bool {
+    no_gap(cells) && cells.iter().all(|cell| whole(cell).is_none())
+}
+
+/// Whether no cell is empty but for the first, above the numbers of rows that some programs write, and the last, behind a delimiter too many.
+fn no_gap(cells: &Cells<'_>) -> bool {
     let end = cells.len() - 1;
-    let is_name = |(k, cell): (usize, &Cow<'_, [u8]>)| {
-        if cell.is_empty() { end > 0 && (k == 0 || k == end) } else { whole(cell).is_none() }
+    let is_gap = |(k, cell): (usize, &Cow<'_, [u8]>)| cell.is_empty() && (end == 0 || (k != 0 && k != end));
+    !cells.iter().enumerate().any(is_gap)
+}
+
+/// Rows that are looked at to tell a header with numbers in it from a row.
+const LOOKED_AT: usize = 100;
+
+/// Whether a first line with numbers in it, such as wavelengths or years, holds names all the same. Its cells must differ, and one must be a name by what the
+/// rows below show: a word above nothing but numbers, or a name that labels have and that is no label.
+fn has_names_above_numbers(cells: &Cells<'_>, rest: &[u8], delimiter: Delimiter) -> bool {
+    let mut sorted: Vec<&[u8]> = cells.iter().map(|cell| &cell[..]).filter(|cell| !cell.is_empty()).collect();
+    sorted.sort_unstable();
+    if !no_gap(cells) || sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+        return false;
+    }
+    let is_word = |cell: &[u8]| {
+        cell.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte >= 0x80 || *byte == b'_')
     };
-    cells.iter().enumerate().all(is_name)
+    let mut above_numbers: Vec<bool> =
+        cells.iter().map(|cell| is_word(cell) && matches!(Cell::of(cell), Ok(Cell::Word(_)))).collect();
+    let mut above_labels: Vec<bool> =
+        cells.iter().map(|cell| std::str::from_utf8(cell).is_ok_and(is_label)).collect();
+    let mut numbers = vec![false; cells.len()];
+    let mut rows = 0;
+    let mut row = Cells::new();
+    let mut rest = whole_lines(rest);
+    while rows < LOOKED_AT && !rest.is_empty() {
+        // What is wrong with a row is said when it is read.
+        let Ok((length, _)) = record(rest, delimiter, &mut row) else { break };
+        rest = &rest[length..];
+        if is_blank(&row) {
+            continue;
+        }
+        if row.len() != cells.len() {
+            break;
+        }
+        rows += 1;
+        for (k, cell) in row.iter().enumerate() {
+            above_labels[k] &= *cell != cells[k];
+            match Cell::of(cell) {
+                Ok(Cell::Number(_)) => numbers[k] = true,
+                Ok(Cell::Missing) => {}
+                _ => above_numbers[k] = false,
+            }
+        }
+    }
+    rows > 0 && (0..cells.len()).any(|k| above_labels[k] || (above_numbers[k] && numbers[k]))
+}
+
+/// The beginning of a text without a last line that may be cut: all of it if it is short, and so has ended.
+fn whole_lines(text: &[u8]) -> &[u8] {
+    const SHORT: usize = 1 << 17;
+    let end = if text.len() < SHORT { None } else { memchr::memrchr(b'\n', text) };
+    &text[..end.map_or(text.len(), |end| end + 1)]
 }
 
 /// The column of this name, or of this number, from 1.
@@ -233,10 +289,13 @@ pub(super) fn position(columns: &[String], name: &str, named: bool) -> Option<us
     by_name.or_else(|| name.parse::<usize>().ok()?.checked_sub(1).filter(|k| *k < columns.len()))
 }
 
+/// Whether a name is one that labels have.
+fn is_label(name: &str) -> bool {
+    ["label", "target", "class", "y"].contains(&name.to_ascii_lowercase().as_str())
+}
+
 /// The one column with a name that labels have.
 pub(super) fn usual(columns: &[String], named: bool) -> Option<usize> {
-    let is_label =
-        |name: &String| ["label", "target", "class", "y"].contains(&name.to_ascii_lowercase().as_str());
     let mut found = (0..columns.len()).filter(|&k| named && is_label(&columns[k]));
     found.next().filter(|_| found.next().is_none())
 }

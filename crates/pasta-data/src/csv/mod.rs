@@ -15,9 +15,10 @@ use table::Raw;
 
 use crate::encoding::Encoding;
 use crate::fault::{Fault, Located, Misfit, shown};
+use crate::names::Names;
 use crate::number::{Number, whole};
 use crate::source::{Chunks, Ends, Parsed, Watch};
-use crate::{Data, Missing, Options};
+use crate::{Data, Meaning, Missing, Options};
 
 pub(crate) fn read<T: Number>(
     mut chunks: Chunks,
@@ -107,7 +108,7 @@ struct Part<T> {
     words: Vec<Dictionary>,
     /// The first word of each feature that stands for itself, and not for a category that was asked for.
     first_words: Vec<Option<Place>>,
-    label_words: Dictionary,
+    names: Names,
 }
 
 /// Where a word stands.
@@ -127,7 +128,7 @@ fn parse<T: Number>(chunk: &[u8], layout: &Layout<'_>) -> Parsed<Part<T>> {
         weights: Vec::new(),
         words: vec![Dictionary::default(); width],
         first_words: vec![None; width],
-        label_words: Dictionary::default(),
+        names: Names::default(),
     };
     let mut cells = Cells::new();
     let (mut rest, mut lines) = (chunk, 0);
@@ -164,7 +165,7 @@ impl<T: Number> Part<T> {
                     let value = self.feature(cell, layout, place, (line, k));
                     value.map(|value| self.cells[begin + place] = value)
                 }
-                Role::Label => self.label(cell, layout).map(|label| self.labels.push(label)),
+                Role::Label => self.label(cell, layout, line).map(|label| self.labels.push(label)),
                 Role::Weight => weight(cell).map(|weight| self.weights.push(weight)),
             };
             done.map_err(|fault| fault.at(k))?;
@@ -224,10 +225,13 @@ impl<T: Number> Part<T> {
         }
     }
 
-    fn label(&mut self, cell: &[u8], layout: &Layout<'_>) -> Result<f64, Fault> {
+    fn label(&mut self, cell: &[u8], layout: &Layout<'_>, line: u64) -> Result<f64, Fault> {
         match Cell::of(cell)? {
+            Cell::Number(_) if layout.meaning == Meaning::Classes => {
+                Ok(self.names.mark(&String::from_utf8_lossy(cell), line))
+            }
             Cell::Number(value) => Ok(value),
-            Cell::Word(word) => Ok(f64::marked(self.label_words.number(word) + 1)),
+            Cell::Word(word) => Ok(self.names.mark(word, line)),
             Cell::Missing if layout.missing == Missing::DropRow || layout.spare_labels => Ok(f64::marked(0)),
             Cell::Missing => Err(Fault::NoLabel { column: layout.label.clone(), found: shown(cell)? }),
         }

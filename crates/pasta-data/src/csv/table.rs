@@ -8,9 +8,10 @@ use super::layout::Layout;
 use super::{Dictionary, Part, Place};
 use crate::encoding::{Code, Encoding};
 use crate::fault::{Fault, Located};
+use crate::names::Names;
 use crate::number::Number;
 use crate::store::{DENSE, Storage, grow, reserve};
-use crate::{Data, Missing, Options};
+use crate::{Data, Meaning, Missing, Options};
 use pasta_opt::table::{Dense, Features, Sparse, shared};
 
 /// More different numbers than this beside words, and the column is not taken for one of categories.
@@ -23,7 +24,7 @@ pub(super) struct Raw<T> {
     pub(super) weights: Vec<f64>,
     pub(super) words: Vec<Dictionary>,
     pub(super) first_words: Vec<Option<Place>>,
-    pub(super) label_words: Dictionary,
+    pub(super) names: Names,
 }
 
 impl<T: Number> Raw<T> {
@@ -38,13 +39,13 @@ impl<T: Number> Raw<T> {
             weights: Vec::new(),
             words,
             first_words: vec![None; layout.names.len()],
-            label_words: Dictionary::default(),
+            names: Names::default(),
         }
     }
 
     /// Takes the rows of a chunk that has so many lines before it.
     pub(super) fn take(&mut self, part: Part<T>, lines: u64, layout: &Layout<'_>) -> Result<(), Located> {
-        let Part { mut cells, mut labels, weights, words, first_words, label_words } = part;
+        let Part { mut cells, mut labels, weights, words, first_words, names } = part;
         for (first, here) in self.first_words.iter_mut().zip(first_words) {
             let here = here.map(|place| Place { line: lines + place.line, ..place });
             *first = first.take().or(here);
@@ -62,15 +63,7 @@ impl<T: Number> Raw<T> {
                 }
             }
         }
-        if !label_words.words.is_empty() {
-            let numbers: Vec<u32> =
-                label_words.words.iter().map(|word| self.label_words.number(word)).collect();
-            for label in &mut labels {
-                if let Some(code) = label.code().filter(|code| *code > 0) {
-                    *label = f64::marked(numbers[code as usize - 1] + 1);
-                }
-            }
-        }
+        self.names.join(&names, lines, &mut labels);
         grow(&mut self.cells, cells.len());
         self.cells.extend_from_slice(&cells);
         self.labels.extend_from_slice(&labels);
@@ -93,7 +86,7 @@ impl<T: Number> Raw<T> {
             Some(codes) => codes,
             None => self.learn(&layout)?,
         };
-        let classes = self.classes();
+        let classes = self.classes(&layout)?;
         let Self { cells, mut labels, weights, words, .. } = self;
         if layout.spare_labels && labels.iter().any(|label| label.code() == Some(0)) {
             labels.clear();
@@ -207,27 +200,18 @@ impl<T: Number> Raw<T> {
         layout.names.par_iter().enumerate().map(code).collect()
     }
 
-    /// Puts the numbers of labels that are words in the order of the alphabet.
-    pub(super) fn classes(&mut self) -> Vec<String> {
-        if self.label_words.words.is_empty() {
-            return Vec::new();
+    /// What the labels stand for, if they are words or names of classes.
+    pub(super) fn classes(&mut self, layout: &Layout<'_>) -> Result<Vec<String>, Located> {
+        if self.names.is_empty() {
+            return Ok(Vec::new());
         }
-        for label in &mut self.labels {
-            if label.code().is_none() {
-                *label = f64::marked(self.label_words.number(&label.to_string()) + 1);
-            }
+        if layout.meaning == Meaning::Classes && layout.encoding.is_none() {
+            self.names.check()?;
         }
-        let words = &self.label_words.words;
-        let mut order: Vec<usize> = (0..words.len()).collect();
-        order.sort_by_key(|&k| &words[k]);
-        let mut rank = vec![0.0; words.len()];
-        order.iter().enumerate().for_each(|(place, &k)| rank[k] = place as f64);
-        for label in &mut self.labels {
-            if let Some(code) = label.code().filter(|code| *code > 0) {
-                *label = rank[code as usize - 1];
-            }
+        for label in self.labels.iter_mut().filter(|label| label.code().is_none()) {
+            *label = self.names.mark(&label.to_string(), 0);
         }
-        order.into_iter().map(|k| words[k].clone()).collect()
+        Ok(self.names.settle(&mut self.labels))
     }
 }
 
