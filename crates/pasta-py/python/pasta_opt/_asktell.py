@@ -89,7 +89,6 @@ class AskTell:
         start = _vector(x0)
         aim: dict[str, Any] = {"target": target, "budget": budget, "method": method, "delta": delta, "certificate": certificate}
         begin = beginning(None, start, **aim, seed=seed, check=check, pilot=0, threads=threads)
-        self._asked = target is not None
         size = _block(block, batched)
         self._blocks: list[Block] = []
         self._result: Result | None = None
@@ -127,7 +126,7 @@ class AskTell:
     def result(self) -> Result:
         """What the run came to, once :meth:`ask` has returned None."""
         if self._result is None:
-            self._result = read(self._run.result(), self._asked)
+            self._result = read(self._run.result())
         return self._result
 
     def _flat(self, answer: Any, block: Block) -> Vector:
