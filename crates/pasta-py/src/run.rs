@@ -512,6 +512,10 @@ impl Run {
 
     /// What a stop means; of a run that was resumed, why it did not go on.
     fn meaning(&self, stop: Stop) -> String {
+        let is_empty = stop == Stop::PlannedEnd && self.walk.view().step == 0 && self.gate.budget().is_some();
+        if is_empty && self.told.promise.is_none() {
+            return "the budget has no room for a first step; the point is the start".into();
+        }
         let meaning = stop.meaning();
         let Some((budget, ended)) = self.resumed else { return meaning };
         // A plan that was made for the first budget leaves most of what a larger one adds.

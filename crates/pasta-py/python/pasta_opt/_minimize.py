@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from . import _engine, methods
 from ._native import Native, _number, _threads, _whole
-from ._oracle import Computed, Leaves, Oracle, Problem, Structured, _a
+from ._oracle import Computed, Leaves, Oracle, Problem, Structured, _a, _unmasked
 from ._progress import Moment, shown
 from ._result import CHECKPOINT, Result, read
 
@@ -215,7 +215,10 @@ def resume(
     if isinstance(oracle, Structured):
         if x0 is None:
             raise TypeError("an oracle of JAX needs x0, for the structure of its parameters")
-        oracle, _, unflatten = oracle.bind(x0)
+        oracle, start, unflatten = oracle.bind(x0)
+        if len(start) != _engine.stored_dimension(str(checkpoint)):
+            stored = _engine.stored_dimension(str(checkpoint))
+            raise ValueError(f"x0 must have the structure of the run's start, which had {stored} numbers, but it has {len(start)}")
     leaves = Leaves(oracle, _engine.stored_dimension(str(checkpoint)))
     samples = _budget(budget)
     ended = _engine.resume(leaves, samples, _threads(threads), *shown(callback, progress, samples), str(checkpoint))
@@ -242,6 +245,7 @@ def _rule(
 
 
 def _vector(x0: Any) -> NDArray[np.float64]:
+    _unmasked(x0, "x0")
     try:
         array = np.asarray(x0)
     except ValueError as error:
