@@ -353,6 +353,11 @@ def test_a_run_that_ended_as_planned_says_that_nothing_was_left_to_do(tmp_path):
     assert "nothing was left to do" in same.stop.meaning
 
 
+def test_a_budget_without_room_for_a_step_says_so():
+    result = pasta_opt.minimize(many, np.ones(3), budget=5)
+    assert result.steps == 0 and (result.x == 1).all() and result.stop.meaning == "the budget has no room for a first step; the point is the start"
+
+
 def test_what_is_not_given_is_not_used_up():
     """A gradient of 0 without noise is certified, and not out of a budget that nobody gave."""
     for function in (lambda x, rng, n: n * x, lambda x, rng, n: 0 * x):

@@ -402,7 +402,9 @@ def _radius(loss: str, size: float, labels: Vector) -> float:
     by themselves, but slowly."""
     spread = 1.0
     if _LOSSES[loss][0] == "real":
-        spread = float(labels.std()) or float(np.abs(labels).max()) or 1.0
+        # Some thousands say enough, and a fit of many rows has no memory to spare.
+        some = labels[:: 1 + len(labels) // 10_000]
+        spread = float(some.std()) or float(np.abs(some).max()) or 1.0
         spread = spread**0.5 if loss == "phase-retrieval" else spread
     radius = 0.01 * spread / size if size > 0 else 0.01 * spread
     return min(max(radius, 1e-100), 1e100)
