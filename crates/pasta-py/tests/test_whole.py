@@ -203,6 +203,8 @@ def test_answers_that_are_something_else_are_refused():
     for oracle in (lambda x, rng: np.ma.masked_array(x, x < 1), lambda x, rng: (np.ma.masked_array([1.0], [True]), x)):
         with pytest.raises(TypeError, match="plain array, but is a masked one"):
             pasta_opt.minimize(oracle, np.zeros(3), budget=100)
+    with pytest.raises(TypeError, match="y must hold real numbers, but holds complex ones"):
+        pasta_opt.Table(np.ones((2, 1)), [1j, 2.0])
     with pytest.raises(TypeError, match="x0 must be a plain array"):
         pasta_opt.minimize(lambda x, rng: x, np.ma.masked_array([1.0, 2.0], [True, False]), budget=100)
 

@@ -48,8 +48,8 @@ def minimize(
     collate
         Makes a batch of a list of rows; that of ``torch.utils.data`` unless given.
 
-    The gradients are torch's own, so the check before a run rarely finds anything. "auto" asks for single samples, too, on which batch norm
-    cannot train unless a sample has several values for each channel, as an image has: put it in eval mode, or take a method with batches. Where batch norm trains, the gradient of a batch is not
+    The gradients are torch's own, so the check before a run rarely finds anything. "auto" and certificates ask for single samples, too, on which batch norm
+    cannot train unless a sample has several values for each channel, as an image has: put it in eval mode, or take a method with batches and no target. Where batch norm trains, the gradient of a batch is not
     the mean over its samples, so that there is no check unless ``check=True`` is given. A run with an `output` folder has its checkpoint there, but :func:`pasta_opt.resume` cannot
     go on with it: the oracle is made here.
 
