@@ -375,6 +375,11 @@ fn a_run_that_is_stopped_by_budgets_goes_on_and_no_attempt_is_counted_twice() {
     assert_eq!(attempts.len() as u64, parts["certificate"]["attempts"].as_u64().unwrap());
     // A finished run says the same again.
     let again = place.json("resume whole", 0);
+    place
+        .pasta("resume whole")
+        .assert()
+        .code(0)
+        .stderr(contains("the run had ended before (certified), and nothing is left to do"));
     assert_eq!(again["certificate"], whole["certificate"]);
     assert_eq!(again["point"], whole["point"]);
 }

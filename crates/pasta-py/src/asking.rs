@@ -104,6 +104,11 @@ impl Asking {
         if state.open.is_empty() {
             // Another thread may have stopped the run since it asked.
             let stopped = self.stop.load(Ordering::Relaxed);
+            if state.messages.is_none() {
+                return Err(PyRuntimeError::new_err(
+                    "the run has ended: ask() returned None, and nothing more is wanted",
+                ));
+            }
             let refused = || PyRuntimeError::new_err("nothing was asked: call ask() first");
             return stopped.then_some(()).ok_or_else(refused);
         }

@@ -169,7 +169,8 @@ pub(crate) fn stream<'py>(
     let stored = state.map(Checkpoint::from_bytes).transpose().map_err(value_error)?;
     let dog = method::find(STREAM_METHOD).expect("it is a method");
     let mut settings = Values::default();
-    settings.set("radius", radius);
+    // DoG takes its first step in units of 1 + |x0|, and an intercept far from 0 says nothing about how far there is to go.
+    settings.set("radius", radius / (1.0 + start.iter().map(|x| x * x).sum::<f64>().sqrt()));
     // Where weights are small, gradients may be, and what is added to their squares has to be smaller still.
     settings.set("epsilon", 1e-8 * (100.0 * radius).clamp(1e-100, 1.0).powi(2));
     let dog = dog.engine(&settings, 1 << 62, STREAMED).map_err(value_error)?;

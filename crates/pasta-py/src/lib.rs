@@ -80,8 +80,17 @@ impl Beginning<'_> {
             *target = rule.map(|rule| rule.target);
         }
         let (name, dim) = (method.name.clone(), start.len());
-        let told =
-            Told { method: name, dim, promise, rule, losses: false, check, trace: Vec::new(), outlook: None };
+        let told = Told {
+            method: name,
+            dim,
+            promise,
+            rule,
+            losses: false,
+            check,
+            trace: Vec::new(),
+            outlook: None,
+            budget: None,
+        };
         Ok(Begin::Fresh { start, seed, method: Box::new(method), pilot, told: Box::new(told) })
     }
 }

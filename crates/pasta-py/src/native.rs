@@ -75,6 +75,12 @@ impl Native {
         Ok((PyArray1::from_vec(py, model.weights), PyArray1::from_vec(py, model.intercepts)))
     }
 
+    /// What is subtracted from each column of a table, and what it is divided by then; `None` where columns are taken as they are.
+    fn scaling<'py>(&self, py: Python<'py>) -> Option<Weights<'py>> {
+        let scaling = self.linear.as_ref()?.scaling()?;
+        Some((PyArray1::from_slice(py, &scaling.shift), PyArray1::from_slice(py, &scaling.scale)))
+    }
+
     fn value(&self, x: PyReadonlyArray1<'_, f64>) -> PyResult<f64> {
         Ok(self.instance()?.value(self.whole(x.as_slice()?)?))
     }

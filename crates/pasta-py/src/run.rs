@@ -96,6 +96,9 @@ pub(crate) struct Told {
     /// What was said before the run about its cost, or why nothing was.
     #[serde(default)]
     pub(crate) outlook: Option<Outlook>,
+    /// The budget with which it began, which its plan was made for.
+    #[serde(default)]
+    pub(crate) budget: Option<u128>,
 }
 
 /// What a pilot says about a target.
@@ -148,6 +151,8 @@ pub(crate) struct Outcome {
     distance: f64,
     ledger: Ledger,
     promise: Option<String>,
+    /// Whether a certificate was asked for.
+    asked: bool,
     certificate: Option<Certified>,
     #[serde(skip)]
     pub(crate) point: Vec<f64>,
@@ -204,6 +209,8 @@ struct Run {
     gate: Gate,
     walk: Box<dyn Walk>,
     told: Told,
+    /// The budget of a run that was resumed, and how it had ended by itself, if it had.
+    resumed: Option<(Option<u128>, Option<Stop>)>,
     line: Line,
 }
 
@@ -226,7 +233,7 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
                 }
                 _ => None,
             };
-            Run { gate, walk, told: Told { losses, outlook, ..*told }, line }
+            Run { gate, walk, told: Told { losses, outlook, budget, ..*told }, resumed: None, line }
         }
         Begin::Stored(mut stored) => {
             let (told, _): (Told, _) = stored.take(SECTION).map_err(input)?;
@@ -238,7 +245,13 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
                 return Err(Trouble::Input(message));
             }
             let mut gate = gate.with_budget(budget).with_stop(Arc::clone(&line.stop));
+            let has_end = !matches!(Engine::of(&stored).map_err(input)?, Engine::Auto { .. });
             let walk = method::resume(&gate, &mut stored).map_err(input)?;
+            if budget.is_none() && told.rule.is_none() && !has_end && walk.view().ended.is_none() {
+                return Err(Trouble::Input(format!(
+                    "say when to stop: the run has no target and its method no end, and {drawn} samples are drawn; budget=1_000_000 draws at most that many in all"
+                )));
+            }
             if told.check {
                 believed(&mut gate, walk.view().start)?;
             }
@@ -248,7 +261,8 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
                 }
                 rule => certified(&gate, walk, rule)?,
             };
-            Run { gate, walk, told, line }
+            let resumed = Some((budget, walk.view().ended));
+            Run { gate, walk, told, resumed, line }
         }
     };
     run.finish(shows, checkpoint)
@@ -496,6 +510,30 @@ impl Run {
         saver
     }
 
+    /// What a stop means; of a run that was resumed, why it did not go on.
+    fn meaning(&self, stop: Stop) -> String {
+        let is_empty = stop == Stop::PlannedEnd && self.walk.view().step == 0 && self.gate.budget().is_some();
+        if is_empty && self.told.promise.is_none() {
+            return "the budget has no room for a first step; the point is the start".into();
+        }
+        let meaning = stop.meaning();
+        let Some((budget, ended)) = self.resumed else { return meaning };
+        // A plan that was made for the first budget leaves most of what a larger one adds.
+        let is_left = |first: u128| {
+            let drawn = self.gate.ledger().samples();
+            budget.is_some_and(|budget| budget > first && 2 * budget.saturating_sub(drawn) > budget - first)
+        };
+        match self.told.budget.filter(|first| stop == Stop::PlannedEnd && is_left(*first)) {
+            Some(first) => format!(
+                "{meaning}; they were planned when the run began, with a budget of {first} samples, and a larger one does not add to them: start anew for more"
+            ),
+            None if ended.is_some() => {
+                format!("{meaning}; the run had ended before it was resumed, and nothing was left to do")
+            }
+            None => meaning,
+        }
+    }
+
     fn outcome(self, stop: Stop) -> Outcome {
         let checkpoint = self.saver().to_bytes();
         let view = self.walk.view();
@@ -506,10 +544,11 @@ impl Run {
         Outcome {
             problem: self.gate.about().identity.clone(),
             seed: self.gate.seed(),
-            stop: Stopped { kind: stop.kind(), meaning: stop.meaning() },
+            stop: Stopped { kind: stop.kind(), meaning: self.meaning(stop) },
             steps: view.step,
             distance: view.distance2.sqrt(),
             ledger: self.gate.ledger().clone(),
+            asked: self.told.rule.is_some(),
             certificate,
             point: view.point.to_vec(),
             method: self.told.method,

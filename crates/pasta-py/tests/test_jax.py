@@ -67,6 +67,8 @@ def test_it_is_an_oracle_like_any_other(tmp_path):
     assert jax.tree.structure(more.params) == jax.tree.structure(START)
     with pytest.raises(TypeError, match="structure"):
         pasta_opt.resume(tmp_path, oracle)
+    with pytest.raises(ValueError, match="x0 must have the structure of the run's start, which had .* numbers, but it has 10"):
+        pasta_opt.resume(tmp_path, oracle, {"w": jnp.zeros(10)})
 
 
 def test_what_is_no_tree_of_numbers_is_refused():

@@ -333,6 +333,38 @@ def test_the_point_cannot_be_written_to_and_may_be_kept():
         pasta_opt.minimize(writing, [1.0], budget=100)
 
 
+def test_a_run_without_an_end_is_not_resumed(tmp_path):
+    pasta_opt.minimize(many, np.zeros(3), budget=50_000, callback=lambda moment: moment.step == 3, output=tmp_path)
+    with pytest.raises(ValueError, match="say when to stop: the run has no target and its method no end"):
+        pasta_opt.resume(tmp_path, many)
+    whole = pasta_opt.minimize(many, np.zeros(3), budget=50_000)
+    again = pasta_opt.resume(tmp_path, many, budget=50_000)
+    assert (again.x == whole.x).all() and again.stop == whole.stop
+
+
+def test_a_run_that_ended_as_planned_says_that_nothing_was_left_to_do(tmp_path):
+    sgd = pasta_opt.methods.Sgd(eta=0.01, batch=8)
+    for name, aim in [("auto", {}), ("target", {"target": 0.001}), ("sgd", {"method": sgd})]:
+        before = pasta_opt.minimize(many, np.zeros(3), budget=3_000, output=tmp_path / name, **aim)
+        after = pasta_opt.resume(tmp_path / name, many, budget=100_000)
+        assert after.stop.kind == "planned-end" and "with a budget of 3000 samples, and a larger one does not add to them" in after.stop.meaning
+        assert after.ledger.samples < 3_200 and after.asked == before.asked
+    same = pasta_opt.resume(tmp_path / "auto", many, budget=3_000)
+    assert "nothing was left to do" in same.stop.meaning
+
+
+def test_a_budget_without_room_for_a_step_says_so():
+    result = pasta_opt.minimize(many, np.ones(3), budget=5)
+    assert result.steps == 0 and (result.x == 1).all() and result.stop.meaning == "the budget has no room for a first step; the point is the start"
+
+
+def test_what_is_not_given_is_not_used_up():
+    """A gradient of 0 without noise is certified, and not out of a budget that nobody gave."""
+    for function in (lambda x, rng, n: n * x, lambda x, rng, n: 0 * x):
+        result = pasta_opt.minimize(function, np.zeros(3), target=1e-3)
+        assert result.stop.kind == "certified" and result.certificate.is_certified and result.ledger.samples < 10_000
+
+
 def test_a_callback_sees_every_step_and_can_stop():
     moments = []
 

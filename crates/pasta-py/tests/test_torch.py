@@ -35,6 +35,20 @@ def test_a_module_is_trained_to_a_certificate():
     assert norm <= 0.02
 
 
+def test_what_cannot_be_trained_is_refused_with_a_sentence():
+    odd = torch.nn.Module()
+    odd.weight = torch.nn.Parameter(torch.ones(2, dtype=torch.complex128))
+    with pytest.raises(TypeError, match="parameters must be real, but weight has dtype torch.complex128"):
+        pasta_opt.torch.minimize(odd, loss, rows(), budget=1000)
+    x, y = rows().tensors
+    for data in ((x, y), {"x": x, "y": y}):
+        with pytest.raises(TypeError, match="data must be a dataset, such as torch.utils.data.TensorDataset"):
+            pasta_opt.torch.minimize(linear(), loss, data, budget=1000)
+    normed = torch.nn.Sequential(linear(), torch.nn.BatchNorm1d(1, dtype=torch.float64))
+    with pytest.raises(ValueError, match="batch norm cannot train on one sample"):
+        pasta_opt.torch.minimize(normed, loss, rows(), budget=4000)
+
+
 def test_a_sampler_is_as_good_as_a_dataset_and_bits_repeat():
     x, y = rows().tensors
 

@@ -167,8 +167,46 @@ def test_telling_wrongly_is_refused():
     run.stop()
     assert run.ask() is None
     assert run.result().stop.kind == "interrupted"
+    with pytest.raises(RuntimeError, match="the run has ended"):
+        run.tell([np.zeros(3)] * len(blocks))
     with pytest.raises(ValueError, match="say when to stop"):
         pasta_opt.AskTell([0.0])
+
+
+def test_answers_that_are_something_else_are_refused():
+    run = pasta_opt.AskTell(np.zeros(3), budget=1_000, losses=True)
+    oracle = pasta_opt.Oracle(lambda x, rng, n: (n * (x @ x) / 2 + rng.normal(), n * x + rng.normal(size=3)), losses=True)
+    blocks = run.ask()
+    while not any(block.losses for block in blocks):
+        run.tell([block.answer(oracle) for block in blocks])
+        blocks = run.ask()
+    told = [block.answer(oracle) for block in blocks]
+    place = next(place for place, block in enumerate(blocks) if block.losses)
+    points = len(blocks[place].points)
+    shape = (points - blocks[place].differences, 3)
+    loss, total = told[place][-points:], told[place][:-points].reshape(shape)
+    for answer, error, words in [
+        ((total, loss), ValueError, rf"pair \(losses, sums\), and there are {points} losses, but the first part has shape \({shape[0]}, 3\)"),
+        ((loss, total.T), ValueError, rf"sums have shape \({shape[0]}, 3\), but the second part has shape \(3, {shape[0]}\)"),
+        ((loss, 1j * total), TypeError, "the sums must be an array of real numbers, but has dtype complex128"),
+        ((loss, np.ma.masked_array(total, total > 0)), TypeError, "the sums must be a plain array, but is a masked one"),
+        ((1j * loss, total), TypeError, "the losses must be an array of real numbers"),
+    ]:
+        with pytest.raises(error, match=words):
+            run.tell([*told[:place], answer, *told[place + 1 :]])
+    run.tell([*told[:place], (loss, total), *told[place + 1 :]])
+    run.stop()
+    plain = pasta_opt.AskTell(np.zeros(3), budget=1_000)
+    with pytest.raises(ValueError, match="a row for each sum"):
+        plain.tell([np.ones((3, 1))] * len(plain.ask()))
+    plain.stop()
+    for oracle in (lambda x, rng: np.ma.masked_array(x, x < 1), lambda x, rng: (np.ma.masked_array([1.0], [True]), x)):
+        with pytest.raises(TypeError, match="plain array, but is a masked one"):
+            pasta_opt.minimize(oracle, np.zeros(3), budget=100)
+    with pytest.raises(TypeError, match="y must hold real numbers, but holds complex ones"):
+        pasta_opt.Table(np.ones((2, 1)), [1j, 2.0])
+    with pytest.raises(TypeError, match="x0 must be a plain array"):
+        pasta_opt.minimize(lambda x, rng: x, np.ma.masked_array([1.0, 2.0], [True, False]), budget=100)
 
 
 def test_plans_are_those_of_the_program(tmp_path):

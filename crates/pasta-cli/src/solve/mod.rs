@@ -189,6 +189,12 @@ pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
         let signals = Signals::register()?;
         notes.iter().for_each(|note| say(&format!("note: {note}")));
         let run = go_on(&spec, path, &mut checkpoint, signals.flag())?;
+        if let Some(stop) = run.walk.view().ended.filter(|stop| *stop != Stop::OutOfBudget) {
+            say(&format!(
+                "note: the run had ended before ({}), and nothing is left to do; for more, start anew with a larger budget",
+                stop.kind()
+            ));
+        }
         let keep = Keep::open(path, &spec.effective, &run)?;
         go(&spec, run, keep, &signals, path, *style)
     })

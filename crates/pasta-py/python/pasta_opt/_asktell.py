@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _engine, methods
 from ._minimize import AnyBasis, _vector, beginning
-from ._oracle import Leaves, _block
+from ._oracle import Leaves, _block, _unmasked
 from ._result import Result, read
 
 Vector = NDArray[np.float64]
@@ -89,7 +89,6 @@ class AskTell:
         start = _vector(x0)
         aim: dict[str, Any] = {"target": target, "budget": budget, "method": method, "delta": delta, "certificate": certificate}
         begin = beginning(None, start, **aim, seed=seed, check=check, pilot=0, threads=threads)
-        self._asked = target is not None
         size = _block(block, batched)
         self._blocks: list[Block] = []
         self._result: Result | None = None
@@ -127,13 +126,34 @@ class AskTell:
     def result(self) -> Result:
         """What the run came to, once :meth:`ask` has returned None."""
         if self._result is None:
-            self._result = read(self._run.result(), self._asked)
+            self._result = read(self._run.result())
         return self._result
 
     def _flat(self, answer: Any, block: Block) -> Vector:
-        losses: list[Any] = []
-        if block.losses and isinstance(answer, tuple):
-            if len(answer) != 2:
-                raise ValueError(f"an answer with losses is a pair (losses, sums), but has {len(answer)} parts")
-            losses, answer = [np.asarray(answer[0], np.float64).reshape(-1)], answer[1]
-        return np.concatenate([np.asarray(answer, np.float64).reshape(-1), *losses])
+        points, dim = len(block.points), len(block.points[0])
+        rows = points - block.differences
+        if not (block.losses and isinstance(answer, tuple)):
+            whole = _real(answer, "an answer")
+            # A wrong number of numbers is counted by the engine.
+            if whole.size == rows * dim and whole.ndim > 1 and whole.shape != (rows, dim):
+                raise ValueError(f"the sums of a block must have shape {(rows, dim)}, a row for each sum, but have shape {whole.shape}")
+            return whole.reshape(-1)
+        if len(answer) != 2:
+            raise ValueError(f"an answer with losses is a pair (losses, sums), but has {len(answer)} parts")
+        losses, sums = _real(answer[0], "the losses"), _real(answer[1], "the sums")
+        if losses.size != points or losses.ndim > 1:
+            raise ValueError(f"an answer with losses is a pair (losses, sums), and there are {points} losses, but the first part has shape {losses.shape}")
+        if sums.shape not in ((rows, dim), (rows * dim,)):
+            raise ValueError(f"an answer with losses is a pair (losses, sums), and sums have shape {(rows, dim)}, but the second part has shape {sums.shape}")
+        return np.concatenate([sums.reshape(-1), losses.reshape(-1)])
+
+
+def _real(value: Any, what: str) -> Vector:
+    _unmasked(value, what)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{what} is no array: {error}") from None
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"{what} must be an array of real numbers, but has dtype {array.dtype}")
+    return array.astype(np.float64)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from . import _engine, methods
 from ._native import Native, _number, _threads, _whole
-from ._oracle import Computed, Leaves, Oracle, Problem, Structured, _a
+from ._oracle import Computed, Leaves, Oracle, Problem, Structured, _a, _unmasked
 from ._progress import Moment, shown
 from ._result import CHECKPOINT, Result, read
 
@@ -187,7 +187,7 @@ def minimize(
         checkpoint.parent.mkdir(parents=True, exist_ok=True)
     shows = shown(callback, progress, begin.budget)
     ended = _engine.minimize(leaves, begin, *shows, None if checkpoint is None else str(checkpoint))
-    return read(ended, begin.rule is not None, unflatten)
+    return read(ended, unflatten)
 
 
 def resume(
@@ -200,12 +200,13 @@ def resume(
     callback: Callable[[Moment], object] | None = None,
     progress: bool | Callable[[Moment], object] | None = None,
 ) -> Result:
-    """Goes on with a run that was interrupted or ran out of budget, bit for bit as if it had not stopped.
+    """Goes on with a run that was interrupted, asked to stop or ran out of budget, bit for bit as if it had not stopped.
 
     `output` is the folder that was given to :func:`minimize` or :meth:`Result.save`; the oracle has to be the same. An oracle of JAX needs the
     structure of its parameters: give the same `x0`, whose values do not matter.
     `budget` is that of the whole run, what was drawn before included. Without one only the run's own end, such as its
-    certificate, ends it.
+    certificate, ends it; a run that has none is refused. What was planned when the run began does not grow with the budget: a run that had ended as
+    planned is handed out as it was, and ``stop.meaning`` says so; start anew for more.
     """
     checkpoint = Path(output) / CHECKPOINT
     if not checkpoint.exists():
@@ -214,11 +215,14 @@ def resume(
     if isinstance(oracle, Structured):
         if x0 is None:
             raise TypeError("an oracle of JAX needs x0, for the structure of its parameters")
-        oracle, _, unflatten = oracle.bind(x0)
+        oracle, start, unflatten = oracle.bind(x0)
+        if len(start) != _engine.stored_dimension(str(checkpoint)):
+            stored = _engine.stored_dimension(str(checkpoint))
+            raise ValueError(f"x0 must have the structure of the run's start, which had {stored} numbers, but it has {len(start)}")
     leaves = Leaves(oracle, _engine.stored_dimension(str(checkpoint)))
     samples = _budget(budget)
     ended = _engine.resume(leaves, samples, _threads(threads), *shown(callback, progress, samples), str(checkpoint))
-    return read(ended, False, unflatten)
+    return read(ended, unflatten)
 
 
 def bound(oracle: Any, x0: Any) -> tuple[Any, NDArray[np.float64], Callable[[NDArray[np.float64]], Any] | None]:
@@ -241,6 +245,7 @@ def _rule(
 
 
 def _vector(x0: Any) -> NDArray[np.float64]:
+    _unmasked(x0, "x0")
     try:
         array = np.asarray(x0)
     except ValueError as error:

@@ -228,6 +228,8 @@ def _threads(threads: int | None) -> int:
 
 
 def _labels(name: str, values: ArrayLike) -> Vector:
+    if np.iscomplexobj(values):
+        raise TypeError(f"{name} must hold real numbers, but holds complex ones")
     try:
         return np.ascontiguousarray(values, np.float64).reshape(-1)
     except (TypeError, ValueError) as error:

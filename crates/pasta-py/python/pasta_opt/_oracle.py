@@ -281,6 +281,7 @@ class Leaves:
         return (value[0], self._gradient_of(value[1], n, "gradient", is_pair)) if is_pair else (None, self._gradient_of(value, n, "gradient"))
 
     def _gradient_of(self, value: Any, n: tuple[int, ...], what: str, is_second: bool = False) -> Vector:
+        _unmasked(value, f"the {what} of {self.called}")
         try:
             array = np.asarray(value)
         except ValueError as error:
@@ -305,6 +306,7 @@ class Leaves:
         raise ValueError(f"the {what} of {self.called} must have shape {choices}, but has shape {shape}{hint}")
 
     def _loss_of(self, value: Any, n: tuple[int, ...]) -> float:
+        _unmasked(value, f"the loss of {self.called}")
         array = np.asarray(value)
         if array.dtype.kind not in "fiu":
             raise TypeError(f"the loss of {self.called} must be a real number, but is {_a(value)}")
@@ -314,6 +316,12 @@ class Leaves:
             return float(array.sum(dtype=np.float64))
         choices = f"a number or an array of shape ({n[0]},)" if n else "a number"
         raise ValueError(f"the loss of {self.called} must be {choices}, but has shape {array.shape}")
+
+
+def _unmasked(value: Any, what: str) -> None:
+    """Refuses a masked array, whose mask would be lost, and a list of them."""
+    if isinstance(value, np.ma.MaskedArray) or (isinstance(value, list) and any(isinstance(part, np.ma.MaskedArray) for part in value)):
+        raise TypeError(f"{what} must be a plain array, but is a masked one: say what its masked entries are, by filled(0.0), say")
 
 
 def _summed(gradient: Vector) -> Vector:

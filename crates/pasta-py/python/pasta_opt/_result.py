@@ -28,7 +28,8 @@ SHOWN = 6
 
 @dataclass(frozen=True)
 class Stop:
-    """Why a run ended, and so what its point is worth. `kind` is one of planned-end, out-of-budget, asked, settled, certified, diverged."""
+    """Why a run ended, and so what its point is worth. `kind` is one of planned-end, out-of-budget, asked, settled, certified, diverged,
+    and interrupted, after :meth:`AskTell.stop`."""
 
     kind: str
     meaning: str
@@ -169,7 +170,7 @@ class Result:
         )
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes the run to a folder, from which :func:`pasta_opt.resume` goes on, with a larger budget, say."""
+        """Writes the run to a folder, from which :func:`pasta_opt.resume` goes on if it had not ended as planned."""
         path = Path(folder) / CHECKPOINT
         if path.exists():
             raise FileExistsError(f"{folder} holds a run; give another folder, or remove it")
@@ -190,7 +191,6 @@ def certificate_of(data: dict[str, Any]) -> Certificate:
 
 def read(
     ended: tuple[str, NDArray[np.float64], tuple[NDArray[Any], ...], bytes],
-    asked: bool,
     unflatten: Callable[[NDArray[np.float64]], Any] | None = None,
 ) -> Result:
     """A result, from what the engine returns."""
@@ -205,7 +205,7 @@ def read(
         x=x,
         stop=Stop(**data["stop"]),
         certificate=certificate,
-        asked=asked or certificate is not None,
+        asked=data["asked"],
         ledger=Ledger(**data["ledger"]),
         trace=trace,
         method=data["method"],

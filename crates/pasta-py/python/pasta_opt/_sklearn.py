@@ -34,6 +34,12 @@ Vector = NDArray[np.float64]
 _LOSSES = {name: (labels, parameter) for name, _, labels, _, parameter in _engine.losses()}
 #: Second-order steps, which are for tables alone.
 EXACT = "exact"
+#: `partial_fit` keeps the first rows until there are so many, and so many for each column, or so many numbers in them (32 MB).
+ENOUGH_ROWS, ENOUGH_FOR_A_COLUMN, MOST_KEPT = 1000, 20, 1 << 22
+#: Rows with so few numbers in them are fitted anew whenever one is added.
+QUICKLY_FITTED = 1 << 15
+#: A column of a stream is scaled anew if its numbers are so many times as large as they were.
+WIDER = 3.0
 #: Losses that see one number, and losses that see classes.
 REGRESSION = [name for name, (labels, _) in _LOSSES.items() if labels in ("real", "counts")]
 CLASSIFICATION = [name for name, (labels, _) in _LOSSES.items() if labels not in ("real", "counts")]
@@ -104,7 +110,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         return _engine.table(numbers, shape, rows, labels, weights, named, *design, _threads(self.threads))
 
     def _run(self, X: Any, labels: Vector, weights: Vector | None, named: tuple[str, float | None, int]) -> tuple[Vector, Vector, SimpleNamespace]:
-        """Weights in rows, intercepts, and what the fit came to."""
+        """Weights in rows, intercepts, and what the fit came to, with what a stream that goes on from it has to know."""
         budget = _budget(self.budget)
         method, has_steps = self._way(budget)
         target = None if self.target is None else _number("target", self.target)
@@ -116,12 +122,14 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         coef, intercept = table.raw_weights(point)
         outcome = namespace(text)
         outcome.ledger = json.loads(text)["ledger"]
+        outcome.model = coef.reshape(len(intercept), -1), intercept
+        outcome.begun = self._begun(table, X, [labels], named[0])
         if outcome.certificate.verdict == "certified":
             outcome.stop = "certified"
         is_planned = outcome.stop == "planned-end" and has_steps
         if outcome.certificate.verdict != "certified" and not is_planned:
             warnings.warn(self._complaint(outcome, named[0]), ConvergenceWarning, stacklevel=4)
-        return coef.reshape(len(intercept), -1), intercept, outcome
+        return *outcome.model, outcome
 
     def _way(self, budget: int | None) -> tuple[tuple[str, dict[str, float], int, int] | None, bool]:
         """What the engine is told of the method, None if it is to choose; and whether it has steps."""
@@ -155,7 +163,9 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         self.passes_ = sum(outcome.passes for outcome in outcomes)
         self.stop_ = [outcome.stop for outcome in outcomes] if len(outcomes) > 1 else outcomes[0].stop
         self.certificate_: Any = [outcome.certificate for outcome in outcomes] if len(outcomes) > 1 else outcomes[0].certificate
-        self.__dict__.pop("_stream", None)
+        begun = outcomes[0].begun
+        begun["radii"], begun["states"] = [outcome.begun["radii"][0] for outcome in outcomes], [None] * len(outcomes)
+        self._stream = {"design": self._design(), "model": _stacked([outcome.model for outcome in outcomes]), **begun}
 
     def _weights(self, sample_weight: Any, X: Any) -> Vector | None:
         if sample_weight is None:
@@ -168,64 +178,126 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         kept: Vector = np.ascontiguousarray(weights)
         return kept
 
-    def _pass(self, X: Any, labels: list[Vector], weights: Vector | None, named: tuple[str, float | None, int]) -> tuple[Vector, Vector]:
-        """One pass over a chunk of rows, for each of the vectors of labels. Columns are scaled as the first chunk says."""
-        stream = self.__dict__.get("_stream")
-        outputs = named[2] if named[0] == "multinomial" else 1
-        if stream is None:
-            shift, scale = self._scaling(X)
-            stream = {"shift": shift, "scale": scale, "states": [None] * len(labels), "fit_intercept": bool(self.fit_intercept)}
-        if stream["fit_intercept"] != bool(self.fit_intercept):
-            raise ValueError(f"fit_intercept is {self.fit_intercept!r}, but was not when partial_fit was first called; clone the model to begin anew")
-        shift, scale = stream["shift"], stream["scale"]
-        if sparse.issparse(X):
-            scaled = (X @ sparse.diags(1.0 / scale)).tocsr()
+    def _learn(self, X: Any, labels: list[Vector], weights: Vector | None, named: tuple[str, float | None, int]) -> tuple[Vector, Vector]:
+        """Learns from a chunk of rows, for each of the vectors of labels. The first rows are kept and fitted together; then each is read once."""
+        known = self.__dict__.get("_stream")
+        if known is not None:
+            self._is_as_before(known["design"])
+        # A copy: where something is raised, the model is as it was.
+        stream: dict[str, Any] = {"design": self._design(), "chunks": []} if known is None else dict(known)
+        ended = None
+        if "chunks" in stream:
+            self._gather(stream, X, labels, weights, named)
         else:
-            scaled = np.ascontiguousarray((X - shift) / scale, np.float64)
-        rows_of_weights, intercepts, ended = [], [], None
+            ended = self._pass(stream, X, labels, weights, named)
+        self._stream = stream
+        self.n_iter_ = int(self.__dict__.get("n_iter_", 0)) + 1
+        self.method_, self.certificate_, self.stop_ = stream["method"], None, "streaming"
+        if ended is not None:
+            warnings.warn(f"the pass ended early: {ended}", ConvergenceWarning, stacklevel=3)
+        coef, intercept = stream["model"]
+        return coef, intercept
+
+    def _design(self) -> dict[str, Any]:
+        """The settings that say what is minimised."""
+        return {name: getattr(self, name) for name in ("loss", "delta", "level", "scale", "penalty", "fit_intercept", "standardise")}
+
+    def _is_as_before(self, design: dict[str, Any]) -> None:
+        for name, value in self._design().items():
+            if value != design[name]:
+                raise ValueError(f"{name} is {value!r}, but was {design[name]!r} when the model saw its first rows; clone the model to begin anew")
+
+    def _gather(self, stream: dict[str, Any], X: Any, labels: list[Vector], weights: Vector | None, named: tuple[str, float | None, int]) -> None:
+        """Keeps a chunk beside those before it, and fits all of them; when there are enough, keeps the model and the scaling, and forgets the rows."""
+        # Copies: the caller may use the memory again.
+        chunks = [*stream["chunks"], (X.copy(), [codes.copy() for codes in labels], np.ones(X.shape[0]) if weights is None else weights.copy())]
+        rows = sum(chunk.shape[0] for chunk, _, _ in chunks)
+        numbers = sum(chunk.nnz if sparse.issparse(chunk) else chunk.size for chunk, _, _ in chunks)
+        is_enough = rows >= max(ENOUGH_ROWS, ENOUGH_FOR_A_COLUMN * X.shape[1]) or numbers >= MOST_KEPT
+        stream["chunks"] = chunks
+        # Many rows are not fitted anew for each that comes: all fits together cost about ten times the last.
+        if not is_enough and numbers > QUICKLY_FITTED and rows < 1.1 * stream.get("fitted", 0):
+            return
+        X, labels, weights = _joined(chunks)
+        models = []
+        for codes in labels:
+            table = self._table(X, codes, weights, named, standardise=bool(self.standardise))
+            text, point = _engine.fit(table, None, None, None, _whole("seed", self.seed, 0, 2**64 - 1), _threads(self.threads))
+            coef, intercept = table.raw_weights(point)
+            models.append((coef.reshape(len(intercept), -1), intercept))
+            stream["method"] = json.loads(text)["method"]
+        stream["model"] = _stacked(models)
+        stream["chunks"], stream["fitted"] = [(X, labels, weights)], rows
+        if is_enough:
+            del stream["chunks"]
+            stream.update(self._begun(table, X, labels, named[0]))
+
+    def _begun(self, table: _engine.Native, X: Any, labels: list[Vector], loss: str) -> dict[str, Any]:
+        """What a stream has to know of the rows before it: the scaling of the columns, and how long a first step may be."""
+        columns = X.shape[1]
+        shift, scale = table.scaling() or (np.zeros(columns), np.ones(columns))
+        # A column that has not varied yet counts for nothing in a fit, but may in rows to come.
+        scale = np.where(scale < 1e300, scale, np.maximum(1.0, np.abs(shift)))
+        if sparse.issparse(X):
+            # Zeros stay zeros.
+            shift, scale = np.zeros(columns), np.hypot(shift, scale)
+        size = 1.0
+        if not self.standardise:
+            size = float(np.linalg.norm(X.data if sparse.issparse(X) else X.reshape(-1, order="A"))) / (X.shape[0] * columns) ** 0.5
+        radii = [_radius(loss, size, codes) for codes in labels]
+        rows = float(X.shape[0])
+        begun = {"shift": shift, "scale": scale, "rows": rows, "sums": np.zeros(columns), "squares": np.full(columns, rows)}
+        is_centred = bool(self.standardise and self.fit_intercept) and not sparse.issparse(X)
+        return {**begun, "radii": radii, "states": [None] * len(labels), "is_centred": is_centred}
+
+    def _pass(self, stream: dict[str, Any], X: Any, labels: list[Vector], weights: Vector | None, named: tuple[str, float | None, int]) -> str | None:
+        """One pass over a chunk of rows; why it ended early, if it did."""
+        scaled = self._scaled(stream, X)
+        shift, scale = stream["shift"], stream["scale"]
+        outputs = named[2] if named[0] == "multinomial" else 1
+        stream["states"] = list(stream["states"])
+        models, ended = [], None
         for place, codes in enumerate(labels):
             table = self._table(scaled, codes, weights, named, standardise=False)
-            start = self._stream_start(stream, place, outputs, table.dim)
-            before = stream["states"][place]
-            state, point, stop = _engine.stream(table, before, start, 1.0 if before else _radius(named[0], scaled, codes))
+            start = self._stream_start(stream, place, outputs)
+            state, point, stop = _engine.stream(table, stream["states"][place], start, stream["radii"][place])
             stream["states"][place] = state
             ended = stop or ended
             coef, intercept = table.raw_weights(point)
             coef = coef.reshape(outputs, -1) / scale
-            rows_of_weights.append(coef)
-            intercepts.append(intercept - coef @ shift if self.fit_intercept else intercept)
-        self._stream = stream
-        self.n_iter_ = int(self.__dict__.get("n_iter_", 0)) + 1
-        self.method_, self.certificate_, self.stop_ = "dog", None, "streaming"
-        if ended is not None:
-            warnings.warn(f"the pass ended early: {ended}", ConvergenceWarning, stacklevel=3)
-        return np.vstack(rows_of_weights), np.concatenate(intercepts)
+            models.append((coef, intercept - coef @ shift if self.fit_intercept else intercept))
+        stream["model"], stream["method"] = _stacked(models), "dog"
+        return ended
 
-    def _scaling(self, X: Any) -> tuple[Vector, Vector]:
-        columns = X.shape[1]
-        if not self.standardise:
-            return np.zeros(columns), np.ones(columns)
-        if sparse.issparse(X):
-            # Zeros stay zeros.
-            squares = np.asarray(X.multiply(X).mean(axis=0), np.float64).reshape(-1)
-            shift, scale = np.zeros(columns), np.sqrt(squares)
-        else:
-            shift = X.mean(axis=0, dtype=np.float64) if self.fit_intercept else np.zeros(columns)
-            scale = np.sqrt(np.mean((X - shift) ** 2, axis=0, dtype=np.float64))
-        constant = scale <= 8 * np.finfo(np.float64).eps * np.abs(shift)
-        return shift, np.where(constant, np.maximum(1.0, np.abs(shift)), scale)
+    def _scaled(self, stream: dict[str, Any], X: Any) -> Any:
+        """A chunk with scaled columns. Where a column turns out to be much wider than it was, it is scaled anew, and the stream begins anew at its model."""
+        scaled, sums, squares = _moments(X, stream["shift"], stream["scale"])
+        rows, sums, squares = stream["rows"] + X.shape[0], stream["sums"] + sums, stream["squares"] + squares
+        wide = (squares > WIDER**2 * rows) & np.isfinite(squares)
+        if self.standardise and wide.any():
+            moved = np.where(wide & stream["is_centred"], sums / rows, 0.0)
+            # A mean far from all it is the mean of leaves no spread but rounding.
+            spread = np.where(wide, np.sqrt(np.maximum(squares / rows - moved**2, 1e-12 * squares / rows)), 1.0)
+            squares = (squares - 2 * moved * sums + rows * moved**2) / spread**2
+            sums = (sums - rows * moved) / spread
+            # A weight that was found where its column hardly varied says nothing about rows where it does; in the mean of the former the intercept has its part.
+            coef, intercept = stream["model"]
+            known = np.where(spread < 10 * WIDER, coef, 0.0)
+            if self.fit_intercept:
+                intercept = intercept + (coef - known) @ stream["shift"]
+            stream["model"] = known, intercept
+            stream["shift"], stream["scale"] = stream["shift"] + moved * stream["scale"], stream["scale"] * spread
+            stream["states"] = [None] * len(stream["states"])
+            scaled, _, _ = _moments(X, stream["shift"], stream["scale"])
+        stream["rows"], stream["sums"], stream["squares"] = rows, sums, squares
+        return scaled
 
-    def _stream_start(self, stream: dict[str, Any], place: int, outputs: int, dim: int) -> Vector:
-        """Zero, or where an earlier fit ended, in terms of scaled columns."""
-        start = np.zeros(dim)
-        if stream["states"][place] is not None or not hasattr(self, "coef_"):
-            return start
-        coef = np.atleast_2d(self.coef_).reshape(-1, len(stream["scale"]))
-        own = coef[place * outputs : (place + 1) * outputs]
-        intercept = np.broadcast_to(self.intercept_, len(coef))[place * outputs : (place + 1) * outputs]
-        scaled = own * stream["scale"]
+    def _stream_start(self, stream: dict[str, Any], place: int, outputs: int) -> Vector:
+        """The model so far, in terms of scaled columns."""
+        coef, intercept = (part[place * outputs : (place + 1) * outputs] for part in stream["model"])
+        scaled = coef * stream["scale"]
         if self.fit_intercept:
-            scaled = np.column_stack([scaled, intercept + own @ stream["shift"]])
+            scaled = np.column_stack([scaled, intercept + coef @ stream["shift"]])
         return np.ascontiguousarray(scaled.reshape(-1), np.float64)
 
     def _rows(self, X: Any, **more: Any) -> Any:
@@ -253,8 +325,9 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         As in :func:`pasta_opt.minimize`.
 
     After `fit`: `coef_`, `intercept_`, `method_`, `n_iter_` (rounds), `passes_`, `stop_`, and `certificate_` with `verdict`, `gradient`, `target`, `objective`. An end
-    other than certified, or planned by a method with `steps`, is a ConvergenceWarning; so is a loss that has no minimiser. `partial_fit` makes one pass over a chunk with steps that need no size
-    (DoG, averaged); it certifies nothing.
+    other than certified, or planned by a method with `steps`, is a ConvergenceWarning; so is a loss that has no minimiser. `partial_fit` keeps
+    the first rows, 1,000 or 20 for each column, and fits them together; then it makes one pass over each chunk with steps that need no size (DoG, averaged). It
+    certifies nothing.
 
     >>> import numpy as np, pasta_opt
     >>> X = np.arange(12.0).reshape(6, 2) ** 2
@@ -308,10 +381,10 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> PastaRegressor:
-        """Makes one pass over a chunk of rows, from where the last call, or a fit, ended."""
+        """Learns from a chunk of rows, from where the last call, or a fit, ended."""
         X, y = self._rows(X, y=y, y_numeric=True, reset=not hasattr(self, "coef_"))
         labels = np.ascontiguousarray(y, np.float64)
-        coef, intercept = self._pass(X, [labels], self._weights(sample_weight, X), self._named())
+        coef, intercept = self._learn(X, [labels], self._weights(sample_weight, X), self._named())
         self.coef_, self.intercept_ = coef[0], float(intercept[0])
         return self
 
@@ -324,15 +397,43 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         return scores**2 if self.loss == "phase-retrieval" else scores
 
 
-def _radius(loss: str, scaled: Any, labels: Vector) -> float:
-    """A hundredth of the size that weights will have, by the spread of the first labels: the first step of a stream. Steps grow by themselves, but slowly."""
+def _radius(loss: str, size: float, labels: Vector) -> float:
+    """A hundredth of the size that weights have, by the spread of the labels and the size of the numbers in the columns: the first step of a stream. Steps grow
+    by themselves, but slowly."""
     spread = 1.0
     if _LOSSES[loss][0] == "real":
-        spread = float(labels.std()) or float(np.abs(labels).max()) or 1.0
+        # Some thousands say enough, and a fit of many rows has no memory to spare.
+        some = labels[:: 1 + len(labels) // 10_000]
+        spread = float(some.std()) or float(np.abs(some).max()) or 1.0
         spread = spread**0.5 if loss == "phase-retrieval" else spread
-    size = float(np.linalg.norm(scaled.data if sparse.issparse(scaled) else scaled.reshape(-1))) / float(np.prod(scaled.shape)) ** 0.5
     radius = 0.01 * spread / size if size > 0 else 0.01 * spread
     return min(max(radius, 1e-100), 1e100)
+
+
+def _joined(chunks: list[tuple[Any, list[Vector], Vector]]) -> tuple[Any, list[Vector], Vector]:
+    """Chunks as one: sparse if any of them is."""
+    parts = [X for X, _, _ in chunks]
+    if len(parts) == 1:
+        return chunks[0]
+    X = sparse.vstack(parts, format="csr") if any(sparse.issparse(part) for part in parts) else np.vstack(parts)
+    labels = [np.concatenate(codes) for codes in zip(*(codes for _, codes, _ in chunks), strict=True)]
+    return X, labels, np.concatenate([weights for _, _, weights in chunks])
+
+
+def _moments(X: Any, shift: Vector, scale: Vector) -> tuple[Any, Vector, Vector]:
+    """Scaled columns, their sums and the sums of their squares."""
+    if sparse.issparse(X) and not shift.any():
+        scaled = (X @ sparse.diags(1.0 / scale)).tocsr()
+        sums, squares = (np.asarray(part.sum(axis=0), np.float64).reshape(-1) for part in (scaled, scaled.multiply(scaled)))
+        return scaled, sums, squares
+    dense = X.toarray() if sparse.issparse(X) else X
+    scaled = np.ascontiguousarray((dense - shift) / scale, np.float64)
+    return scaled, scaled.sum(axis=0), (scaled**2).sum(axis=0)
+
+
+def _stacked(models: list[tuple[Vector, Vector]]) -> tuple[Vector, Vector]:
+    """Weights in rows, and intercepts, of several models."""
+    return np.vstack([coef for coef, _ in models]), np.concatenate([intercept for _, intercept in models])
 
 
 def _endless(why: str, what: str, mend: str = "penalty=1e-3, say, makes them finite", level: int = 3) -> None:
@@ -456,7 +557,7 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> PastaClassifier:
-        """Makes one pass over a chunk of rows, from where the last call, or a fit, ended."""
+        """Learns from a chunk of rows, from where the last call, or a fit, ended."""
         is_first = not hasattr(self, "coef_")
         X, y = self._rows(X, y=y, reset=is_first)
         check_classification_targets(y)
@@ -472,7 +573,7 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         if len(unknown):
             raise ValueError(f"the label {_plain(unknown[0])!r} is none of the classes {self.classes_.tolist()}")
         labels, named = self._labels(y)
-        self._keep(*self._pass(X, labels, self._weights(sample_weight, X), named))
+        self._keep(*self._learn(X, labels, self._weights(sample_weight, X), named))
         return self
 
     def decision_function(self, X: Any) -> Vector:

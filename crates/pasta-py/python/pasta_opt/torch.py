@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._minimize import minimize as _minimize
-from ._oracle import Oracle, _name_of
+from ._oracle import Oracle, _a, _name_of
 from ._result import Result
 
 try:
@@ -48,8 +48,10 @@ def minimize(
     collate
         Makes a batch of a list of rows; that of ``torch.utils.data`` unless given.
 
-    The gradients are torch's own, so the check before a run rarely finds anything. It asks for single samples, which batch norm refuses while it trains: with
-    such a module there is no check unless ``check=True`` is given.
+    The gradients are torch's own, so the check before a run rarely finds anything. "auto" and certificates ask for single samples, too, on which batch norm
+    cannot train unless a sample has several values for each channel, as an image has: put it in eval mode, or take a method with batches and no target. Where batch norm trains, the gradient of a batch is not
+    the mean over its samples, so that there is no check unless ``check=True`` is given. A run with an `output` folder has its checkpoint there, but :func:`pasta_opt.resume` cannot
+    go on with it: the oracle is made here.
 
     Every batch is evaluated by ``torch.func`` at whichever points are asked for, with the same rows and, for dropout, the same seed of torch's generator, whose
     state is put back afterwards.
@@ -59,6 +61,9 @@ def minimize(
     free = {key: value for key, value in module.named_parameters() if value.requires_grad}
     if not free:
         raise ValueError("the module has no parameters that require a gradient")
+    for key, parameter in free.items():
+        if parameter.is_complex():
+            raise TypeError(f"parameters must be real, but {key} has dtype {parameter.dtype}: make its real and imaginary parts parameters of their own")
     fixed = {key: value.detach() for key, value in module.named_parameters() if not value.requires_grad}
     batch_of = _batches(data, collate)
     shapes = [(key, value.shape, value.numel(), value.dtype, value.device) for key, value in free.items()]
@@ -80,19 +85,25 @@ def minimize(
         return loss(model, batch)
 
     differentiated = grad_and_value(value)
+    trains_batch_norm = any(isinstance(part, _BatchNorm) and part.training for part in module.modules())
 
     def gradient(x: Vector, rng: np.random.Generator, n: int) -> tuple[float, Vector]:
         seed = int(rng.integers(0, 2**63))
         batch = batch_of(rng, n)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            parts, mean = differentiated(tree(x), batch)
+            try:
+                parts, mean = differentiated(tree(x), batch)
+            except ValueError as error:
+                if n == 1 and trains_batch_norm:
+                    raise ValueError(f"{error}: batch norm cannot train on one sample, and single ones are asked for; put it in eval mode, or take a method with batches") from error
+                raise
         flat = torch.cat([parts[key].reshape(-1).to("cpu", torch.float64) for key, *_ in shapes])
         return n * float(mean), n * flat.numpy()
 
     start = torch.cat([value.detach().reshape(-1).to("cpu", torch.float64) for value in free.values()]).numpy()
     oracle = Oracle(gradient, batched=True, losses=True, block=block, name=name or f"{_name_of(loss)} of {type(module).__qualname__}")
-    keywords.setdefault("check", not any(isinstance(part, _BatchNorm) and part.training for part in module.modules()))
+    keywords.setdefault("check", not trains_batch_norm)
     result = _minimize(oracle, start, **keywords)
     with torch.no_grad():
         for key, part in tree(result.x).items():
@@ -101,6 +112,10 @@ def minimize(
 
 
 def _batches(data: Any, collate: Callable[[list[Any]], Any] | None) -> Callable[[np.random.Generator, int], Any]:
+    if isinstance(data, tuple | Mapping):
+        raise TypeError(
+            f"data must be a dataset, such as torch.utils.data.TensorDataset(X, Y) or a list of rows, or a function of (rng, n), but is {_a(data)}"
+        )
     if hasattr(data, "__getitem__") and hasattr(data, "__len__"):
         from torch.utils.data import default_collate  # type: ignore[import-not-found,import-untyped,unused-ignore]
 

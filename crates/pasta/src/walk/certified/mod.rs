@@ -122,6 +122,12 @@ impl<W: Walk> Certified<W> {
         by_share.saturating_sub(gate.ledger().certificate_samples()).min(gate.left())
     }
 
+    /// Samples that a certificate at the end may draw. A run that settled without a budget has nothing else to draw them for.
+    fn allowance_at_end(&self, gate: &Gate, stop: Stop) -> u128 {
+        let is_free = stop == Stop::Settled && gate.budget().is_none();
+        if is_free { gate.left() } else { self.allowance(gate) }
+    }
+
     /// What the next step must leave of the budget, for a certificate at the end.
     fn reserve(&self, gate: &Gate) -> u128 {
         let Some(budget) = gate.budget() else { return 0 };
@@ -236,7 +242,9 @@ impl<W: Walk> Certified<W> {
             target: self.rule.target,
             delta: delta_of_attempt(self.rule.delta, number),
             basis: self.rule.basis.at_distance(self.distance(&point)),
-            budget: Some(self.allowance(gate)),
+            budget: Some(
+                ending.map_or_else(|| self.allowance(gate), |stop| self.allowance_at_end(gate, stop)),
+            ),
             guess,
         };
         let mut certifier = match Certifier::start(gate, &point, claim, number) {
@@ -274,7 +282,7 @@ impl<W: Walk> Certified<W> {
     /// best.
     fn try_at_the_end(&mut self, gate: &mut Gate, stop: Stop) -> Result<(), Halt> {
         let theorem = stop == Stop::PlannedEnd && self.walk.view().promised;
-        if matches!(stop, Stop::Diverged(_)) || self.allowance(gate) == 0 {
+        if matches!(stop, Stop::Diverged(_)) || self.allowance_at_end(gate, stop) == 0 {
             // The point that the last attempt was about, if there was one since the last step.
             let attempted = self.log.last.is_some() && !theorem;
             self.hand_out(gate, if attempted { self.log.about } else { Candidate::Output }, stop);
