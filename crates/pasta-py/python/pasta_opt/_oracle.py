@@ -94,16 +94,17 @@ class Problem:
     name: str | None = None
     block: int | None = None
 
-    def gradient(self, x: Vector, rng: np.random.Generator, *n: int) -> Any:
-        """The gradient of one sample, or the sum over n."""
+    # Of the one kind that a type checker lets subclasses define with or without n.
+    def gradient(self, *args: Any, **kwargs: Any) -> Any:
+        """gradient(x, rng) or gradient(x, rng, n): the gradient of one sample, or the sum over n."""
         raise NotImplementedError(f"{type(self).__name__} has to define gradient(self, x, rng) or gradient(self, x, rng, n)")
 
-    def difference(self, x: Vector, y: Vector, rng: np.random.Generator, *n: int) -> Any:
-        """The gradient at x minus the gradient at y, of the same samples."""
+    def difference(self, *args: Any, **kwargs: Any) -> Any:
+        """difference(x, y, rng) or difference(x, y, rng, n): the gradient at x minus the gradient at y, of the same samples."""
         raise NotImplementedError
 
-    def loss(self, x: Vector, rng: np.random.Generator, *n: int) -> Any:
-        """The loss of the sample whose gradient `gradient` gives, or the sum over n."""
+    def loss(self, *args: Any, **kwargs: Any) -> Any:
+        """loss(x, rng) or loss(x, rng, n): the loss of the sample whose gradient `gradient` gives, or the sum over n."""
         raise NotImplementedError
 
 
