@@ -769,3 +769,14 @@ fn a_reader_that_leaves_is_no_failure_and_a_full_stdout_is_one() {
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).starts_with("error: stdout: "));
 }
+
+#[test]
+fn a_run_that_ended_as_planned_is_whole_and_has_nothing_left_to_do() {
+    let place = Place::holding(
+        "[problem]\nname = \"quadratic\"\nstart = 2.0\nspectrum = [1.0, 3.0]\n\
+         [noise]\ntail = \"gaussian\"\ngrowth = 0.5\nfloor = 1.0\n[recipe]\nname = \"auto\"\n",
+    );
+    place.pasta("solve p.toml --output run --budget 3000").assert().code(0);
+    let again = place.pasta("resume run --budget 20000").assert().code(0);
+    again.stderr(contains("nothing is left to do").and(contains("damaged").not()));
+}
