@@ -359,6 +359,10 @@ def test_a_loss_without_a_minimiser_is_a_warning_however_small_its_gradient():
     rows = np.array([[0.0], [0.0], [0.0], [1.0], [1.0]])
     with pytest.warns(ConvergenceWarning, match="the labels are zero wherever some columns are not, so the loss has no minimiser"):
         PastaRegressor("poisson").fit(rows, [1, 2, 4, 0, 0])
+    with pytest.warns(ConvergenceWarning, match="all labels ask for the same"):
+        PastaRegressor("poisson", penalty=0.1).fit(rows, [0, 0, 0, 0, 0])
+    with pytest.warns(ConvergenceWarning, match="the classes can be separated"):
+        PastaClassifier("sigmoid", penalty=0).fit(rows, [0, 0, 0, 1, 1])
     with pytest.warns(ConvergenceWarning, match="quasi-separation.*penalty=1e-3, say"):
         PastaClassifier(penalty=0).fit(rows, [0, 1, 0, 1, 1])
     with pytest.warns(ConvergenceWarning, match="the classes can be separated"):

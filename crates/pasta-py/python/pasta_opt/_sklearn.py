@@ -376,7 +376,9 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         coef, intercept, outcome = self._run(X, labels, self._weights(sample_weight, X), self._named())
         self.coef_, self.intercept_ = coef[0], float(intercept[0])
         self._ends([outcome])
-        if outcome.falls_for_ever:
+        if outcome.falls_for_ever and self.penalty > 0:
+            _endless("all labels ask for the same", "intercept and scores", "a constant needs no fit")
+        elif outcome.falls_for_ever:
             _endless("the labels are zero wherever some columns are not", "some weights")
         return self
 
@@ -549,10 +551,10 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         fits = [self._run(X, codes, weights, named) for codes in labels]
         self._keep(np.vstack([coef for coef, _, _ in fits]), np.concatenate([intercept for _, intercept, _ in fits]))
         self._ends([outcome for _, _, outcome in fits])
-        if self.penalty == 0 and named[0] in ("logistic", "multinomial"):
+        if self.penalty == 0 and named[0] in ("logistic", "multinomial", "sigmoid"):
             if (self.predict(X) == y).all():
                 _endless("the classes can be separated", "the weights")
-            elif fits[0][2].falls_for_ever:
+            elif any(outcome.falls_for_ever for _, _, outcome in fits):
                 _endless("some rows can be told apart with certainty (quasi-separation)", "some weights")
         return self
 
