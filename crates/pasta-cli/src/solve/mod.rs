@@ -189,7 +189,8 @@ pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
         let signals = Signals::register()?;
         notes.iter().for_each(|note| say(&format!("note: {note}")));
         let run = go_on(&spec, path, &mut checkpoint, signals.flag())?;
-        if let Some(stop) = run.walk.view().ended.filter(|stop| *stop != Stop::OutOfBudget) {
+        let says_itself = |stop: &Stop| matches!(stop, Stop::OutOfBudget | Stop::Diverged(_));
+        if let Some(stop) = run.walk.view().ended.filter(|stop| !says_itself(stop)) {
             say(&format!(
                 "note: the run had ended before ({}), and nothing is left to do; for more, start anew with a larger budget",
                 stop.kind()
