@@ -291,13 +291,14 @@ impl Fit {
         // A gradient that is rounding of the labels alone is no measure.
         let of_start = || start.gradient.max(ROUNDING * linear.slope_of_labels());
         let first_gradient = begun.first.map_or_else(of_start, |first| first.target / RELATIVE);
-        let by_gap = match &self.way {
+        let is_second_order = match &self.way {
             Way::SecondOrder => true,
             Way::Resume(checkpoint) => checkpoint.has(Kinks::SECTION),
             Way::Method(_) => false,
         };
-        let typical = Kink::of(linear.loss()).filter(|_| by_gap).map(|kink| linear.typical_loss(kink, &x0));
-        let by_gap = typical.is_some();
+        let kink = Kink::of(linear.loss()).filter(|_| is_second_order);
+        // Where there is one, f is told by its gap.
+        let typical = kink.map(|kink| linear.typical_loss(kink, &x0));
         let target = self.target.unwrap_or(RELATIVE * typical.unwrap_or(first_gradient));
         let until = self.target.map_or(Until::Flat(target), Until::Gradient);
         let mut walk: Box<dyn Walk> = match self.way {
@@ -347,7 +348,7 @@ impl Fit {
         // Where f is told by its gap, a gradient that is small says nothing more.
         let verdict = match gap.unwrap_or(end.gradient) <= target {
             _ if end.objective > start.objective + rounding => Verdict::Worse,
-            small if small && (gap.is_some() || !by_gap) => Verdict::Certified,
+            small if small && (gap.is_some() || typical.is_none()) => Verdict::Certified,
             _ if kinks => Verdict::Kinks,
             _ => Verdict::NotCertified,
         };

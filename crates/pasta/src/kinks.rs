@@ -38,7 +38,7 @@ use crate::estimator::Kind;
 use crate::gate::{Gate, Halt};
 use crate::kernels::{squared_distance, squared_norm};
 use crate::newton::{self, Newton, Until};
-use crate::oracle::{Charge, Oracle};
+use crate::oracle::Oracle;
 use crate::stop::Stop;
 use crate::table::{Kink, Linear, Loss, Slopes, TableError};
 use crate::walk::{Advance, Record, View, Walk};
@@ -162,12 +162,11 @@ impl Kinks {
 
     /// The gap by corrected slopes, if rounding is all they leave of the gradient.
     fn gap(&self, gate: &mut Gate) -> Result<Option<f64>, Halt> {
-        let rows = self.linear.table().rows() as u128;
         let Some(mut slopes) = Slopes::new(&self.linear, self.kink, self.width, self.newton.point()) else {
             return Ok(None);
         };
         for _ in 0..CORRECTIONS {
-            gate.count(Role::Large, Charge { samples: rows, evaluations: rows, exact: true })?;
+            newton::count_pass(&self.linear, gate)?;
             match slopes.pass() {
                 (left, true) => return Ok(Some(left)),
                 (_, false) if slopes.correct() => {}

@@ -558,7 +558,8 @@ pub fn falls_for_ever(linear: &Arc<Linear>, gate: &mut Gate, x: &[f64]) -> Resul
     Ok(Some(false))
 }
 
-fn count_pass(linear: &Linear, gate: &mut Gate) -> Result<(), Halt> {
+/// Counts a pass over all rows that does not go through the gate.
+pub(crate) fn count_pass(linear: &Linear, gate: &mut Gate) -> Result<(), Halt> {
     let rows = linear.table().rows() as u128;
     gate.count(Role::Large, Charge { samples: rows, evaluations: rows, exact: true })
 }
