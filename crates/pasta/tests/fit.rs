@@ -274,6 +274,64 @@ fn a_fit_through_kinks_from_the_minimiser_ends_there() {
     assert_eq!((fitted.verdict, &fitted.point[..]), (Verdict::Certified, &[0.0, 0.0][..]));
 }
 
+/// Two columns and noisy classes; one cell, of a row of the first class, is far off.
+fn with_a_cell_far_off(loss: Loss, cell: f64) -> (Arc<Linear>, Vec<f64>, Vec<f64>) {
+    let mut xi = Address { seed: 6, role: Role::Setup, step: 0, sample: 0 }.stream();
+    let (mut values, mut labels) = (Vec::new(), Vec::new());
+    for row in 0..400 {
+        let (a, b) = (xi.normal(), xi.normal());
+        let label = if row == 8 || 2.0 * a + b + xi.normal() > 0.0 { 1.0 } else { -1.0 };
+        values.extend([if row == 8 { cell } else { a }, b]);
+        labels.push(label);
+    }
+    (of_columns(2, values.clone(), labels.clone(), loss), values, labels)
+}
+
+/// Standardised by such a cell, the weight of the best model is 10^9, far beyond any distance that a bound could take for granted.
+#[test]
+fn no_hinge_fit_is_certified_above_a_model_far_away() {
+    for cell in [1e6, 1e10, 1e12] {
+        let (linear, values, labels) = with_a_cell_far_off(Loss::Hinge, cell);
+        let fitted = run(&linear, Way::SecondOrder, None).unwrap();
+        let losses =
+            values.chunks(2).zip(&labels).map(|(a, y)| (1.0 - y * (1.5 * a[0] + 0.75 * a[1])).max(0.0));
+        let by_hand = losses.sum::<f64>() / labels.len() as f64;
+        assert!(fitted.end.objective - by_hand <= fitted.gap.unwrap(), "{cell}: {:?}", fitted.gap);
+    }
+}
+
+/// Nor does such a cell make classes that overlap separable.
+#[test]
+fn classes_that_overlap_have_a_minimiser_beside_a_cell_far_off() {
+    for cell in [1e3, 1e6, 1e9] {
+        let (linear, ..) = with_a_cell_far_off(Loss::Logistic, cell);
+        let mut fitted = run(&linear, Way::SecondOrder, None).unwrap();
+        assert!(!fitted.falls_for_ever(&linear, None, Arc::default()).unwrap(), "{cell}");
+    }
+}
+
+/// What is added to all labels is the intercept's, and changes no weight.
+#[test]
+fn labels_far_from_zero_are_fitted_as_well_as_others() {
+    let mut xi = Address { seed: 5, role: Role::Setup, step: 0, sample: 0 }.stream();
+    let values: Vec<f64> = (0..600).map(|_| xi.normal()).collect();
+    let labels: Vec<f64> = values.chunks(3).map(|a| a[0] - 2.0 * a[1] + xi.normal()).collect();
+    for loss in
+        [Loss::LeastSquares, Loss::Huber { delta: 1.0 }, Loss::Absolute, Loss::Quantile { level: 0.9 }]
+    {
+        let weights = |offset: f64| {
+            let labels = labels.iter().map(|y| y + offset).collect();
+            let linear = of_columns(3, values.clone(), labels, loss);
+            let fitted = run(&linear, Way::usual(&linear), None).unwrap();
+            assert_eq!(fitted.verdict, Verdict::Certified, "{loss:?} {offset}");
+            linear.raw_weights(&fitted.point).weights
+        };
+        let (near, far) = (weights(0.0), weights(1e9));
+        // Labels of 1e9 have seven digits after the point.
+        assert!(near.iter().zip(&far).all(|(a, b)| (a - b).abs() < 1e-3), "{loss:?}: {near:?} {far:?}");
+    }
+}
+
 /// Hinge: the gap is a true statement about every other point that is tried, and about the minimiser of many passes.
 #[test]
 fn no_point_is_lower_than_the_gap_of_a_hinge_fit_allows() {
