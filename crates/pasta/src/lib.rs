@@ -100,6 +100,7 @@
 //! fit          a linear model from a table, to an exact certificate
 //! forecast     what a certified run will cost
 //! trace        the events of a run, line by line
+//! run          one run, event by event, to its end
 //! prelude      the names that most programs need
 //! ```
 
@@ -130,6 +131,7 @@ pub mod oracle;
 pub mod prelude;
 pub mod problems;
 pub mod recipe;
+pub mod run;
 pub mod schedule;
 pub mod state;
 pub mod stop;

@@ -16,6 +16,7 @@ pub use crate::recipe::{
     Formulas, HorizonSgd, LipschitzConvex, MeanSquareSmooth, Pl, Plan, Recipe, Smooth, SmoothAnchored,
     SmoothConvex, StarConvex, WeaklyConvex,
 };
+pub use crate::run::{Event, Run};
 pub use crate::schedule::{BatchRule, Estimator, Output, Schedule, Sequence};
 pub use crate::stop::Stop;
 pub use crate::walk::{Advance, Finished, StopRule, Walk};

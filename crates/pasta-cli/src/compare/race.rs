@@ -9,8 +9,9 @@ use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::method::Engine;
 use pasta_opt::objective::{Measure, Objective};
 use pasta_opt::oracle::{Answer, Oracle, Request};
+use pasta_opt::run::{Event, Run};
 use pasta_opt::stop::Stop;
-use pasta_opt::walk::{Advance, Walk};
+use pasta_opt::walk::Walk;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -32,12 +33,12 @@ pub(crate) struct Limits {
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) entrant: Entrant,
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<Played>,
 }
 
 /// One run.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Run {
+pub(super) struct Played {
     pub(super) seed: u64,
     pub(super) stop: String,
     pub(super) samples: u128,
@@ -53,7 +54,7 @@ pub(super) struct Run {
     pub(super) curve: Vec<(f64, f64)>,
 }
 
-impl Run {
+impl Played {
     pub(super) fn failed(&self) -> bool {
         self.diverged || self.worse
     }
@@ -181,15 +182,15 @@ struct Sent {
     curve: Vec<[u64; 2]>,
 }
 
-impl From<Run> for Sent {
-    fn from(run: Run) -> Self {
-        let Run { seed, stop, samples, reached, gradient, diverged, worse, curve } = run;
+impl From<Played> for Sent {
+    fn from(run: Played) -> Self {
+        let Played { seed, stop, samples, reached, gradient, diverged, worse, curve } = run;
         let curve = curve.iter().map(|(x, y)| [x.to_bits(), y.to_bits()]).collect();
         Self { seed, stop, samples, reached, gradient: gradient.to_bits(), diverged, worse, curve }
     }
 }
 
-impl From<Sent> for Run {
+impl From<Sent> for Played {
     fn from(sent: Sent) -> Self {
         let Sent { seed, stop, samples, reached, gradient, diverged, worse, curve } = sent;
         let curve = curve.iter().map(|[x, y]| (f64::from_bits(*x), f64::from_bits(*y))).collect();
@@ -198,7 +199,7 @@ impl From<Sent> for Run {
 }
 
 /// The runs of all processes, in the order of the places; `None` if one of them was interrupted.
-fn gather(mine: Result<Option<Vec<Run>>, Failure>, places: usize) -> Result<Option<Vec<Run>>, Failure> {
+fn gather(mine: Result<Option<Vec<Played>>, Failure>, places: usize) -> Result<Option<Vec<Played>>, Failure> {
     let (message, failure) = match mine {
         Ok(Some(runs)) => (Message::Runs(runs.into_iter().map(Sent::from).collect()), None),
         Ok(None) => (Message::Interrupted, None),
@@ -212,7 +213,7 @@ fn gather(mine: Result<Option<Vec<Run>>, Failure>, places: usize) -> Result<Opti
     let mut of_rank = Vec::with_capacity(all.len());
     for (rank, bytes) in all.iter().enumerate() {
         match serde_json::from_slice(bytes).map_err(Failure::system)? {
-            Message::Runs(runs) => of_rank.push(runs.into_iter().map(Run::from)),
+            Message::Runs(runs) => of_rank.push(runs.into_iter().map(Played::from)),
             Message::Interrupted => return Ok(None),
             Message::Failed(words) => return Err(Failure::system(format!("{words} (on rank {rank})"))),
         }
@@ -235,7 +236,7 @@ pub(super) fn run(
     // Draws nothing where stderr is not a terminal.
     let mine: Vec<usize> = world::mine(places.len()).collect();
     let progress = if is_muted() { ProgressBar::hidden() } else { ProgressBar::new(mine.len() as u64) };
-    let runs: Result<Vec<Run>, Failure> = mine
+    let runs: Result<Vec<Played>, Failure> = mine
         .par_iter()
         .map(|&place| {
             let (entrant, run) = places[place];
@@ -266,14 +267,18 @@ fn play(
     entrant: &Entrant,
     seed: u64,
     stop: &Arc<AtomicBool>,
-) -> Result<Run, Failure> {
+) -> Result<Played, Failure> {
     let problem = &contest.setup.problem;
     let gate = Gate::over(Arc::clone(&judge.oracle), seed).with_budget(u128::from(limits.budget));
-    let mut gate = gate.with_stop(Arc::clone(stop));
+    // It was checked before the first run.
+    let gate = gate.with_stop(Arc::clone(stop)).believing();
     let walk = entrant.engine.clone().start(&gate, &problem.start).map_err(Failure::input)?;
-    let mut walk: Box<dyn Walk> = match contest.rule.filter(|_| !entrant.engine.is_certified()) {
-        None => walk,
-        Some(rule) => Box::new(walk.certified(&gate, rule).map_err(Failure::input)?),
+    let mut run = match contest.rule.filter(|_| !entrant.engine.is_certified()) {
+        None => Run::of(gate, walk),
+        Some(rule) => {
+            let walk = walk.certified(&gate, rule).map_err(Failure::input)?;
+            Run::of(gate, walk)
+        }
     };
     // The rounds of auto are few, and each ends with a point to be looked at.
     let rounds = matches!(entrant.engine, Engine::Auto { .. } | Engine::Hedged { .. });
@@ -281,24 +286,22 @@ fn play(
     let mut reached = None;
     let mut next = 1.0;
     let stop = loop {
-        match walk.advance(&mut gate) {
-            Ok(Advance::Stop(stop)) => break stop,
-            Ok(_) => {}
-            Err(halt) => break halt.stop().ok_or_else(|| Failure::system(&halt))?,
+        if let Event::End(stop) = run.next().map_err(Failure::system)? {
+            break stop;
         }
-        let samples = gate.ledger().samples() as f64;
+        let samples = run.gate().ledger().samples() as f64;
         if !judge.watches() || !(rounds || samples >= next) {
             continue;
         }
         next = (LOOK * samples).max(samples + 1.0);
-        let gradient = judge.gradient(walk.view().point, seed)?;
+        let gradient = judge.gradient(run.view().point, seed)?;
         curve.push((samples, gradient));
         if limits.target.is_some_and(|target| gradient <= target) {
-            reached = Some(gate.ledger().samples());
+            reached = Some(run.gate().ledger().samples());
             break Stop::Asked;
         }
     };
-    let (samples, point) = (gate.ledger().samples(), walk.view().point);
+    let (samples, point) = (run.gate().ledger().samples(), run.view().point);
     let diverged = matches!(stop, Stop::Diverged(_)) || point.iter().any(|x| !x.is_finite());
     let gradient = if diverged { f64::INFINITY } else { judge.gradient(point, seed)? };
     if judge.watches() {
@@ -310,5 +313,5 @@ fn play(
     }
     let worse = !diverged && judge.is_worse(point, gradient);
     let stop = if reached.is_some() && stop == Stop::Asked { "reached" } else { stop.kind() }.to_owned();
-    Ok(Run { seed, stop, samples, reached, gradient, diverged, worse, curve })
+    Ok(Played { seed, stop, samples, reached, gradient, diverged, worse, curve })
 }

@@ -8,7 +8,7 @@ use pasta_report::{Column, Spread, Table, clopper_pearson, fitted, significant};
 use serde::Serialize;
 
 use super::entrant::{Entrant, Entry, GRID};
-use super::race::{Judge, Limits, Outcome, Run};
+use super::race::{Judge, Limits, Outcome, Played};
 use crate::spec::Contest;
 
 /// The result of a comparison.
@@ -46,7 +46,7 @@ pub(super) struct MethodRow {
     failure: (f64, f64),
     #[serde(skip)]
     fallback: bool,
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<Played>,
 }
 
 /// A geometric mean, and two of its standard errors to either side.
@@ -88,7 +88,7 @@ fn score(outcome: &Outcome, limits: &Limits) -> (usize, f64) {
     (failed, Middle::of(finite(&outcome.runs)).map_or(f64::INFINITY, |middle| middle.mean))
 }
 
-fn finite(runs: &[Run]) -> impl Iterator<Item = f64> {
+fn finite(runs: &[Played]) -> impl Iterator<Item = f64> {
     runs.iter().map(|run| run.gradient).filter(|gradient| gradient.is_finite())
 }
 

@@ -2,12 +2,12 @@
 
 use super::findings::Findings;
 use super::methods::{BOUNDED, CLASSICAL, PASTA};
-use super::runs::{Round, Run};
+use super::runs::{Course, Round};
 use super::{DRAWN, START, Setting, TARGET};
 use pasta_report::{Axis, Chart, Reference, Series, Shape, Spread, Tone, grouped};
 
 pub(super) fn progress_chart(setting: &Setting, rounds: &[Round]) -> Chart {
-    type Choose = fn(&Round) -> &Run;
+    type Choose = fn(&Round) -> &Course;
     let methods: [(&str, Tone, Choose); 3] = [
         (CLASSICAL, Tone::Red, |round| &round.classical),
         (BOUNDED, Tone::Green, |round| &round.patient),
@@ -17,7 +17,7 @@ pub(super) fn progress_chart(setting: &Setting, rounds: &[Round]) -> Chart {
     let mut series = Vec::new();
     for (name, tone, choose) in methods {
         let ratios =
-            |run: &Run| run.trail.iter().map(|&(samples, measure)| (samples, measure / goal)).collect();
+            |run: &Course| run.trail.iter().map(|&(samples, measure)| (samples, measure / goal)).collect();
         let one = |shape| Series::new(name, tone, shape);
         series.extend(rounds.iter().take(DRAWN).map(|round| one(Shape::Line(ratios(choose(round))))));
         let ends = rounds.iter().map(choose).filter(|run| run.diverged.is_none());

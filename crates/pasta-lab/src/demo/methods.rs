@@ -3,7 +3,7 @@
 use pasta_opt::prelude::*;
 use serde::Serialize;
 
-use super::runs::{Round, Run};
+use super::runs::{Course, Round};
 use super::{RUNS, Setting};
 use pasta_report::{Spread, grouped, significant};
 
@@ -53,8 +53,8 @@ pub(super) const BOUNDED: &str = "SGD, eta = eps^2/(2 L b^2)";
 /// In the order of the story.
 pub(super) fn outcomes(setting: &Setting, rounds: &[Round]) -> Vec<Outcome> {
     let eta = |plan: &Plan| plan.schedule.eta.at(0);
-    let all = |run: fn(&Round) -> &Run| -> Vec<&Run> { rounds.iter().map(run).collect() };
-    let outcome = |[id, name, promise]: [&'static str; 3], subject, step_size, runs: &[&Run]| Outcome {
+    let all = |run: fn(&Round) -> &Course| -> Vec<&Course> { rounds.iter().map(run).collect() };
+    let outcome = |[id, name, promise]: [&'static str; 3], subject, step_size, runs: &[&Course]| Outcome {
         id,
         name,
         subject,
@@ -97,7 +97,7 @@ impl Verdict {
 
 impl Outcome {
     /// What the runs of a method, whose name is still to be filled in, came to.
-    fn of(runs: &[&Run], goal: f64) -> Self {
+    fn of(runs: &[&Course], goal: f64) -> Self {
         let diverged: Vec<f64> = runs.iter().filter_map(|run| run.diverged).map(|step| step as f64).collect();
         let measure = Spread::of(runs.iter().map(|run| run.measure)).filter(|_| diverged.is_empty());
         Self {

@@ -10,20 +10,21 @@ use pasta_report::console::Failure;
 
 /// One run of every method, all with the same seed.
 pub(super) struct Round {
-    pub(super) pasta: Run,
+    pub(super) pasta: Course,
     /// N_t.
     pub(super) batches: Vec<u64>,
     /// eta = 1/L.
-    pub(super) classical: Run,
+    pub(super) classical: Course,
     /// eta = eps^2/(2 L b^2), for as long as its theory says.
-    pub(super) bounded: Run,
+    pub(super) bounded: Course,
     /// The same for as many samples as PASTA had.
-    pub(super) patient: Run,
+    pub(super) patient: Course,
     /// PASTA again, but it may stop on a certificate.
     pub(super) certified: Ending,
 }
 
-pub(super) struct Run {
+/// One run, as it is shown.
+pub(super) struct Course {
     pub(super) steps: u64,
     pub(super) samples: u128,
     /// The mean of |grad f|^2 over the iterates.
@@ -62,16 +63,15 @@ pub(super) fn play(setting: &Setting, first_seed: u64) -> Result<Vec<Round>, Fai
 
 fn round(setting: &Setting, seed: u64) -> Result<Round, Box<dyn std::error::Error>> {
     let start = |gate: &Gate| Pasta::start(gate, setting.pasta.schedule.clone(), &[START]);
-    let sgd = |eta, steps: u128| -> Result<Run, Box<dyn std::error::Error>> {
+    let sgd = |eta, steps: u128| -> Result<Course, Box<dyn std::error::Error>> {
         let settings = Settings { rule: Rule::Sgd { eta }, steps: u64::try_from(steps)?, batch: 1 };
-        let mut gate = setting.gate(seed);
+        let gate = setting.gate(seed);
         let walk = Baseline::start(&gate, settings, &[START])?;
-        Ok(follow(setting, &mut gate, walk)?)
+        Ok(follow(setting, Run::of(gate, walk))?.0)
     };
-    let mut batches = Vec::new();
-    let mut gate = setting.gate(seed);
-    let walk = start(&gate)?.tee(|record, _, _| batches.push(record.n));
-    let pasta = follow(setting, &mut gate, walk)?;
+    let gate = setting.gate(seed);
+    let walk = start(&gate)?;
+    let (pasta, batches) = follow(setting, Run::of(gate, walk))?;
     let eta = setting.bounded.schedule.eta;
     let mut gate = setting.gate(seed);
     let end = start(&gate)?.certified(&gate, Setting::stop_rule())?.finish(&mut gate)?;
@@ -89,30 +89,34 @@ fn round(setting: &Setting, seed: u64) -> Result<Round, Box<dyn std::error::Erro
     })
 }
 
-/// Walks to the end and keeps the mean of |grad f|^2 over x_0 .. x_{K-1}, which is what Theorem 3 bounds.
-fn follow(setting: &Setting, gate: &mut Gate, mut walk: impl Walk) -> Result<Run, Halt> {
+/// Runs to the end. The mean of |grad f|^2 over x_0 .. x_{K-1}, which is what Theorem 3 bounds, and N_t.
+fn follow(setting: &Setting, mut run: Run) -> Result<(Course, Vec<u64>), Halt> {
     let (mut sum, mut mark) = (0.0, 1);
-    let mut trail = Vec::new();
+    let (mut trail, mut batches) = (Vec::new(), Vec::new());
     loop {
-        let here = setting.squared_gradient(walk.view().x);
-        let advance = walk.advance(gate)?;
-        let steps = walk.view().step;
-        if let Advance::Step(_) = advance {
-            sum += here;
-            if steps == mark {
-                trail.push((gate.ledger().samples() as f64, sum / steps as f64));
-                // Even on a logarithmic axis.
-                mark = (mark + 1).max((mark as f64 * 1.02) as u64);
+        let here = setting.squared_gradient(run.view().x);
+        let event = run.next()?;
+        let (steps, samples) = (run.view().step, run.gate().ledger().samples());
+        match event {
+            Event::Step(record) => {
+                sum += here;
+                batches.push(record.n);
+                if steps == mark {
+                    trail.push((samples as f64, sum / steps as f64));
+                    // Even on a logarithmic axis.
+                    mark = (mark + 1).max((mark as f64 * 1.02) as u64);
+                }
             }
-        }
-        if let Advance::Stop(stop) = advance {
-            let (samples, measure) = (gate.ledger().samples(), sum / steps as f64);
-            trail.push((samples as f64, measure));
-            let diverged = match stop {
-                Stop::Diverged(divergence) => Some(divergence.step()),
-                _ => None,
-            };
-            return Ok(Run { steps, samples, measure, diverged, trail });
+            Event::End(stop) => {
+                let measure = sum / steps as f64;
+                trail.push((samples as f64, measure));
+                let diverged = match stop {
+                    Stop::Diverged(divergence) => Some(divergence.step()),
+                    _ => None,
+                };
+                return Ok((Course { steps, samples, measure, diverged, trail }, batches));
+            }
+            _ => {}
         }
     }
 }

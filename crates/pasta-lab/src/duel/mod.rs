@@ -18,7 +18,7 @@ use pasta_opt::method::Engine;
 use pasta_opt::recipe::Constants;
 use pasta_report::number::real;
 use rayon::prelude::*;
-use run::{Limits, Run};
+use run::{Bout, Limits};
 use score::{Findings, Outcome, Verdict};
 use tables::count;
 
@@ -158,7 +158,7 @@ pub(crate) fn auto_against_theorem_1(seeds: u64, seed: u64) -> Result<Against, F
     let engine = Engine::Auto { target: Some(instance.target()) };
     let contender = Contender { name: "auto", settings: Vec::new(), planned: None, engine };
     let limits = Limits { steps: u64::MAX, budget: Some((PATIENCE * bound) as u128) };
-    let runs: Result<Vec<Run>, Failure> = (0..seeds)
+    let runs: Result<Vec<Bout>, Failure> = (0..seeds)
         .into_par_iter()
         .map(|run| run::run(&contender, &instance, limits, seed.wrapping_add(run)))
         .collect();
@@ -217,7 +217,7 @@ impl Arguments {
                     Err(outcome) => return Ok(*outcome),
                     Ok(contender) => contender,
                 };
-                let runs: Result<Vec<Run>, Failure> = (0..self.runs())
+                let runs: Result<Vec<Bout>, Failure> = (0..self.runs())
                     .into_par_iter()
                     .map(|run| {
                         let run = run::run(&contender, instance, limits, self.seed.wrapping_add(run.into()));

@@ -7,8 +7,9 @@ use pasta_opt::gate::Gate;
 use pasta_opt::hard::HardInstance;
 use pasta_opt::objective::Objective;
 use pasta_opt::oracle::{About, Answer, Charge, Oracle, OracleError, Request};
+use pasta_opt::run::{Event, Run};
 use pasta_opt::stop::{Divergence, Stop};
-use pasta_opt::walk::{Advance, View};
+use pasta_opt::walk::View;
 use serde::Serialize;
 
 use super::contender::Contender;
@@ -24,7 +25,7 @@ pub(super) struct Limits {
 
 /// What one run came to.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Run {
+pub(super) struct Bout {
     pub(super) seed: u64,
     #[serde(flatten)]
     pub(super) end: End,
@@ -122,48 +123,45 @@ pub(super) fn run(
     instance: &Instance,
     limits: Limits,
     seed: u64,
-) -> Result<Run, Failure> {
+) -> Result<Bout, Failure> {
     let watched = Arc::new(Watched::new(&instance.hard));
-    let mut gate = Gate::new(Arc::clone(&watched), seed).with_budget(limits.budget);
+    let gate = Gate::new(Arc::clone(&watched), seed).with_budget(limits.budget);
     let mut gradient = vec![0.0; gate.about().dim];
-    let mut walk = contender.engine.clone().start(&gate, &gradient).map_err(Failure::input)?;
+    let walk = contender.engine.clone().start(&gate, &gradient).map_err(Failure::input)?;
+    let mut run = Run::of(gate, walk);
     let halfway = 0.5 * instance.bound.distance;
     let goal = instance.target() * instance.target();
-    let mut run = Run { seed, zero_respecting: true, ..Run::default() };
-    while walk.view().step < limits.steps {
-        let stop = match walk.advance(&mut gate) {
-            Ok(Advance::Stop(stop)) => Some(stop),
-            Ok(Advance::Step(record)) => {
-                run.largest_batch = run.largest_batch.max(record.n);
-                None
+    let mut bout = Bout { seed, zero_respecting: true, ..Bout::default() };
+    while run.view().step < limits.steps {
+        match run.next().map_err(Failure::system)? {
+            Event::End(stop) => {
+                bout.end = End::of(stop);
+                break;
             }
-            Ok(_) => None,
-            Err(halt) => Some(halt.stop().ok_or(halt).map_err(Failure::system)?),
-        };
-        if let Some(stop) = stop {
-            run.end = End::of(stop);
-            break;
+            Event::Step(record) => bout.largest_batch = bout.largest_batch.max(record.n),
+            _ => {}
         }
-        let x = &walk.view().x[..watched.awake()];
-        let samples = gate.ledger().samples();
-        run.zero_respecting &= watched.covers(x);
+        let x = &run.view().x[..watched.awake()];
+        let samples = run.gate().ledger().samples();
+        bout.zero_respecting &= watched.covers(x);
         if x[0] <= halfway {
-            run.samples_on_slope = samples;
+            bout.samples_on_slope = samples;
         }
-        run.progress = instance.hard.progress(&x[1..], 1.0);
-        run.marks.resize(run.progress.max(run.marks.len()), samples);
+        bout.progress = instance.hard.progress(&x[1..], 1.0);
+        bout.marks.resize(bout.progress.max(bout.marks.len()), samples);
         let gradient = &mut gradient[..x.len()];
         instance.hard.gradient(x, gradient);
         if gradient.iter().map(|g| g * g).sum::<f64>() <= goal {
-            run.end = End::Reached;
+            bout.end = End::Reached;
             break;
         }
     }
-    let View { x, step, .. } = walk.view();
+    let View { x, step, .. } = run.view();
     // Beyond the awake coordinates too.
-    run.zero_respecting &= watched.covers(x);
-    (run.samples, run.evaluations, run.steps) = (gate.ledger().samples(), gate.ledger().evaluations(), step);
-    Ok(run)
+    bout.zero_respecting &= watched.covers(x);
+    let ledger = run.gate().ledger();
+    (bout.samples, bout.evaluations, bout.steps) = (ledger.samples(), ledger.evaluations(), step);
+    Ok(bout)
 }
 
 impl End {

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::contender::{Contender, Setting};
 use super::instance::Instance;
-use super::run::{End, Limits, Run};
+use super::run::{Bout, End, Limits};
 
 /// Everything about a duel. (Not to be made a `Value`, which has no place for counts beyond 2^64.)
 #[derive(Debug, Serialize)]
@@ -41,7 +41,7 @@ pub(super) struct Outcome {
     pub(super) leap: Option<f64>,
     #[serde(flatten)]
     pub(super) score: Option<Score>,
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<Bout>,
 }
 
 /// The runs of a method in a few numbers. All runs count, with what they had spent where they ended.
@@ -131,7 +131,7 @@ type Scored<'f> = (&'f Outcome, &'f Score);
 
 impl Outcome {
     /// A method that was run.
-    pub(super) fn of(contender: &Contender, runs: Vec<Run>, instance: &Instance) -> Self {
+    pub(super) fn of(contender: &Contender, runs: Vec<Bout>, instance: &Instance) -> Self {
         let number = |kind: fn(&End) -> bool| runs.iter().filter(|run| kind(&run.end)).count();
         let reached = number(|end| *end == End::Reached);
         let diverged = number(|end| matches!(end, End::Diverged { .. }));
@@ -157,8 +157,8 @@ impl Outcome {
 }
 
 impl Score {
-    fn of(runs: &[Run], instance: &Instance) -> Option<Self> {
-        let over = |number: fn(&Run) -> f64| Quartiles::of(runs.iter().map(number));
+    fn of(runs: &[Bout], instance: &Instance) -> Option<Self> {
+        let over = |number: fn(&Bout) -> f64| Quartiles::of(runs.iter().map(number));
         let samples = over(|run| run.samples as f64)?;
         let reached = runs.iter().filter(|run| run.end == End::Reached).map(|run| run.samples as f64);
         let fastest = reached.min_by(f64::total_cmp);

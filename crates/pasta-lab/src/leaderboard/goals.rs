@@ -1,12 +1,13 @@
 //! What the method without constants is meant to achieve, measured.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use pasta_opt::auto::Auto;
 use pasta_opt::gate::Gate;
 use pasta_opt::oracle::{Noise, Noisy, Source, Tail};
-use pasta_opt::prelude::{Advance, Basis, Pasta, Stop, StopRule, Walk};
+use pasta_opt::prelude::{Basis, Pasta, Run, Stop, StopRule, Walk};
 use pasta_opt::problems::SineBowl;
 use pasta_opt::recipe::{self, Constant, Constants};
 use pasta_report::{Column, Table, significant};
@@ -136,20 +137,18 @@ fn against_lbfgs(problems: &[&'static Problem], seeds: u64, seed: u64) -> Result
             let ours: Result<Vec<f64>, Failure> = (0..seeds)
                 .into_par_iter()
                 .map(|run| {
-                    let mut gate =
+                    let gate =
                         Gate::over(instance.oracle.clone(), seed.wrapping_add(run)).with_budget(budget);
-                    let mut walk = Auto::start(&gate, &instance.start, None).map_err(Failure::system)?;
-                    loop {
-                        match walk.advance(&mut gate) {
-                            Ok(Advance::Stop(_)) => break,
-                            Ok(_) if instance.truth.error(walk.view().point) <= goal => break,
-                            Ok(_) => {}
-                            Err(halt) if halt.stop().is_some() => break,
-                            Err(halt) => return Err(Failure::system(halt)),
-                        }
-                    }
-                    let there = instance.truth.error(walk.view().point) <= goal;
-                    let drawn = gate.ledger().samples() as f64 / rows as f64;
+                    let walk = Auto::start(&gate, &instance.start, None).map_err(Failure::system)?;
+                    let mut run = Run::of(gate, walk);
+                    let is_there = |run: &Run| instance.truth.error(run.view().point) <= goal;
+                    let watch = |run: &mut Run, _| match is_there(run) {
+                        true => ControlFlow::Break(()),
+                        false => ControlFlow::Continue(()),
+                    };
+                    run.follow(watch).map_err(Failure::system)?;
+                    let there = is_there(&run);
+                    let drawn = run.gate().ledger().samples() as f64 / rows as f64;
                     Ok(if there { drawn } else { MOST_PASSES as f64 })
                 })
                 .collect();

@@ -1,10 +1,12 @@
 //! The runs of the race.
 
+use std::ops::ControlFlow;
+
 use indicatif::ProgressBar;
 use pasta_opt::gate::Gate;
 use pasta_opt::method::{Method, find};
+use pasta_opt::run::Run;
 use pasta_opt::stop::Stop;
-use pasta_opt::walk::{Advance, Walk};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -189,36 +191,31 @@ pub(super) fn run(
 /// One run; `None` if the method cannot run on such an oracle.
 fn play(ready: &Ready, contender: Contender, budget: u64, seed: u64) -> Result<Option<End>, Failure> {
     let Ready { problem, instance, error, value } = ready;
-    let mut gate = Gate::over(instance.oracle.clone(), seed).with_budget(u128::from(budget));
+    let gate = Gate::over(instance.oracle.clone(), seed).with_budget(u128::from(budget));
     let batch = contender.batch.unwrap_or(1);
     let values = contender.method.untuned().unwrap_or_default();
     let engine = contender.method.engine(&values, budget / batch, batch).map_err(Failure::system)?;
-    let Ok(mut walk) = engine.start(&gate, &instance.start) else { return Ok(None) };
+    let Ok(walk) = engine.start(&gate, &instance.start) else { return Ok(None) };
+    let mut run = Run::of(gate, walk);
     // Methods without a batch hold points that passed a check, and only those.
     let checks = contender.batch.is_none();
     let mut checked = [None; MARKS.len()];
     let mut held = instance.start.clone();
-    let stop = loop {
-        match walk.advance(&mut gate) {
-            Ok(Advance::Stop(stop)) => break stop,
-            Ok(_) if checks && walk.view().point != held => {
-                held.copy_from_slice(walk.view().point);
-                let ratio = instance.truth.error(&held) / error;
-                for (mark, checked) in MARKS.iter().zip(&mut checked) {
-                    if ratio <= *mark && checked.is_none() {
-                        *checked = Some(gate.ledger().samples() as u64);
-                    }
+    let stop = run.follow(|run, _| {
+        if checks && run.view().point != held {
+            held.copy_from_slice(run.view().point);
+            let ratio = instance.truth.error(&held) / error;
+            for (mark, checked) in MARKS.iter().zip(&mut checked) {
+                if ratio <= *mark && checked.is_none() {
+                    *checked = Some(run.gate().ledger().samples() as u64);
                 }
             }
-            Ok(_) => {}
-            Err(halt) => {
-                let (method, problem) = (contender.method.name, problem.name);
-                let failure = || Failure::system(format!("{method} on {problem}: {halt}"));
-                break halt.stop().ok_or_else(failure)?;
-            }
         }
-    };
-    let (samples, point) = (gate.ledger().samples() as u64, walk.view().point);
+        ControlFlow::Continue(())
+    });
+    let (method, name) = (contender.method.name, problem.name);
+    let stop = stop.map_err(|halt| Failure::system(format!("{method} on {name}: {halt}")))?;
+    let (samples, point) = (run.gate().ledger().samples() as u64, run.view().point);
     if matches!(stop, Stop::Diverged(_)) || point.iter().any(|x| !x.is_finite()) {
         return Ok(Some(End { ratio: f64::INFINITY, bad: true, samples, checked }));
     }

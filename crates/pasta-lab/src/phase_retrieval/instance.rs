@@ -140,15 +140,16 @@ impl Instance {
                     let eta = first * 0.5f64.powf((stage * FALLING) as f64 / HALVED as f64);
                     let passes = FALLING.min(until.passes + 1 - course.len() as u64);
                     let seed = derived_seed(self.seed, Role::Setup, stage);
-                    let mut gate = self.gate(seed, passes);
-                    let mut walk = if contender == Contender::FallingSgd {
+                    let gate = self.gate(seed, passes);
+                    let walk = if contender == Contender::FallingSgd {
                         self.sgd(&gate, Sequence::Constant(eta), passes, &x)?
                     } else {
                         self.anchored(&gate, eta, (1, passes), &x)?
                     };
                     let before = course.len();
-                    self.follow(&mut *walk, &mut gate, until, &mut course)?;
-                    x.copy_from_slice(walk.view().point);
+                    let mut run = Run::of(gate, walk);
+                    self.follow(&mut run, until, &mut course)?;
+                    x.copy_from_slice(run.view().point);
                     if course.len() == before {
                         break;
                     }
@@ -162,8 +163,8 @@ impl Instance {
                 });
             }
             _ => {
-                let mut gate = self.gate(self.seed, until.passes);
-                let mut walk = match contender {
+                let gate = self.gate(self.seed, until.passes);
+                let walk = match contender {
                     Contender::Sgd => {
                         self.sgd(&gate, Sequence::Constant(first), until.passes, &self.start)?
                     }
@@ -177,7 +178,7 @@ impl Instance {
                     }
                     _ => Box::new(Auto::start(&gate, &self.start, None).map_err(Failure::input)?),
                 };
-                self.follow(&mut *walk, &mut gate, until, &mut course)?;
+                self.follow(&mut Run::of(gate, walk), until, &mut course)?;
             }
         }
         course.truncate(until.passes as usize + 1);
@@ -214,35 +215,28 @@ impl Instance {
         Ok(Box::new(Pasta::start(gate, schedule, start).map_err(Failure::input)?))
     }
 
-    /// Adds the passes of a walk to a course, until it ends or it is over.
-    fn follow(
-        &self,
-        walk: &mut dyn Walk,
-        gate: &mut Gate,
-        until: Until,
-        course: &mut Vec<f64>,
-    ) -> Result<(), Failure> {
+    /// Adds the passes of a run to a course, until it ends or it is over.
+    fn follow(&self, run: &mut Run, until: Until, course: &mut Vec<f64>) -> Result<(), Failure> {
         let start = self.value(&self.start);
         let before = course.len() - 1;
         loop {
-            let ended = match walk.advance(gate) {
+            let ended = match run.next().map_err(Failure::system)? {
                 // The end of all stages: smaller steps must not bring back a run that was lost.
-                Ok(Advance::Stop(Stop::Diverged(_))) | Err(Halt::NotFinite { .. }) => {
+                Event::End(Stop::Diverged(_)) => {
                     course.push(f64::INFINITY);
                     return Ok(());
                 }
-                Ok(Advance::Stop(_)) | Err(Halt::OverBudget { .. }) => true,
-                Ok(_) => false,
-                Err(halt) => return Err(Failure::system(halt)),
+                Event::End(_) => true,
+                _ => false,
             };
-            let (samples, rows) = (gate.ledger().samples(), u128::from(self.rows()));
+            let (samples, rows) = (run.gate().ledger().samples(), u128::from(self.rows()));
             let passed = before + (samples / rows) as usize;
             // A walk that ends by itself may do so within a pass.
             if passed >= course.len() || (ended && samples % rows > 0) {
                 // A round of auto is several passes, during which its point stays.
                 let last = course[course.len() - 1];
                 course.resize(passed.max(course.len()), last);
-                course.push(self.value(walk.view().point) / start);
+                course.push(self.value(run.view().point) / start);
             }
             if ended || until.is_over(course) {
                 return Ok(());

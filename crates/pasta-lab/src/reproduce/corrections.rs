@@ -122,8 +122,9 @@ fn page_evaluations(setting: &Setting, finding: &mut Finding) -> Measured<()> {
     };
     let corrections = (steps - 1) as f64 * (1.0 - refresh.at(1));
     let ledgers = over_seeds(&seeds, |seed| {
-        let (mut gate, walk) = posed.start(Some(seed))?;
-        let Finished { ledger, .. } = walk.finish(&mut gate)?;
+        let mut run = posed.start(Some(seed))?;
+        run.finish()?;
+        let ledger = run.gate().ledger();
         Ok((ledger.samples() as f64, ledger.evaluations() as f64))
     })?;
     let excess: Vec<f64> = ledgers.iter().map(|(samples, evaluations)| evaluations - samples).collect();
@@ -159,9 +160,9 @@ fn rotation_gap(setting: &Setting, finding: &mut Finding) -> Measured<()> {
         let mut xi = Address { seed, role: Role::Setup, step: 1, sample: 0 }.stream();
         let far = 1e6 * bound.lambda;
         let start: Vec<f64> = std::iter::once(0.0).chain((0..dimension).map(|_| far * xi.normal())).collect();
-        let mut gate = gate(&hard, Some(seed));
+        let gate = gate(&hard, Some(seed));
         let walk = Baseline::start(&gate, Settings { rule, steps: 10_000_000, batch: 1 }, &start)?;
-        Ok(samples(&mut gate, walk, &*hard, target, Until::Hit)?.to_hit)
+        Ok(samples(Run::of(gate, walk), &*hard, target, Until::Hit)?.to_hit)
     })?;
     record(finding, "rotation gap", "samples", &seeds, &hits);
     let faster: Vec<f64> = hits.iter().map(|hit| lower / hit).collect();

@@ -46,10 +46,10 @@ const SGD: Rule = Rule::Sgd { eta: Sequence::Constant(1.0) };
 
 /// Samples, one a step, until |grad F| <= eps; without a seed also without noise.
 fn run_baseline(hard: &Arc<HardInstance>, rule: Rule, steps: u64, seed: Option<u64>) -> Measured<f64> {
-    let mut gate = gate(hard, seed);
+    let gate = gate(hard, seed);
     let start = vec![0.0; gate.about().dim];
     let walk = Baseline::start(&gate, Settings { rule, steps, batch: 1 }, &start)?;
-    Ok(samples(&mut gate, walk, &**hard, hard.target(), Until::Hit)?.to_hit)
+    Ok(samples(Run::of(gate, walk), &**hard, hard.target(), Until::Hit)?.to_hit)
 }
 
 /// The way to the chain with exact gradients, and 1/p samples for each of T coordinates to be shown.
@@ -192,9 +192,9 @@ fn early_hits(setting: &Setting) -> Measured<Vec<Check>> {
         checks.push(check(name, &hits));
     }
     let hits = over_seeds(&seeds, |seed| {
-        let mut gate = gate(&hard, Some(seed)).with_budget(u128::from(budget));
+        let gate = gate(&hard, Some(seed)).with_budget(u128::from(budget));
         let walk = Pasta::start(&gate, recipe(GROWTH, target)?.schedule, &start)?;
-        Ok(samples(&mut gate, walk, &*hard, target, Until::Hit)?.to_hit)
+        Ok(samples(Run::of(gate, walk), &*hard, target, Until::Hit)?.to_hit)
     })?;
     checks.push(check("Recipe", &hits));
     Ok(checks)

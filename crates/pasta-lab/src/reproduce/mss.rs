@@ -36,10 +36,11 @@ fn noiseless(target: f64) -> Measured<f64> {
     };
     // Large batches at every step: their sizes are what the coin decides about.
     let schedule = Schedule { estimator: Estimator::Minibatch, ..plan.schedule };
-    let mut gate = gate(&oracle, None);
-    let mut walk = Pasta::start(&gate, schedule, oracle.start())?;
+    let gate = gate(&oracle, None);
+    let walk = Pasta::start(&gate, schedule, oracle.start())?;
+    let mut run = Run::of(gate, walk);
     let mut expected = 0.0;
-    while let Advance::Step(record) = walk.advance(&mut gate)? {
+    while let Event::Step(record) = run.next()? {
         let p = if record.t == 0 { 1.0 } else { refresh.at(record.t) };
         expected += p * record.n as f64 + (1.0 - p) * small as f64;
     }

@@ -83,10 +83,9 @@ pub(super) enum Until {
     End,
 }
 
-/// Walks and counts.
+/// Runs and counts.
 pub(super) fn samples(
-    gate: &mut Gate,
-    mut walk: impl Walk,
+    mut run: Run,
     objective: &dyn Objective,
     target: f64,
     until: Until,
@@ -95,23 +94,15 @@ pub(super) fn samples(
     let mut to_hit = f64::NAN;
     loop {
         if to_hit.is_nan() {
-            objective.gradient(walk.view().x, &mut gradient);
+            objective.gradient(run.view().x, &mut gradient);
             if gradient.iter().map(|g| g * g).sum::<f64>() <= target * target {
-                to_hit = gate.ledger().samples() as f64;
+                to_hit = run.gate().ledger().samples() as f64;
             }
         }
         let done = until == Until::Hit && !to_hit.is_nan();
-        if done || ended(walk.advance(gate))? {
-            return Ok(Samples { to_hit, in_all: gate.ledger().samples() as f64 });
+        if done || matches!(run.next()?, Event::End(_)) {
+            return Ok(Samples { to_hit, in_all: run.gate().ledger().samples() as f64 });
         }
-    }
-}
-
-/// Whether the walk came to an end, a budget's among others.
-fn ended(advance: Result<Advance, Halt>) -> Result<bool, Halt> {
-    match advance {
-        Ok(advance) => Ok(matches!(advance, Advance::Stop(_))),
-        Err(halt) => halt.stop().map(|_| true).ok_or(halt),
     }
 }
 
@@ -146,16 +137,15 @@ impl Posed {
         Ok(Self { oracle, plan: row.plan(&constants)? })
     }
 
-    pub(super) fn start(&self, seed: Option<u64>) -> Measured<(Gate, Pasta)> {
+    pub(super) fn start(&self, seed: Option<u64>) -> Measured<Run> {
         let gate = gate(&self.oracle, seed);
         let walk = Pasta::start(&gate, self.plan.schedule.clone(), self.oracle.start())?;
-        Ok((gate, walk))
+        Ok(Run::of(gate, walk))
     }
 
     /// Samples of a whole run; without a seed also without noise.
     pub(super) fn samples(&self, target: f64, seed: Option<u64>) -> Measured<Samples> {
-        let (mut gate, walk) = self.start(seed)?;
-        samples(&mut gate, walk, self.oracle.objective(), target, Until::End)
+        samples(self.start(seed)?, self.oracle.objective(), target, Until::End)
     }
 
     /// What every seed's run came to.
@@ -171,31 +161,31 @@ impl Posed {
             let measure = guarantee.measure.at(self.oracle.objective(), x);
             measure.ok_or("the objective has no formula for what is promised")
         };
-        let (mut gate, mut walk) = self.start(Some(seed))?;
+        let mut run = self.start(Some(seed))?;
         let (mut total, mut points) = (0.0, 0.0);
         let stop = loop {
-            let view = walk.view();
+            let view = run.view();
             let candidate = match schedule.output {
                 Output::Uniform => true,
                 Output::RandomAnchor => view.t == 0,
                 Output::Last | Output::Average => false,
             };
             let here = if candidate { at(view.x)? } else { 0.0 };
-            match walk.advance(&mut gate)? {
-                Advance::Step(_) if candidate => {
+            match run.next()? {
+                Event::Step(_) if candidate => {
                     total += here;
                     points += 1.0;
                 }
-                Advance::Stop(stop) => break stop,
+                Event::End(stop) => break stop,
                 _ => {}
             }
         };
         let measure = match (stop, schedule.output) {
             (Stop::Diverged(_), _) => f64::INFINITY,
             (_, Output::Uniform | Output::RandomAnchor) => total / points,
-            (_, Output::Last | Output::Average) => at(walk.view().point)?,
+            (_, Output::Last | Output::Average) => at(run.view().point)?,
         };
-        Ok(Kept { measure, samples: gate.ledger().samples() as f64 })
+        Ok(Kept { measure, samples: run.gate().ledger().samples() as f64 })
     }
 }
 

@@ -99,9 +99,9 @@ pub(super) fn recipe(growth: f64, target: f64) -> Measured<Plan> {
 /// Samples of the recipe on the instance until |grad F| <= eps; without a seed also without noise.
 pub(super) fn recipe_on_instance(growth: f64, target: f64, seed: Option<u64>) -> Measured<f64> {
     let (hard, plan) = (instance(growth, target)?, recipe(growth, target)?);
-    let mut gate = gate(&hard, seed);
+    let gate = gate(&hard, seed);
     let walk = Pasta::start(&gate, plan.schedule, &vec![0.0; gate.about().dim])?;
-    Ok(samples(&mut gate, walk, &*hard, target, Until::Hit)?.to_hit)
+    Ok(samples(Run::of(gate, walk), &*hard, target, Until::Hit)?.to_hit)
 }
 
 fn hard_instance(setting: &Setting) -> Measured<Rate> {
