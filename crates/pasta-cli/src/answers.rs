@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pasta_opt::oracle::Oracle;
+use pasta_opt::run;
 use pasta_opt::walk::StopRule;
 use pasta_report::console::Failure;
 
 use crate::compare::{Limits, checked, raced};
 use crate::plan;
-use crate::spec::{Contest, Overrides, Problem, Setup, read_setup};
+use crate::spec::{Contest, Overrides, Setup, read_setup};
 
 /// `pasta plan REGIME`, with its flags by name. An error is what the program would say.
 pub fn plan(regime: &str, flags: &[(String, f64)]) -> Result<String, String> {
@@ -45,7 +46,7 @@ impl Race {
     pub fn run(self, stop: &Arc<AtomicBool>) -> Result<Option<String>, String> {
         let Self { oracle, start, methods, grid, rule, target, budget, seeds, seed } = self;
         let judged = oracle.about().full_pass().is_some();
-        let problem = Problem::of(oracle, start);
+        let problem = run::Problem::of(oracle, start).into();
         let setup = Setup { seed, threads: None, problem, asks_for_certificate: false };
         let contest = Contest { setup, own: None, rule: rule.filter(|_| !judged) };
         let limits = Limits { target, budget, seeds, seed };
@@ -57,7 +58,8 @@ impl Race {
 
 /// The problem of a problem file: its oracle, its start, and what it is in words.
 pub fn problem(file: &Path) -> Result<(Arc<dyn Oracle>, Vec<f64>, String), String> {
-    let Problem { oracle, start, words, .. } = read_setup(file, &Overrides::default()).map_err(said)?.problem;
+    let problem = read_setup(file, &Overrides::default()).map_err(said)?.problem;
+    let run::Problem { oracle, start, words, .. } = problem.into_what();
     Ok((oracle, start, words))
 }
 

@@ -89,7 +89,7 @@ impl<'f> Findings<'f> {
             }
         }
         // Of a table that is known, whatever samples show.
-        let no_smoothness = setup.problem.is_table() && setup.problem.has_kinks();
+        let no_smoothness = setup.problem.table.is_some() && setup.problem.has_kinks();
         let mut figures = measured(calibration);
         for figure in figures.iter_mut().filter(|_| no_smoothness) {
             if matches!(figure.constant, Some(Constant::Smoothness | Constant::MsSmoothness)) {
@@ -113,7 +113,7 @@ impl<'f> Findings<'f> {
             evaluations: calibration.cost.evaluations as u64,
             gradient: calibration.gradient,
             unit: calibration.unit,
-            constants: block::constants(&figures, calibration, tried.as_deref(), setup.problem.is_table()),
+            constants: block::constants(&figures, calibration, tried.as_deref(), setup.problem.table.is_some()),
             figures,
             mean_square: calibration.mean_square,
             rays: calibration.rays.iter().map(|ray| Diagnosed { ray, verdict: verdict(ray) }).collect(),

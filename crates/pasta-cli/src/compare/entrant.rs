@@ -2,9 +2,11 @@
 
 use pasta_opt::method::{self, Engine, METHODS, Values};
 use pasta_opt::oracle::About;
+use pasta_opt::recipe::{Constant, Constants};
+use pasta_opt::run::{Chosen, Given};
 
 use super::race::Limits;
-use crate::spec::{self, Contest};
+use crate::spec::Contest;
 use pasta_report::console::Failure;
 
 /// A method with its settings.
@@ -77,7 +79,7 @@ fn engine(method: &method::Method, values: &Values, limits: &Limits, batch: Opti
 }
 
 /// The file's own method, unless it takes part anyway.
-pub(super) fn own(method: &spec::Method) -> Option<Entrant> {
+pub(super) fn own(method: &Chosen) -> Option<Entrant> {
     if let Engine::Auto { .. } = method.engine {
         return None;
     }
@@ -108,11 +110,13 @@ pub(super) fn named(name: &str, contest: &Contest, limits: &Limits) -> Result<Ve
     if let Some(of_file) = of_file {
         return Ok(vec![of_file]);
     }
-    let of_file = contest.own.as_ref().and_then(spec::Method::gradient_target);
+    let of_file = contest.own.as_ref().and_then(Chosen::gradient_target);
     let Some(target) = limits.target.or(of_file) else {
         return Err(Failure::input(format!("--methods: {name} needs a target")).hint("give --target EPS"));
     };
-    let recipe = spec::proved_recipe(row, &contest.setup.problem, target)
+    let mut choices = Constants::default();
+    choices.set(Constant::Target, target);
+    let recipe = Chosen::recipe(row, Given::Proved(choices), &contest.setup.problem)
         .map_err(|reason| Failure::input(format!("--methods: {name}: {reason}")))?;
     Ok(vec![Entrant {
         method: row.name,

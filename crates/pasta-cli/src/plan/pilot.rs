@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::limit::{self, Limit};
 use crate::forecast::{FALLBACK, Outlook, TABLE, held, judge, run_pilot, share};
-use crate::spec::{self, Overrides, Promise, Spec};
+use crate::spec::{self, Overrides, Spec};
+use pasta_opt::run::Promise;
 use pasta_report::Table;
 use pasta_report::console::{self, Exit, Failure, Report, Signals, with_threads};
 use pasta_report::number::{at_most, real, rough, whole};

@@ -300,7 +300,7 @@ fn notes(spec: &Spec) -> Result<Vec<String>, Failure> {
             "f has kinks, where |grad f| need not become small; `pasta certify --moreau` is for such f";
         notes.push(note.into());
     }
-    if spec.recipe_over_certificate() > 1.0 {
+    if spec.certification.is_some_and(|certification| spec.method.over(certification.rule.target) > 1.0) {
         let note =
             "the recipe aims at a coarser target than the certificate's; it may end before it is certified";
         notes.push(note.into());

@@ -12,7 +12,8 @@ use serde::Serialize;
 
 use super::Run;
 use crate::forecast::{Outlook, share};
-use crate::spec::{Promise, Simulated, Spec, void};
+use crate::spec::{Simulated, Spec, void};
+use pasta_opt::run::Promise;
 use pasta_report::console::Report;
 use pasta_report::number::real;
 use pasta_report::{Table, grouped};

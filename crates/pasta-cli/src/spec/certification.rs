@@ -1,9 +1,9 @@
 //! The table `certificate`: how a run is to be certified.
 
 use pasta_opt::certificate::{Basis, Claim, ClaimError, delta_of_attempt};
+use pasta_opt::run::Chosen;
 use pasta_opt::walk::StopRule;
 
-use super::method::Method;
 use super::problem::Problem;
 use super::section::Section;
 use super::{Overrides, Spec};
@@ -70,7 +70,7 @@ const SHARE: f64 = 0.5;
 pub(super) fn read_certification(
     section: Option<&Section<'_>>,
     problem: &Problem,
-    method: &Method,
+    method: &Chosen,
     overrides: &Overrides,
 ) -> Result<Option<Certification>, Failure> {
     let flag = overrides.certify;

@@ -1,101 +1,17 @@
-//! The table `recipe`: which method, with which constants, and why its promise may fail.
+//! The table `recipe`: which method, with which constants.
 
-use pasta_opt::method::{self, Engine, MethodError, Values};
-use pasta_opt::objective::{Facts, Measure, Objective};
-use pasta_opt::recipe::{self, Constant, Constants, Plan, RecipeError};
-use pasta_opt::walk::StopRule;
+use std::collections::BTreeMap;
 
-use super::problem::{Problem, Truth};
+use pasta_opt::method::{self, MethodError};
+use pasta_opt::recipe::{self, Constant, Constants, RecipeError};
+use pasta_opt::run::{self, AUTO, CHOICES, ChoiceError, Chosen, Given};
+
+use super::problem::Problem;
 use super::section::{Section, WHOLE, meant};
 use pasta_report::console::Failure;
 
-/// What to run.
-#[derive(Debug)]
-pub(crate) struct Method {
-    pub(crate) name: &'static str,
-    pub(crate) engine: Engine,
-    /// For a recipe.
-    pub(crate) promise: Option<Promise>,
-    /// Whether the method without constants is to run beside a recipe.
-    pub(crate) fallback: bool,
-}
-
-/// A recipe's plan, and what speaks against its promise.
-#[derive(Debug)]
-pub(crate) struct Promise {
-    pub(crate) constants: Constants,
-    pub(crate) plan: Plan,
-    /// Reasons why the promise may not hold for this problem; that some constants are only `estimated` is one.
-    pub(crate) doubts: Vec<String>,
-    pub(crate) estimated: Vec<Constant>,
-    /// Whether the constants are proved, and not given.
-    pub(crate) proved: bool,
-}
-
-impl Method {
-    /// The method without constants.
-    pub(super) fn auto() -> Self {
-        Self { name: AUTO, engine: Engine::Auto { target: None }, promise: None, fallback: false }
-    }
-
-    /// Gives the method without constants something to aim at.
-    pub(super) fn aim(&mut self, at: Option<f64>) {
-        if let Engine::Auto { target } = &mut self.engine {
-            *target = at;
-        }
-    }
-
-    /// Runs the method without constants beside a recipe that asks for it: the certificates of this rule choose between them.
-    pub(super) fn hedge(&mut self, rule: StopRule) {
-        if let Some(Promise { plan, .. }) = self.promise.as_ref().filter(|_| self.fallback) {
-            self.engine = Engine::Hedged { schedule: plan.schedule.clone(), rule };
-        }
-    }
-
-    /// Whether it has an end of its own.
-    pub(super) fn is_endless(&self) -> bool {
-        matches!(self.engine, Engine::Auto { .. })
-    }
-
-    /// The target for the norm of the gradient, if it is a recipe that promises one.
-    pub(crate) fn gradient_target(&self) -> Option<f64> {
-        let Promise { constants, plan, .. } = self.promise.as_ref()?;
-        let promised = plan.guarantee.measure == Measure::GradientSquared;
-        constants.get(Constant::Target).filter(|_| promised)
-    }
-
-    /// The same method for a gradient of norm `target`, if it is a recipe that promises one and admits it; as it is, finer
-    /// than asked, otherwise.
-    pub(super) fn aimed_at(&self, target: f64) -> Engine {
-        if self.is_endless() {
-            return Engine::Auto { target: Some(target) };
-        }
-        let aimed = || {
-            self.gradient_target()?;
-            let Promise { constants, plan, .. } = self.promise.as_ref()?;
-            let mut constants = *constants;
-            constants.set(Constant::Target, target);
-            Some(Engine::Schedule(recipe::find(plan.recipe)?.plan(&constants).ok()?.schedule))
-        };
-        aimed().unwrap_or_else(|| self.engine.clone())
-    }
-
-    /// The most samples that it will draw, or is expected to draw; `None` where that is not planned.
-    pub(crate) fn planned_samples(&self) -> Option<f64> {
-        match (&self.promise, &self.engine) {
-            // What runs beside a recipe has no plan.
-            (_, Engine::Hedged { .. }) | (None, Engine::Schedule(_) | Engine::Auto { .. }) => None,
-            (Some(promise), _) => Some(promise.plan.cost.samples),
-            (None, Engine::Baseline(settings)) => Some(settings.steps as f64 * settings.batch as f64),
-        }
-    }
-}
-
 /// The key that names what runs beside a recipe.
 pub(super) const FALLBACK: &str = "fallback";
-
-/// The method of a file that names none.
-pub(super) const AUTO: &str = "auto";
 
 /// A target that a flag gives.
 #[derive(Debug, Clone, Copy)]
@@ -108,10 +24,10 @@ pub(super) fn read_method(
     section: &Section<'_>,
     problem: &Problem,
     aim: Option<Aim>,
-) -> Result<Method, Failure> {
+) -> Result<Chosen, Failure> {
     let name = section.required_text("name", "the name of a recipe")?;
     let Some(method) = method::find(name) else {
-        let all: Vec<_> = method::METHODS.iter().map(|method| method.name).collect();
+        let all = run::names();
         let expected = format!("unknown recipe {name:?}; expected one of {}", all.join(", "));
         return Err(meant(section.complain("name", &expected), name, all));
     };
@@ -121,7 +37,7 @@ pub(super) fn read_method(
     let name = method.name;
     if !method.has_steps() {
         section.only(&["name"])?;
-        return Ok(Method::auto());
+        return Ok(Chosen::auto(None));
     }
     if let Some(Aim { flag, .. }) = aim {
         let hint = "`steps` says how long it runs; --certify EPS stops it on a certificate";
@@ -131,32 +47,28 @@ pub(super) fn read_method(
     let known: Vec<_> =
         ["name", "steps", "batch"].into_iter().chain(settings.iter().map(|setting| setting.name)).collect();
     section.only(&known)?;
-    let mut values = Values::default();
+    let mut values = BTreeMap::new();
     for setting in settings {
         if setting.default.is_none() || section.item(setting.name).is_some() {
-            values.set(setting.name, section.required(setting.name)?);
+            values.insert(setting.name.to_owned(), section.required(setting.name)?);
         }
     }
     let steps = section.count("steps")?.ok_or_else(|| section.missing("steps", WHOLE))?;
     let batch = section.count("batch")?.unwrap_or(1);
-    let engine = method.engine(&values, steps, batch).map_err(|error| match error {
-        MethodError::Number { error, .. } => {
+    Chosen::named(name, &values, steps, batch).map_err(|error| match error {
+        ChoiceError::Method(MethodError::Number { error, .. }) => {
             section.complain(error.name, &format!("expected {}, got {}", error.needs, error.got))
         }
         other => section.complain("", &other.to_string()),
-    })?;
-    Ok(Method { name, engine, promise: None, fallback: false })
+    })
 }
-
-/// What the user chooses, as against what is true of the problem.
-const CHOICES: [Constant; 3] = [Constant::Target, Constant::Variance, Constant::Lambda];
 
 fn read_recipe(
     section: &Section<'_>,
     row: &'static recipe::RecipeRow,
     problem: &Problem,
     aim: Option<Aim>,
-) -> Result<Method, Failure> {
+) -> Result<Chosen, Failure> {
     section.only(&["name", "constants", "target", "variance", "lambda", FALLBACK])?;
     let fallback = match section.text(FALLBACK)? {
         None => false,
@@ -169,78 +81,39 @@ fn read_recipe(
     let item = section
         .item("constants")
         .ok_or_else(|| section.missing("constants", "\"problem\", or a table of constants"))?;
-    let (mut constants, given, estimated) = if let Some(table) = item.as_table_like() {
-        let table = section.subsection("constants", table);
-        let (constants, estimated) = read_constants(&table, row)?;
-        (constants, Some(table), estimated)
-    } else if item.as_str() == Some("problem") {
-        let proved = proved_for(row, problem).map_err(|doubt| section.complain("constants", &doubt))?;
-        (row.relevant(&proved), None, Vec::new())
-    } else {
-        return Err(section.wrong_type("constants", "\"problem\" or a table", item));
-    };
+    let mut choices = Constants::default();
     for choice in CHOICES {
         if let Some(value) = section.number(choice.name())? {
-            constants.set(choice, value);
+            choices.set(choice, value);
         }
     }
     if let Some(Aim { target, .. }) = aim {
-        constants.set(Constant::Target, target);
+        choices.set(Constant::Target, target);
     }
-    let refuse = |error: RecipeError| {
-        let failure = refuse_recipe(section, given.as_ref(), aim, &error);
-        match error {
-            RecipeError::TooMany { .. } => failure.hint("a larger target or less noise needs fewer"),
-            _ => failure,
+    let (given, table) = if let Some(table) = item.as_table_like() {
+        let table = section.subsection("constants", table);
+        let (mut constants, estimated) = read_constants(&table, row)?;
+        choices.known().for_each(|(choice, value)| constants.set(choice, value));
+        (Given::Declared { constants, estimated }, Some(table))
+    } else if item.as_str() == Some("problem") {
+        (Given::Proved(choices), None)
+    } else {
+        return Err(section.wrong_type("constants", "\"problem\" or a table", item));
+    };
+    let chosen = Chosen::recipe(row, given, problem).map_err(|error| match &error {
+        ChoiceError::Recipe(error) => {
+            let failure = refuse_recipe(section, table.as_ref(), aim, error);
+            match error {
+                RecipeError::TooMany { .. } => failure.hint("a larger target or less noise needs fewer"),
+                _ => failure,
+            }
         }
-    };
-    let plan = row.plan(&constants).map_err(refuse)?;
-    // Constants at the very edge of the doubles may be admitted and still give a step size of zero.
-    plan.schedule.check().map_err(|error| section.complain("", &format!("{}: {error}", row.name)))?;
-    let mut doubts = match &problem.truth {
-        Some(truth) if given.is_some() => doubts(row, truth, &constants),
-        _ => Vec::new(),
-    };
-    doubts.extend(estimates(&estimated));
-    let engine = Engine::Schedule(plan.schedule.clone());
-    Ok(Method {
-        name: row.name,
-        engine,
-        promise: Some(Promise { constants, plan, doubts, estimated, proved: given.is_none() }),
-        fallback,
-    })
-}
-
-/// A recipe with the constants that are proved about the problem.
-pub(crate) fn proved_recipe(
-    row: &'static recipe::RecipeRow,
-    problem: &Problem,
-    target: f64,
-) -> Result<Method, String> {
-    let mut constants = row.relevant(&proved_for(row, problem)?);
-    constants.set(Constant::Target, target);
-    let plan = row.plan(&constants).map_err(|error| error.to_string())?;
-    plan.schedule.check().map_err(|error| error.to_string())?;
-    let engine = Engine::Schedule(plan.schedule.clone());
-    let promise = Some(Promise { constants, plan, doubts: Vec::new(), estimated: Vec::new(), proved: true });
-    Ok(Method { name: row.name, engine, promise, fallback: false })
-}
-
-/// What is proved about the problem, or why the recipe cannot rest on that.
-fn proved_for(row: &recipe::RecipeRow, problem: &Problem) -> Result<Constants, String> {
-    let Some((mut proved, facts)) = problem.proved()? else {
-        return Err("nothing is proved about this problem; give a table [recipe.constants]".into());
-    };
-    let name = || problem.objective().map_or_else(|| problem.words.clone(), Objective::identity);
-    if let Some(doubt) =
-        not_covered(row, &facts, name).or_else(|| problem.truth.as_ref().and_then(other_growth))
-    {
-        return Err(doubt);
-    }
-    if let Some(mu) = (row.mu)(&facts) {
-        proved.set(Constant::Mu, mu);
-    }
-    Ok(proved)
+        ChoiceError::NotProved { .. } | ChoiceError::Table(_) => {
+            section.complain("constants", &error.to_string())
+        }
+        _ => section.complain("", &error.to_string()),
+    })?;
+    Ok(Chosen { fallback, ..chosen })
 }
 
 /// Points at the constant that is to blame, in its flag, its table or its section; where none is, at the
@@ -307,66 +180,4 @@ fn read_estimated(table: &Section<'_>, natural: &[Constant]) -> Result<Vec<Const
         }
     };
     array.iter().map(constant).collect()
-}
-
-/// That constants were measured is a reason why the promise may fail.
-fn estimates(estimated: &[Constant]) -> Option<String> {
-    let names: Vec<_> = estimated.iter().map(|constant| constant.name()).collect();
-    match names.as_slice() {
-        [] => None,
-        [name] => Some(format!("{name} is an estimate")),
-        _ => Some(format!("{} are estimates", names.join(", "))),
-    }
-}
-
-fn proved_constants(row: &recipe::RecipeRow, truth: &Truth) -> Constants {
-    let mut proved = truth.proved();
-    if let Some(mu) = (row.mu)(&truth.objective().facts()) {
-        proved.set(Constant::Mu, mu);
-    }
-    proved
-}
-
-/// Why BG-0 may fail: the noise grows with another power of the distance than the square.
-fn other_growth(truth: &Truth) -> Option<String> {
-    let exponent = truth.exponent();
-    let consequence = match exponent {
-        2.0 => return None,
-        above if above > 2.0 => "so no B and b bound it: BG-0 fails",
-        _ => "and BG-0 is proved only for the power 2",
-    };
-    Some(format!("the noise grows with the distance to the power {exponent} (variance), {consequence}"))
-}
-
-/// Why the theorem may say nothing about this problem.
-fn not_covered(row: &recipe::RecipeRow, facts: &Facts, problem: impl FnOnce() -> String) -> Option<String> {
-    (!(row.applies)(facts)).then(|| {
-        let (problem, name, what) = (problem(), row.name, row.for_problems);
-        format!("{name} is not proved to cover {problem}; it is for: {what}")
-    })
-}
-
-/// The truth is itself a rounded number: a declared constant may miss it by so much, relatively.
-const ROUNDING: f64 = 1e-12;
-
-/// Why the promise may fail although the constants as given admit it.
-fn doubts(row: &recipe::RecipeRow, truth: &Truth, given: &Constants) -> Vec<String> {
-    let proved = proved_constants(row, truth);
-    let mut doubts: Vec<_> = not_covered(row, &truth.objective().facts(), || truth.objective().identity())
-        .into_iter()
-        .chain(other_growth(truth))
-        .collect();
-    for (constant, value) in given.known().filter(|(c, _)| !CHOICES.contains(c)) {
-        if let Some(truth) = proved.get(constant) {
-            // mu is a bound from below, all the others are bounds from above.
-            let too_bold = match constant {
-                Constant::Mu => value > truth * (1.0 + ROUNDING),
-                _ => value < truth * (1.0 - ROUNDING),
-            };
-            if too_bold {
-                doubts.push(format!("{} = {value} is declared, but {truth} is true", constant.name()));
-            }
-        }
-    }
-    doubts
 }

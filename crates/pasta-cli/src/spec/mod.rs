@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 
 use certification::read_certification;
 pub(crate) use certification::{Certification, DELTA};
-use method::{AUTO, Aim, FALLBACK, read_method};
-pub(crate) use method::{Method, Promise, proved_recipe};
+use method::{Aim, FALLBACK, read_method};
 use pasta_opt::certificate::Basis;
 use pasta_opt::gate::Gate;
+use pasta_opt::run::{AUTO, Chosen};
 use pasta_opt::walk::{StopRule, Walk};
 pub(crate) use pipe::{QuickTry, Simulated};
 use problem::read_problem;
@@ -37,7 +37,7 @@ pub(crate) struct Spec {
     pub(crate) budget: Option<u128>,
     pub(crate) output: Option<PathBuf>,
     pub(crate) problem: Problem,
-    pub(crate) method: Method,
+    pub(crate) method: Chosen,
     /// How the run is to be certified, if it is.
     pub(crate) certification: Option<Certification>,
     /// The file with the overrides written into it: what `resume` reads.
@@ -50,20 +50,11 @@ impl Spec {
         self.method.engine.clone().start(gate, &self.problem.start).map_err(Failure::input)
     }
 
-    /// The same method for another target of |grad f|, without an end: a coarse target has a short plan, which would end
-    /// before it could be certified.
+    /// The method of a pilot for another target of |grad f|.
     pub(crate) fn walk_to(&self, gate: &Gate, target: f64) -> Result<Box<dyn Walk>, Failure> {
-        let engine = self.method.aimed_at(self.recipe_over_certificate() * target).endless();
+        let certified = self.certification.map_or(target, |certification| certification.rule.target);
+        let engine = self.method.pilot(target, certified);
         engine.start(gate, &self.problem.start).map_err(Failure::input)
-    }
-
-    /// How the target of a recipe for the gradient compares to that of the certificate; 1 where there are not two.
-    pub(crate) fn recipe_over_certificate(&self) -> f64 {
-        let certificate = self.certification.map(|certification| certification.rule.target);
-        self.method
-            .gradient_target()
-            .zip(certificate)
-            .map_or(1.0, |(recipe, certificate)| recipe / certificate)
     }
 }
 
@@ -87,7 +78,7 @@ pub(crate) struct Setup {
 pub(crate) struct Contest {
     pub(crate) setup: Setup,
     /// The file's own method, if it has one.
-    pub(crate) own: Option<Method>,
+    pub(crate) own: Option<Chosen>,
     /// How runs are certified, where nothing but samples can tell how good their points are and there is a target.
     pub(crate) rule: Option<StopRule>,
 }
@@ -162,7 +153,7 @@ pub(crate) fn read_contest(path: &Path, overrides: &Overrides) -> Result<Contest
     let judged = problem.truth.is_some() || problem.oracle.about().full_pass().is_some();
     let rule = match overrides.target.filter(|_| !judged) {
         None => None,
-        Some(target) => certificate_rule(&root, problem, &Method::auto(), Some(target), overrides)?,
+        Some(target) => certificate_rule(&root, problem, &Chosen::auto(None), Some(target), overrides)?,
     };
     Ok(Contest { setup, own, rule })
 }
@@ -171,7 +162,7 @@ pub(crate) fn read_contest(path: &Path, overrides: &Overrides) -> Result<Contest
 fn certificate_rule(
     root: &Section<'_>,
     problem: &Problem,
-    method: &Method,
+    method: &Chosen,
     target: Option<f64>,
     overrides: &Overrides,
 ) -> Result<Option<StopRule>, Failure> {
@@ -181,7 +172,7 @@ fn certificate_rule(
 }
 
 /// The method of a file, a recipe with this target if there is one.
-fn own_method(recipe: &Section<'_>, problem: &Problem, target: Option<f64>) -> Result<Method, Failure> {
+fn own_method(recipe: &Section<'_>, problem: &Problem, target: Option<f64>) -> Result<Chosen, Failure> {
     let is_recipe = recipe.text("name")?.and_then(pasta_opt::recipe::find).is_some();
     let aim = target.filter(|_| is_recipe).map(|target| Aim { flag: "--target", target });
     read_method(recipe, problem, aim)
@@ -243,7 +234,7 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     let recipe = root.item("recipe").map(|_| root.section("recipe")).transpose()?;
     let read = |aim| match &recipe {
         Some(recipe) => read_method(recipe, &problem, aim),
-        None => Ok(Method::auto()),
+        None => Ok(Chosen::auto(None)),
     };
     let mut overrides = overrides.clone();
     let without_constants = match &recipe {

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
+use pasta_opt::run;
 use pasta_pipe::{Counts, Pipe, Simulator, StartError};
 use toml_edit::Value;
 
@@ -87,7 +88,8 @@ pub(super) fn read(
     };
     let pipe = Arc::new(pipe);
     let simulator = Some(Simulated { pipe: Arc::clone(&pipe), check });
-    Ok(Some(Problem { oracle: world::spread_once(pipe), start, truth: None, table: None, words, simulator }))
+    let what = run::Problem { oracle: world::spread_once(pipe), start, truth: None, table: None, words };
+    Ok(Some(Problem::simulated(what, simulator)))
 }
 
 fn simulator(problem: &Section<'_>, threads: Option<usize>) -> Result<Simulator, Failure> {

@@ -1,13 +1,11 @@
 //! `[problem] table = ..`: the rows of a file with a loss.
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use pasta_data::Source;
-use pasta_opt::objective::Facts;
-use pasta_opt::recipe::{Constant, Constants};
-use pasta_opt::table::{Class, Linear};
+use pasta_opt::run::{self, KnownTable};
 use pasta_report::console::Failure;
 
 use super::problem::Problem;
@@ -47,50 +45,6 @@ const KEYS: [&str; 25] = [
     "degree",
     "start",
 ];
-
-/// The rows of a file with a loss, and what is proved about them once someone asks.
-#[derive(Debug)]
-pub(crate) struct Tabled {
-    linear: Arc<Linear>,
-    /// The constants, and the largest probability that one of them does not hold.
-    proved: OnceLock<Result<(Constants, f64), String>>,
-}
-
-impl Tabled {
-    /// What is proved about the loss on this table, seen from the start.
-    pub(super) fn proved(&self, start: &[f64]) -> Result<Constants, String> {
-        let prove = || {
-            let proved = self.linear.constants(start).map_err(|error| error.to_string())?;
-            let failure = proved.constants.iter().map(|constant| constant.failure).fold(0.0, f64::max);
-            Ok(((&proved).into(), failure))
-        };
-        self.proved.get_or_init(prove).clone().map(|(constants, _)| constants)
-    }
-
-    /// The probability that a constant which was asked for does not hold: 0 where all are certain.
-    pub(super) fn failure(&self) -> f64 {
-        self.proved.get().and_then(|proved| proved.as_ref().ok()).map_or(0.0, |(_, failure)| *failure)
-    }
-
-    /// The classes that the loss is in by what is proved.
-    pub(super) fn facts(proved: &Constants) -> Facts {
-        Facts {
-            smoothness: proved.get(Constant::Smoothness),
-            lipschitz: proved.get(Constant::Lipschitz),
-            weak_convexity: proved.get(Constant::Rho),
-            pl: proved.get(Constant::Mu),
-            star: proved.get(Constant::Mu),
-        }
-    }
-
-    pub(super) fn is_standardised(&self) -> bool {
-        self.linear.design().standardise
-    }
-
-    pub(super) fn has_kinks(&self) -> bool {
-        matches!(self.linear.loss().row().class, Class::LipschitzConvex | Class::WeaklyConvex)
-    }
-}
 
 /// Reads a table `problem` with a key `table`, whose path is taken from where the problem file is.
 pub(super) fn read_table(problem: &Section<'_>) -> Result<Problem, Failure> {
@@ -157,8 +111,8 @@ pub(super) fn read_table(problem: &Section<'_>) -> Result<Problem, Failure> {
         s(columns),
         shaping.words()
     );
-    let table = Some(Tabled { linear: Arc::clone(&linear), proved: OnceLock::new() });
-    Ok(Problem { oracle: world::spread(linear), start, truth: None, table, words, simulator: None })
+    let table = Some(KnownTable::new(Arc::clone(&linear)));
+    Ok(run::Problem { oracle: world::spread(linear), start, truth: None, table, words }.into())
 }
 
 /// A column: a name, or a number.

@@ -26,8 +26,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod chosen;
+mod problem;
+
 use std::fmt;
 use std::ops::ControlFlow;
+
+pub use chosen::{AUTO, CHOICES, ChoiceError, Chosen, Given, Promise, names};
+pub use problem::{KnownTable, Problem, Truth};
 
 use crate::certificate::Certificate;
 use crate::check;
