@@ -154,6 +154,11 @@ impl Gate {
         Self { doubts: false, ..self }
     }
 
+    /// The oracle behind it, to make another gate of.
+    pub(crate) fn oracle(&self) -> &Arc<dyn Oracle> {
+        &self.oracle
+    }
+
     /// Whether a run is to check the oracle before its first step.
     pub fn doubts(&self) -> bool {
         self.doubts

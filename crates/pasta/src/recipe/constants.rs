@@ -1,6 +1,8 @@
 //! The constants that recipes ask for, by name.
 
-use serde::Serialize;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 use crate::objective::Objective;
 use crate::oracle::Noise;
@@ -8,7 +10,7 @@ use crate::oracle::Noise;
 macro_rules! constants {
     ($($variant:ident, $name:literal, $symbol:literal, $meaning:literal;)*) => {
         /// A constant of a problem, or a choice of the user, that some recipe uses.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         #[non_exhaustive]
         pub enum Constant {
@@ -53,8 +55,23 @@ constants! {
 }
 
 /// Values of some of the constants.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(from = "BTreeMap<Constant, f64>", into = "BTreeMap<Constant, f64>")]
 pub struct Constants([Option<f64>; Constant::ALL.len()]);
+
+impl From<BTreeMap<Constant, f64>> for Constants {
+    fn from(values: BTreeMap<Constant, f64>) -> Self {
+        let mut constants = Self::default();
+        values.into_iter().for_each(|(constant, value)| constants.set(constant, value));
+        constants
+    }
+}
+
+impl From<Constants> for BTreeMap<Constant, f64> {
+    fn from(constants: Constants) -> Self {
+        constants.known().collect()
+    }
+}
 
 impl Constants {
     /// The value of a constant, if it is known.

@@ -94,6 +94,12 @@ pub enum ChoiceError {
     /// The constants of a table cannot be proved.
     #[error(transparent)]
     Table(#[from] TableError),
+    /// Nothing would end the run.
+    #[error("{AUTO} needs a target or a budget")]
+    NoEnd,
+    /// A fall-back without a certificate.
+    #[error("a certificate chooses between a recipe and its fall-back, and none is asked for")]
+    NoCertificate,
     /// Nothing is proved from which the recipe could be planned.
     #[error("{why}")]
     NotProved {

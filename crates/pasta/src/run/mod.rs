@@ -1,54 +1,141 @@
-//! One run: a method behind its gate, event by event, to its end.
+//! One run: a task on a problem, event by event, to a report.
 //!
-//! Programs, the Python package and the laboratory drive every run through [`Run::next`]. It is the one place where an oracle is
-//! checked before the first step, and where a [`Halt`] becomes an end.
+//! Programs, the Python package and the laboratory translate what they are told into a [`Problem`] and a [`Task`], drive a [`Run`], and show its
+//! [`Report`]. It is the one place where an oracle is checked before the first step, where a [`Halt`] becomes an end, and where a certificate is judged
+//! by what is known about the noise.
 //!
 //! ```
+//! use std::sync::Arc;
+//!
 //! use pasta_opt::prelude::*;
 //! use pasta_opt::problems::SineBowl;
-//! use pasta_opt::run::{Event, Run};
+//! use pasta_opt::run::{Problem, Task};
 //!
 //! let noise = Noise { growth: 0.0, floor: 1.0, tail: Tail::Gaussian };
 //! let oracle = Noisy::new(Box::new(SineBowl { dimension: 1 }), noise, vec![1.2])?;
-//! let gate = Gate::new(oracle, 7).with_budget(500);
-//! let walk = Auto::start(&gate, &[1.2], None)?;
-//! let mut run = Run::of(gate, walk);
-//! let mut steps = 0;
+//! let problem = Problem::of(Arc::new(oracle), vec![1.2]);
+//! let task = Task { budget: Some(5_000), ..Task::default() };
+//! let mut run = Run::start(Arc::new(problem), task, Arc::default())?;
 //! let stop = loop {
 //!     match run.next()? {
-//!         Event::Step(_) => steps += 1,
 //!         Event::End(stop) => break stop,
-//!         _ => {}
+//!         _ => assert!(run.gate().ledger().samples() <= 5_000),
 //!     }
 //! };
-//! assert_eq!((stop, steps), (Stop::PlannedEnd, run.view().step));
-//! assert!(run.gate().ledger().samples() <= 500);
+//! let report = run.report(stop);
+//! assert_eq!((report.stop.kind, report.method.as_str()), ("planned-end", "auto"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod chosen;
 mod problem;
+mod report;
+mod task;
 
 use std::fmt;
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use serde::{Deserialize, Serialize};
 
 pub use chosen::{AUTO, CHOICES, ChoiceError, Chosen, Given, Promise, names};
 pub use problem::{KnownTable, Problem, Truth};
+pub use report::{Certified, FORMAT, Promised, Report, Stopped, Truths, void};
+pub use task::{MethodSpec, Task};
 
-use crate::certificate::Certificate;
-use crate::check;
-use crate::checkpoint::Saver;
+use crate::certificate::{Basis, Certificate, ClaimError};
+use crate::check::{self, Findings};
+use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
 use crate::gate::{Gate, Halt};
+use crate::method::{self, Engine};
+use crate::state::StartError;
 use crate::stop::Stop;
+use crate::trace::{Standing, is_milestone};
 use crate::walk::{Advance, Record, View, Walk};
 
-/// A method behind its gate, from the first event to the end.
+/// A task on a problem, from its first event to its report.
 pub struct Run {
+    problem: Arc<Problem>,
+    task: Task,
+    chosen: Chosen,
     gate: Gate,
     walk: Box<dyn Walk>,
     /// True if the oracle was checked, or need not be.
     is_checked: bool,
+    findings: Option<Findings>,
     ended: Option<Stop>,
+    /// Where it stood at [milestones](is_milestone); `None` where nobody will look.
+    trail: Option<Vec<Mark>>,
+    /// How it had ended by itself, if it was resumed.
+    resumed: Option<Option<Stop>>,
+    /// The budget with which it began, which its plan was made for.
+    first_budget: Option<u128>,
+}
+
+/// Where a run stood at one of its steps.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Mark {
+    /// Steps taken.
+    pub step: u64,
+    /// All samples drawn so far.
+    pub samples: u128,
+    /// Gradients evaluated so far.
+    pub evaluations: u128,
+    /// |x - x0|.
+    pub distance: f64,
+}
+
+/// What a checkpoint keeps of a run besides its gate and its walk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Stored {
+    /// What was asked for.
+    pub task: Task,
+    /// The coordinates of the problem.
+    pub dim: usize,
+    /// True if the oracle gives losses.
+    pub losses: bool,
+    /// The budget with which it began.
+    first_budget: Option<u128>,
+    trail: Vec<Mark>,
+}
+
+/// The names of the sections of a checkpoint that runs and certificates have.
+const SECTION: &str = "run";
+const CERTIFICATES: &str = "certificate";
+
+impl Stored {
+    /// What a checkpoint says about its run.
+    pub fn of(checkpoint: &Checkpoint) -> Result<Self, CheckpointError> {
+        checkpoint.peek(SECTION)
+    }
+}
+
+/// Why there is no run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The method cannot be run with what was given.
+    #[error(transparent)]
+    Choice(#[from] ChoiceError),
+    /// The method cannot start there.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The certificate that is asked for makes no sense.
+    #[error(transparent)]
+    Rule(#[from] ClaimError),
+    /// The checkpoint is of another run, or damaged.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The budget of a resumed run is smaller than what it has drawn.
+    #[error("the run has already drawn {drawn} samples, more than the budget of {budget}")]
+    Drawn {
+        /// What was drawn.
+        drawn: u128,
+        /// The budget.
+        budget: u128,
+    },
 }
 
 /// What one call of [`Run::next`] did.
@@ -71,42 +158,138 @@ pub enum Event {
 }
 
 impl Run {
-    /// A run of a walk that stands at its start, or was resumed.
+    /// A run of a walk that was started by hand, at its start. It keeps no trail.
     pub fn of(gate: Gate, walk: impl Walk + 'static) -> Self {
-        let is_checked = !gate.doubts();
-        Self { gate, walk: Box::new(walk), is_checked, ended: None }
+        let walk: Box<dyn Walk> = Box::new(walk);
+        let problem = Problem::of(Arc::clone(gate.oracle()), walk.view().start.to_vec());
+        let task = Task { budget: gate.budget(), seed: gate.seed(), ..Task::default() };
+        let run = Self::with(Arc::new(problem), task, Chosen::auto(None), gate, walk);
+        Self { trail: None, ..run }
+    }
+
+    fn with(problem: Arc<Problem>, task: Task, chosen: Chosen, gate: Gate, walk: Box<dyn Walk>) -> Self {
+        Self {
+            problem,
+            first_budget: task.budget,
+            task,
+            chosen,
+            is_checked: !gate.doubts(),
+            gate,
+            walk,
+            findings: None,
+            ended: None,
+            trail: Some(Vec::new()),
+            resumed: None,
+        }
+    }
+
+    /// A run at its start: nothing is drawn yet. It stops, also in the middle of a batch, when the flag is set.
+    pub fn start(problem: Arc<Problem>, task: Task, stop: Arc<AtomicBool>) -> Result<Self, RunError> {
+        let chosen = task.choose(&problem)?;
+        let gate = Gate::over(Arc::clone(&problem.oracle), task.seed).with_budget(task.budget).with_stop(stop);
+        let gate = if task.check { gate } else { gate.believing() };
+        let walk = chosen.engine.clone().start(&gate, &problem.start)?;
+        let walk = certified(&task, &chosen, &gate, walk)?;
+        Ok(Self::with(problem, task, chosen, gate, walk))
+    }
+
+    /// The run of a checkpoint, which must be of this task; only its budget may be another.
+    pub fn resume(
+        problem: Arc<Problem>,
+        task: Task,
+        checkpoint: &mut Checkpoint,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self, RunError> {
+        let other = |what: String| RunError::Checkpoint(CheckpointError::Settings { what });
+        let chosen = task.choose(&problem)?;
+        let stored = Stored::of(checkpoint).ok();
+        let with_certificates = checkpoint.has(CERTIFICATES);
+        if with_certificates && task.certify.is_none() {
+            return Err(other("the run has been making certificates, but none is asked for".into()));
+        }
+        let gate = Gate::resume(Arc::clone(&problem.oracle), checkpoint)?;
+        let gate = gate.with_budget(task.budget).with_stop(stop);
+        let gate = if task.check { gate } else { gate.believing() };
+        let drawn = gate.ledger().samples();
+        if let Some(budget) = task.budget.filter(|budget| *budget < drawn) {
+            return Err(RunError::Drawn { drawn, budget });
+        }
+        if Engine::of(checkpoint)? != chosen.engine {
+            return Err(other("the checkpoint is of another method, or of other settings".into()));
+        }
+        if gate.seed() != task.seed {
+            let what = format!("the checkpoint is of seed {}, but {} is asked for", gate.seed(), task.seed);
+            return Err(other(what));
+        }
+        let walk = method::resume(&gate, checkpoint)?;
+        let walk = match task.certify {
+            Some(rule) if with_certificates => Box::new(walk.certified_again(&gate, rule, checkpoint)?),
+            _ => certified(&task, &chosen, &gate, walk)?,
+        };
+        let resumed = Some(walk.view().ended);
+        let run = Self::with(problem, task, chosen, gate, walk);
+        let (first_budget, trail) =
+            stored.map_or((run.first_budget, Vec::new()), |stored| (stored.first_budget, stored.trail));
+        Ok(Self { first_budget, trail: Some(trail), resumed, ..run })
     }
 
     /// Does the next piece of work. After an end it keeps giving that end, unless the run was interrupted: then it goes on. An error is an oracle that
     /// failed, or did not pass its check.
+    #[expect(clippy::should_implement_trait, reason = "a run is no iterator: it does not end with None")]
     #[inline]
     pub fn next(&mut self) -> Result<Event, Halt> {
         if let Some(stop) = self.ended {
             return Ok(Event::End(stop));
         }
-        let advance = if self.is_checked { self.walk.advance(&mut self.gate) } else { self.check() };
-        Ok(match advance {
-            Ok(Advance::Step(record)) => Event::Step(record),
-            Ok(Advance::Checked) if !self.is_checked => {
-                self.is_checked = true;
-                Event::Checked
+        if !self.is_checked {
+            return self.check();
+        }
+        Ok(match self.walk.advance(&mut self.gate) {
+            Ok(Advance::Step(record)) => {
+                if self.trail.is_some() {
+                    self.mark();
+                }
+                Event::Step(record)
             }
             Ok(Advance::Checked) => Event::Looked,
             Ok(Advance::Planned) => Event::Planned,
-            Ok(Advance::Tried(certificate)) => Event::Tried(certificate),
+            Ok(Advance::Tried(certificate)) => Event::Tried(self.judged(certificate)),
             Ok(Advance::Stop(stop)) => self.end(stop),
             Err(halt) => self.end(halt.stop().ok_or(halt)?),
         })
     }
 
+    /// Keeps a mark of where the run stands, if the step is one to remember.
+    fn mark(&mut self) {
+        if is_milestone(self.walk.view().step) {
+            self.remember();
+        }
+    }
+
+    fn remember(&mut self) {
+        let mark = self.stands();
+        if let Some(trail) = self.trail.as_mut().filter(|trail| trail.last() != Some(&mark)) {
+            trail.push(mark);
+        }
+    }
+
     #[cold]
-    fn check(&mut self) -> Result<Advance, Halt> {
-        check::before_run(&mut self.gate, self.walk.view().start)?;
-        Ok(Advance::Checked)
+    fn check(&mut self) -> Result<Event, Halt> {
+        match check::before_run(&mut self.gate, self.walk.view().start) {
+            Ok(findings) => {
+                (self.findings, self.is_checked) = (findings, true);
+                Ok(Event::Checked)
+            }
+            // What is not finite, or does not fit the budget, is the walk's to find out.
+            Err(Halt::Interrupted) => Ok(Event::End(Stop::Interrupted)),
+            Err(halt) => Err(halt),
+        }
     }
 
     #[cold]
     fn end(&mut self, stop: Stop) -> Event {
+        let stop = if stop == Stop::Certified && self.doubt().is_some() { Stop::Void } else { stop };
+        self.remember();
         self.ended = (stop != Stop::Interrupted).then_some(stop);
         Event::End(stop)
     }
@@ -133,6 +316,21 @@ impl Run {
         self.follow(|_, _| ControlFlow::Continue(()))
     }
 
+    /// What is asked for.
+    pub fn task(&self) -> &Task {
+        &self.task
+    }
+
+    /// What is minimised.
+    pub fn problem(&self) -> &Problem {
+        &self.problem
+    }
+
+    /// What runs, and what is promised of it.
+    pub fn chosen(&self) -> &Chosen {
+        &self.chosen
+    }
+
     /// Where the walk stands.
     pub fn view(&self) -> View<'_> {
         self.walk.view()
@@ -143,20 +341,119 @@ impl Run {
         &self.gate
     }
 
-    /// How it ended, if it did.
-    pub fn ended(&self) -> Option<Stop> {
-        self.ended
+    /// Counts what another gate to the same oracle drew before the run.
+    pub fn count(&mut self, before: &Gate) {
+        self.gate.merge(before);
+    }
+
+    /// What the check before the first step found, if there was one.
+    pub fn findings(&self) -> Option<&Findings> {
+        self.findings.as_ref()
+    }
+
+    /// How it had ended before it was resumed, if it had.
+    pub fn had_ended(&self) -> Option<Stop> {
+        self.resumed.flatten()
+    }
+
+    /// Where it stands, with what formulas say there.
+    pub fn standing(&self) -> Standing {
+        Standing::new(&self.walk.view(), self.gate.ledger(), self.problem.objective())
+    }
+
+    /// Where it stands.
+    pub fn stands(&self) -> Mark {
+        let (view, ledger) = (self.walk.view(), self.gate.ledger());
+        let (samples, evaluations) = (ledger.samples(), ledger.evaluations());
+        Mark { step: view.step, samples, evaluations, distance: view.distance2.sqrt() }
+    }
+
+    /// Where it stood at [milestones](is_milestone).
+    pub fn trail(&self) -> &[Mark] {
+        self.trail.as_deref().unwrap_or_default()
+    }
+
+    /// Why the last certificate is void, if it is.
+    fn doubt(&self) -> Option<String> {
+        let view = self.walk.view();
+        self.problem.false_assumption(&view.certification?.last?.basis, view.point)
+    }
+
+    /// A certificate, judged by what is known about the noise. Of one that failed the point is not known here; what is false at
+    /// the start, where noise is least, is false there too.
+    fn judged(&self, certificate: Certificate) -> Certificate {
+        let view = self.walk.view();
+        let point = if view.ended.is_some() { view.point } else { &self.problem.start };
+        match self.problem.false_assumption(&certificate.basis, point) {
+            Some(_) => certificate.void(),
+            None => certificate,
+        }
+    }
+
+    /// Why every certificate of the run would be void, if that is known before the first step.
+    pub fn false_assumption(&self) -> Option<String> {
+        let basis: Basis = self.task.certify?.basis;
+        self.problem.false_assumption(&basis, &self.problem.start)
+    }
+
+    /// What a stop means here; of a run that was resumed, why it did not go on.
+    fn meaning(&self, stop: Stop) -> String {
+        let is_empty = stop == Stop::PlannedEnd && self.walk.view().step == 0 && self.gate.budget().is_some();
+        if is_empty && self.chosen.promise.is_none() {
+            return "the budget has no room for a first step; the point is the start".into();
+        }
+        let meaning = stop.meaning();
+        let Some(ended) = self.resumed else { return meaning };
+        // A plan that was made for the first budget leaves most of what a larger one adds.
+        let is_left = |first: u128| {
+            let (budget, drawn) = (self.gate.budget(), self.gate.ledger().samples());
+            budget.is_some_and(|budget| budget > first && 2 * budget.saturating_sub(drawn) > budget - first)
+        };
+        match self.first_budget.filter(|first| stop == Stop::PlannedEnd && is_left(*first)) {
+            Some(first) => format!(
+                "{meaning}; the plan was made for {first} samples and does not grow with the budget; start a new run for more"
+            ),
+            None if ended.is_some() => format!("{meaning}; the run had already ended: nothing was left to resume"),
+            None => meaning,
+        }
+    }
+
+    /// What it came to, if it ends like this.
+    pub fn report(&self, stop: Stop) -> Report {
+        Report::of(self, stop)
     }
 
     /// Writes what it needs to go on later, bit for bit.
     pub fn save<'a>(&'a self, to: &mut Saver<'a>) {
         self.gate.save(to);
         self.walk.save(to);
+        let about = self.gate.about();
+        let stored = Stored {
+            task: self.task.clone(),
+            dim: about.dim,
+            losses: about.losses,
+            first_budget: self.first_budget,
+            trail: self.trail.clone().unwrap_or_default(),
+        };
+        to.put(SECTION, &stored, []);
+    }
+}
+
+/// The walk with its certificates, if any are asked for and it does not make them itself.
+fn certified(
+    task: &Task,
+    chosen: &Chosen,
+    gate: &Gate,
+    walk: Box<dyn Walk>,
+) -> Result<Box<dyn Walk>, ClaimError> {
+    match task.certify.filter(|_| !chosen.engine.is_certified()) {
+        None => Ok(walk),
+        Some(rule) => Ok(Box::new(walk.certified(gate, rule)?)),
     }
 }
 
 impl fmt::Debug for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Run").field("gate", &self.gate).field("ended", &self.ended).finish_non_exhaustive()
+        f.debug_struct("Run").field("task", &self.task).field("gate", &self.gate).finish_non_exhaustive()
     }
 }

@@ -1,0 +1,217 @@
+//! What a run came to: one type for files, for programs and for Python.
+
+use serde::Serialize;
+
+use super::Run;
+use super::chosen::Promise;
+use crate::certificate::{Certificate, Verdict};
+use crate::ledger::Ledger;
+use crate::objective::Measure;
+use crate::recipe::{Cost, Guarantee};
+use crate::stop::Stop;
+use crate::walk::Candidate;
+
+/// The format of a report.
+pub const FORMAT: u32 = 2;
+
+/// What a run came to. `docs/formats.md` has the keys.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// What ran.
+    pub method: String,
+    /// On what, for people.
+    pub problem: String,
+    /// The seed of all randomness.
+    pub seed: u64,
+    /// Why it ended.
+    pub stop: Stopped,
+    /// The point that it hands out; `None` where `point_file` names a file beside the report.
+    pub point: Option<Vec<f64>>,
+    /// The file that holds the point, where that is too large for the report.
+    pub point_file: Option<String>,
+    /// Steps taken.
+    pub steps: u64,
+    /// |x - x0| of the last iterate.
+    pub distance: f64,
+    /// What was drawn, by what it was for.
+    pub ledger: Ledger,
+    /// What a theorem promises, or why nothing is promised; `None` where no theorem covers the method.
+    pub promise: Option<Promised>,
+    /// Whose point it is, where a recipe has a fall-back.
+    pub by: Option<&'static str>,
+    /// What the problem's own formulas say about the point, where they are known.
+    pub truth: Option<Truths>,
+    /// True if a certificate was asked for.
+    pub asked: bool,
+    /// The last certificate, if it is about the point.
+    pub certificate: Option<Certified>,
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Stopped {
+    /// [`Stop::kind`].
+    pub kind: &'static str,
+    /// What that means for the point.
+    pub meaning: String,
+    /// At which step it diverged.
+    pub step: Option<u64>,
+}
+
+/// What a theorem promises, or why nothing is promised.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Promised {
+    /// True if the theorem's promise holds for the point.
+    pub holds: bool,
+    /// The promise, or why there is none.
+    pub statement: String,
+    /// What the theorem bounds.
+    pub guarantee: Guarantee,
+    /// Reasons why the promise may not hold for this problem.
+    pub doubts: Vec<String>,
+    /// The cost that was planned, where the recipe ran alone.
+    pub predicted: Option<Cost>,
+}
+
+/// The problem's own formulas at the point.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[non_exhaustive]
+pub struct Truths {
+    /// f(x) - inf f.
+    pub gap: Option<f64>,
+    /// |grad f(x)|^2.
+    pub gradient_squared: Option<f64>,
+    /// Where the promise is about the Moreau envelope.
+    pub moreau_squared: Option<f64>,
+}
+
+/// A certificate of the point, with its words.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Certified {
+    /// The numbers.
+    #[serde(flatten)]
+    pub certificate: Certificate,
+    /// The claim, with its confidence and its assumption.
+    pub statement: String,
+    /// Why the certificate is void: what is known about the noise against its assumption.
+    pub doubt: Option<String>,
+    /// Which point it is about.
+    pub about: Option<Candidate>,
+    /// How many attempts the run made.
+    pub attempts: u64,
+}
+
+/// What is said in place of a certificate whose assumption is false.
+pub fn void(doubt: &str) -> String {
+    format!("VOID: the declared noise is wrong: {doubt}; nothing follows from this certificate")
+}
+
+impl Report {
+    /// What a run came to that ended, or stands, like this.
+    pub(super) fn of(run: &Run, stop: Stop) -> Self {
+        let (view, problem, chosen) = (run.view(), &run.problem, &run.chosen);
+        let certificate = view.certification.and_then(|log| {
+            let certificate = log.last?;
+            let doubt = run.doubt();
+            let certificate = if doubt.is_some() { certificate.void() } else { certificate };
+            let statement = doubt.as_deref().map_or_else(|| certificate.statement(), void);
+            let (about, attempts) = (log.handed_out(), log.attempts);
+            Some(Certified { certificate, statement, doubt, about, attempts })
+        });
+        let promised = chosen.promise.as_ref().map(|promise| promise.plan.guarantee.measure);
+        let truth = problem.objective().map(|objective| {
+            let at = |measure: Measure| measure.at(objective, view.point);
+            let is_moreau = |measure: &Measure| matches!(measure, Measure::MoreauSquared { .. });
+            Truths {
+                gap: at(Measure::Gap),
+                gradient_squared: at(Measure::GradientSquared),
+                moreau_squared: promised.filter(is_moreau).and_then(at),
+            }
+        });
+        let step = match stop {
+            Stop::Diverged(divergence) => Some(divergence.step()),
+            _ => None,
+        };
+        Self {
+            format: FORMAT,
+            method: chosen.name.to_owned(),
+            problem: problem.words.clone(),
+            seed: run.gate.seed(),
+            stop: Stopped { kind: stop.kind(), meaning: run.meaning(stop), step },
+            point: Some(view.point.to_vec()),
+            point_file: None,
+            steps: view.step,
+            distance: view.distance2.sqrt(),
+            ledger: run.gate.ledger().clone(),
+            promise: Promised::of(run, stop, view.promised),
+            by: chosen.fallback.then_some(if view.promised { "recipe" } else { "auto" }),
+            truth,
+            asked: run.task.certify.is_some(),
+            certificate,
+        }
+    }
+
+    /// True if the point is certified.
+    pub fn is_certified(&self) -> bool {
+        self.certificate.as_ref().is_some_and(|c| c.certificate.verdict == Verdict::Certified)
+    }
+
+    /// |grad f| at the point, where a certificate passed over all rows of a table.
+    pub fn exact_gradient(&self) -> Option<f64> {
+        let Certified { certificate, about, .. } = self.certificate.as_ref()?;
+        certificate.rows.and(*about).and(certificate.bound)
+    }
+}
+
+impl Promised {
+    fn of(run: &Run, stop: Stop, is_recipe: bool) -> Option<Self> {
+        let Promise { plan, doubts, estimated, proved, .. } = run.chosen.promise.as_ref()?;
+        let Guarantee { measure, point, bound, .. } = plan.guarantee;
+        let provided = match run.problem.failure() {
+            _ if run.problem.truth.is_none() && !proved => ", provided the constants are true".into(),
+            failure if *proved && failure > 0.0 => {
+                format!(", if the constants hold, which they do except with probability {}", plain(failure))
+            }
+            _ => String::new(),
+        };
+        let promise =
+            format!("E {} <= {} for {}{provided}", measure.formula(), plain(bound), point.description());
+        let only_estimates = doubts.len() == 1 && !estimated.is_empty();
+        let statement = match (stop, doubts.as_slice()) {
+            (Stop::PlannedEnd, _) if !is_recipe => {
+                format!("none: the point is auto's, not the recipe's ({promise})")
+            }
+            (Stop::PlannedEnd, []) => promise,
+            (Stop::PlannedEnd, [doubt]) if only_estimates => {
+                let they = if estimated.len() > 1 { "they" } else { "it" };
+                format!("none proved: {doubt} (were {they} true: {promise})")
+            }
+            (Stop::PlannedEnd, doubts) => format!("none for this problem: {}", doubts.join("; ")),
+            (Stop::Certified, _) => {
+                format!("not needed: the certificate applies (planned end not reached; {promise})")
+            }
+            _ => format!("none: the run did not reach its planned end ({promise})"),
+        };
+        Some(Self {
+            holds: stop == Stop::PlannedEnd && is_recipe && doubts.is_empty(),
+            statement,
+            guarantee: plan.guarantee,
+            doubts: doubts.clone(),
+            predicted: (!run.chosen.fallback).then_some(plan.cost),
+        })
+    }
+}
+
+/// Twelve digits hide the rounding of eps^2 and nothing else.
+fn plain(bound: f64) -> String {
+    if bound < 1e-6 {
+        return format!("{bound:e}");
+    }
+    format!("{bound:.12}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}

@@ -1,0 +1,106 @@
+//! What is asked for: a method, when it is certified, a budget and a seed. Plain data.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::chosen::{ChoiceError, Chosen, Given};
+use super::problem::Problem;
+use crate::recipe::{self, Constant, Constants};
+use crate::walk::StopRule;
+
+/// What is asked for. A problem file, flags and keywords of Python are translated into it, and a checkpoint keeps it.
+///
+/// ```
+/// use pasta_opt::run::{MethodSpec, Task};
+///
+/// let task = Task { budget: Some(10_000), ..Task::default() };
+/// assert_eq!((task.method, task.seed, task.check), (MethodSpec::Auto, 1, true));
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// What runs.
+    pub method: MethodSpec,
+    /// When the run stops on a certificate; `None` if it makes none.
+    pub certify: Option<StopRule>,
+    /// The most samples that are drawn in all.
+    pub budget: Option<u128>,
+    /// The seed of all randomness.
+    pub seed: u64,
+    /// True if an oracle that is not of this library is checked before the first step.
+    pub check: bool,
+}
+
+impl Default for Task {
+    fn default() -> Self {
+        Self { method: MethodSpec::Auto, certify: None, budget: None, seed: 1, check: true }
+    }
+}
+
+/// A method with what it is given.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum MethodSpec {
+    /// The method without constants.
+    #[default]
+    Auto,
+    /// A method that is no recipe.
+    Named {
+        /// Its name in [`METHODS`](crate::method::METHODS).
+        name: String,
+        /// Its settings by name; defaults are filled in.
+        settings: BTreeMap<String, f64>,
+        /// Steps.
+        steps: u64,
+        /// Samples of a step.
+        batch: u64,
+    },
+    /// A method with a theorem, planned from constants.
+    Recipe {
+        /// Its name in [`TABLE`](recipe::TABLE).
+        name: String,
+        /// What is given.
+        constants: Constants,
+        /// Those that were measured and not proved.
+        estimated: Vec<Constant>,
+        /// True if all other constants are taken from what is proved about the problem.
+        proved: bool,
+        /// True if the method without constants runs beside it, and the certificate chooses.
+        fallback: bool,
+    },
+}
+
+impl MethodSpec {
+    /// The method, ready for a problem.
+    pub fn choose(&self, problem: &Problem) -> Result<Chosen, ChoiceError> {
+        match self {
+            Self::Auto => Ok(Chosen::auto(None)),
+            Self::Named { name, settings, steps, batch } => Chosen::named(name, settings, *steps, *batch),
+            Self::Recipe { name, constants, estimated, proved, fallback } => {
+                let row =
+                    recipe::find(name).ok_or_else(|| ChoiceError::Unknown { name: name.clone() })?;
+                let given = if *proved {
+                    Given::Proved(*constants)
+                } else {
+                    Given::Declared { constants: *constants, estimated: estimated.clone() }
+                };
+                Ok(Chosen { fallback: *fallback, ..Chosen::recipe(row, given, problem)? })
+            }
+        }
+    }
+}
+
+impl Task {
+    /// The method, ready for a problem: one without constants aims at what is to be certified, and a fall-back has its rule.
+    pub fn choose(&self, problem: &Problem) -> Result<Chosen, ChoiceError> {
+        let mut chosen = self.method.choose(problem)?;
+        chosen.aim(self.certify.map(|rule| rule.target));
+        match self.certify {
+            Some(rule) => chosen.hedge(rule),
+            None if chosen.fallback => return Err(ChoiceError::NoCertificate),
+            None if chosen.is_endless() && self.budget.is_none() => return Err(ChoiceError::NoEnd),
+            None => {}
+        }
+        Ok(chosen)
+    }
+}
