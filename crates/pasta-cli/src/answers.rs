@@ -59,8 +59,7 @@ impl Race {
 /// The problem of a problem file: its oracle, its start, and what it is in words.
 pub fn problem(file: &Path) -> Result<(Arc<dyn Oracle>, Vec<f64>, String), String> {
     let problem = read_setup(file, &Overrides::default()).map_err(said)?.problem;
-    let run::Problem { oracle, start, words, .. } = problem.into_what();
-    Ok((oracle, start, words))
+    Ok((Arc::clone(&problem.oracle), problem.start.clone(), problem.words.clone()))
 }
 
 fn said(failure: Failure) -> String {

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use pasta_opt::check::{self, Effort, Findings, Slip, Slopes};
+use pasta_opt::check::{self, CheckError, Effort, Findings, Slip, Slopes};
 use pasta_opt::draws::{Address, Role};
 use pasta_opt::oracle::{Answer, Batch, Request};
 use pasta_opt::prelude::*;
 use pasta_pipe::{Hello, Pipe, Question, Sums};
 use serde::Serialize;
 
-use crate::spec::{self, Overrides, Problem, Setup, Simulated};
+use crate::spec::{self, Overrides, Setup, Simulated};
 use pasta_report::console::{self, Exit, Failure, Report, Signals, flags, say, with_threads};
 use pasta_report::number::real;
 use pasta_report::{Table, grouped};
@@ -55,39 +55,43 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Checks a simulator before a run, unless the file does not want it. False if a signal ended it.
-pub(crate) fn before_run(problem: &Problem, gate: &mut Gate) -> Result<bool, Failure> {
-    let unwanted = problem.simulator.as_ref().is_some_and(|simulator| !simulator.check);
-    if unwanted || !gate.doubts() {
+/// Checks the oracle of a run before its first step. False if a signal ended it.
+pub(crate) fn before_run(run: &mut Run) -> Result<bool, Failure> {
+    if !run.gate().doubts() {
         return Ok(true);
     }
-    // A budget is for the run.
-    if gate.left() / 10 < Effort::Quick.samples() {
-        let (samples, left) = (Effort::Quick.samples(), gate.left());
-        say(&format!(
-            "note: the simulator is not checked: that may take {samples} samples, and the budget has {left}"
-        ));
-        return Ok(true);
-    }
-    let findings = match check::oracle(gate, &problem.start, Effort::Quick) {
-        Ok(findings) => findings,
-        Err(Halt::Interrupted) => {
+    let left = run.gate().left();
+    match run.next() {
+        Ok(Event::End(_)) => {
             say("interrupted during the check of the simulator; nothing was kept");
             return Ok(false);
         }
-        Err(halt) => return Err(Failure::system(halt)),
-    };
-    if !findings.has_noise {
-        say("note: all samples at the start are the same: there is no noise, or seed and number are ignored");
+        Ok(_) => {}
+        Err(halt) => return Err(refused(&halt)),
     }
-    match findings.slips.as_slice() {
-        [] => Ok(true),
-        slips => {
-            let sentences = check::sentences(slips);
-            let hint = "`pasta check` with the file says more; --no-check runs it as it is";
-            Err(Failure::input(format!("the simulator is not to be believed: {sentences}")).hint(hint))
+    match run.findings() {
+        // A budget is for the run.
+        None => {
+            let samples = Effort::Quick.samples();
+            say(&format!(
+                "note: the simulator is not checked: that may take {samples} samples, and the budget has {left}"
+            ));
         }
+        Some(findings) if !findings.has_noise => say(
+            "note: all samples at the start are the same: there is no noise, or seed and number are ignored",
+        ),
+        Some(_) => {}
     }
+    Ok(true)
+}
+
+/// Why an oracle did not pass.
+fn refused(halt: &Halt) -> Failure {
+    let Halt::Oracle(error) = halt else { return Failure::system(halt) };
+    let found = std::error::Error::source(error).and_then(|source| source.downcast_ref::<CheckError>());
+    let Some(CheckError { slips, .. }) = found else { return Failure::system(halt) };
+    let hint = "`pasta check` with the file says more; --no-check runs it as it is";
+    Failure::input(format!("the simulator is not to be believed: {}", check::sentences(slips))).hint(hint)
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {

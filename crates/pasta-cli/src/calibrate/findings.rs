@@ -113,7 +113,12 @@ impl<'f> Findings<'f> {
             evaluations: calibration.cost.evaluations as u64,
             gradient: calibration.gradient,
             unit: calibration.unit,
-            constants: block::constants(&figures, calibration, tried.as_deref(), setup.problem.table.is_some()),
+            constants: block::constants(
+                &figures,
+                calibration,
+                tried.as_deref(),
+                setup.problem.table.is_some(),
+            ),
             figures,
             mean_square: calibration.mean_square,
             rays: calibration.rays.iter().map(|ray| Diagnosed { ray, verdict: verdict(ray) }).collect(),

@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{ArgGroup, Args};
 use pasta_opt::draws::Role;
+use pasta_opt::run::{Run, Task};
 
 use self::entrant::Entrant;
 use self::race::Judge;
@@ -19,6 +20,7 @@ pub(crate) use self::results::Results;
 use crate::check;
 use crate::spec::{self, Contest, Overrides};
 use crate::table::check_folder;
+use crate::world;
 use pasta_report as report;
 use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
 
@@ -144,9 +146,13 @@ pub(crate) fn checked(
         return Ok(Some(0));
     }
     let problem = &contest.setup.problem;
-    let mut gate = problem.gate(limits.seed, None, Arc::clone(stop));
-    let is_done = check::before_run(problem, &mut gate)?;
-    Ok(is_done.then(|| gate.ledger().of(Role::Check).samples))
+    let check = problem.simulator.as_ref().is_none_or(|simulator| simulator.check);
+    // No run comes of it, so that its budget is only for the check.
+    let task = Task { seed: limits.seed, budget: Some(u128::MAX), check, ..Task::default() };
+    let stop = world::watch(Arc::clone(stop));
+    let mut run = Run::start(Arc::clone(problem.what()), task, stop).map_err(Failure::input)?;
+    let is_done = check::before_run(&mut run)?;
+    Ok(is_done.then(|| run.gate().ledger().of(Role::Check).samples))
 }
 
 /// The results of the methods with these names, or of all, after a check that took so many samples; `None` if `stop` was set.

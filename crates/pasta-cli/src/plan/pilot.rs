@@ -37,7 +37,7 @@ pub(super) fn run(
     spec.prospects()?.iter().for_each(|note| console::say(&format!("note: {note}")));
     with_threads(spec.threads, || {
         let signals = Signals::register()?;
-        let mut gate = spec.problem.gate(spec.seed, spec.budget, signals.flag());
+        let mut gate = spec.problem.gate(spec.task.seed, spec.task.budget, signals.flag());
         match run_pilot(&spec, &mut gate, samples)? {
             None => Ok(signals.received().unwrap_or(Exit::Interrupted)),
             Some(pilot) => {

@@ -8,8 +8,8 @@ use pasta_opt::checkpoint::{Checkpoint, CheckpointError};
 use pasta_opt::trace::{Event, FORMAT, Mark, last_milestone};
 use serde::Deserialize;
 
-use super::Run;
 use super::result::Outcome;
+use super::{Live, Run};
 use crate::npy;
 use crate::spec::Problem;
 use crate::world::{self, At};
@@ -137,7 +137,7 @@ impl Keep {
         if console::is_muted() {
             return Ok(Self::default());
         }
-        let view = run.walk.view();
+        let view = run.view();
         let attempts = view.certification.map_or(0, |log| log.attempts);
         let name = path.join(TRACE);
         let trace = lock(&name, path)?;
@@ -195,16 +195,16 @@ impl Keep {
     }
 
     /// Writes a checkpoint, if there is a folder; the trace up to it goes first.
-    pub(super) fn save(&mut self, run: &Run) -> Result<(), Failure> {
+    pub(super) fn save(&mut self, live: &Live) -> Result<(), Failure> {
         let Some(Folder { path, trace }) = &mut self.folder else { return Ok(()) };
         let written = trace.write_all(&self.lines).and_then(|()| trace.sync_data());
         written.map_err(failed(&path.join(TRACE)))?;
         self.lines.clear();
-        run.saver().save(&path.join(CHECKPOINT)).map_err(Failure::system)
+        live.saver().save(&path.join(CHECKPOINT)).map_err(Failure::system)
     }
 
     /// The folder of a run that is to be resumed; a run without one is saved to a new folder at or near `path`.
-    pub(super) fn or_rescue(&mut self, path: &Path, spec: &str, run: &Run) -> Result<PathBuf, Failure> {
+    pub(super) fn or_rescue(&mut self, path: &Path, spec: &str, live: &Live) -> Result<PathBuf, Failure> {
         if let Some(folder) = &self.folder {
             return Ok(folder.path.clone());
         }
@@ -213,16 +213,17 @@ impl Keep {
         }
         let path = free(path);
         self.folder = Self::create(&path, spec, false)?.folder;
-        self.save(run)?;
+        self.save(live)?;
         Ok(path)
     }
 
     /// Writes the result. A large point goes into a file beside it.
     pub(super) fn write_result(&self, outcome: &mut Outcome<'_>) -> Result<(), Failure> {
         let Some(path) = self.path() else { return Ok(()) };
-        if let Some(point) = outcome.point.filter(|point| point.len() > POINT_IN_RESULT) {
-            report::write(path, POINT, npy::to_bytes(point))?;
-            (outcome.point, outcome.point_file) = (None, Some(POINT));
+        let report = &mut outcome.report;
+        if let Some(point) = report.point.take_if(|point| point.len() > POINT_IN_RESULT) {
+            report::write(path, POINT, npy::to_bytes(&point))?;
+            report.point_file = Some(POINT.into());
         }
         report::write(path, RESULT, console::pretty_json(outcome)?).map(drop)
     }

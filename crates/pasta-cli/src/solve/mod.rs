@@ -6,16 +6,15 @@ mod result;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use folder::Keep;
 pub(crate) use folder::{point as point_of, spec_file};
 use pasta_opt::checkpoint::CheckpointError;
-use pasta_opt::method::{self, Engine};
+use pasta_opt::method;
 use pasta_opt::prelude::*;
-use pasta_opt::trace::{self, Event, Standing, is_milestone};
-use pasta_opt::walk::View;
+use pasta_opt::run::{Mark, RunError, Task};
+use pasta_opt::trace::{self, is_milestone};
 use progress::Progress;
 use result::Outcome;
 
@@ -136,10 +135,9 @@ fn seconds(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| "expected a number of seconds, not negative".into())
 }
 
-/// A run: the way to the oracle, the method, and what was forecast.
-struct Run {
-    gate: Gate,
-    walk: Box<dyn Walk>,
+/// A run, and what was forecast for it.
+struct Live {
+    run: Run,
     outlook: Outlook,
 }
 
@@ -157,21 +155,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     with_threads(spec.threads, || {
         let signals = Signals::register()?;
         notes.iter().for_each(|note| say(&format!("note: {note}")));
-        let mut gate = spec.problem.gate(spec.seed, spec.budget, signals.flag());
+        let task = Task { check: spec.task.check && !no_check, ..spec.task.clone() };
+        let stop = world::watch(signals.flag());
         // The folder comes last: what is in it stays as it is until the run is known to be possible.
-        let walk = certified(&spec, &gate, spec.walk(&gate)?)?;
-        if !no_check && !check::before_run(&spec.problem, &mut gate)? {
+        let mut run = Run::start(Arc::clone(spec.problem.what()), task, stop).map_err(Failure::input)?;
+        if !check::before_run(&mut run)? {
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         }
+        let mut gate = spec.problem.gate(spec.task.seed, spec.task.budget, signals.flag());
         let Some(outlook) = forecast::outlook(&spec, &mut gate)? else {
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         };
-        let run = Run { gate, walk, outlook };
+        run.count(&gate);
         let keep = match &spec.output {
             Some(path) => Keep::create(path, &spec.effective, *overwrite)?,
             None => Keep::default(),
         };
-        go(&spec, run, keep, &signals, &rescue, *style)
+        go(&spec, Live { run, outlook }, keep, &signals, &rescue, *style)
     })
 }
 
@@ -188,94 +188,51 @@ pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
     with_threads(spec.threads, || {
         let signals = Signals::register()?;
         notes.iter().for_each(|note| say(&format!("note: {note}")));
-        let run = go_on(&spec, path, &mut checkpoint, signals.flag())?;
+        let (task, stop) = (spec.task.clone(), world::watch(signals.flag()));
+        let run = Run::resume(Arc::clone(spec.problem.what()), task, &mut checkpoint, stop)
+            .map_err(|error| refused(&error, path))?;
         let says_itself = |stop: &Stop| matches!(stop, Stop::OutOfBudget | Stop::Diverged(_));
-        if let Some(stop) = run.walk.view().ended.filter(|stop| !says_itself(stop)) {
+        if let Some(stop) = run.had_ended().filter(|stop| !says_itself(stop)) {
             say(&format!(
-                "note: the run had ended before ({}), and nothing is left to do; for more, start anew with a larger budget",
+                "note: the run already ended ({}): nothing to resume; start a new run with a larger budget",
                 stop.kind()
             ));
         }
         let keep = Keep::open(path, &spec.effective, &run)?;
-        go(&spec, run, keep, &signals, path, *style)
+        let outlook = Outlook::resume(&mut checkpoint);
+        go(&spec, Live { run, outlook }, keep, &signals, path, *style)
     })
 }
 
-/// The walk with its certificates, if the file asks for any.
-fn certified(spec: &Spec, gate: &Gate, walk: Box<dyn Walk>) -> Result<Box<dyn Walk>, Failure> {
-    let Some(certification) = spec.certification.filter(|_| !spec.method.engine.is_certified()) else {
-        return Ok(walk);
-    };
-    Ok(Box::new(walk.certified(gate, certification.rule).map_err(Failure::input)?))
+/// Why a folder cannot be resumed.
+fn refused(error: &RunError, path: &Path) -> Failure {
+    let failure = Failure::input(error).in_file(path.display().to_string());
+    match error {
+        RunError::Drawn { .. } => failure,
+        _ => failure.hint("problem.toml must stay as the run wrote it; start another run with `pasta solve`"),
+    }
 }
 
-/// The section of a checkpoint that certificates have.
-const CERTIFICATES: &str = "certificate";
-
-/// The run of a checkpoint, which must be the one that the file asks for: the final table states the file's promise.
-fn go_on(
-    spec: &Spec,
-    path: &Path,
-    checkpoint: &mut Checkpoint,
-    stop: Arc<AtomicBool>,
-) -> Result<Run, Failure> {
-    let refuse = |what: &str| {
-        let hint = "problem.toml must stay as the run wrote it; start another run with `pasta solve`";
-        Failure::input(what).in_file(path.display().to_string()).hint(hint)
-    };
-    let refused = |error: CheckpointError| refuse(&error.to_string());
-    let with_certificates = checkpoint.has(CERTIFICATES);
-    if with_certificates && spec.certification.is_none() {
-        return Err(refuse("the run has been making certificates, but problem.toml asks for none"));
-    }
-    let gate = Gate::resume(Arc::clone(&spec.problem.oracle), checkpoint).map_err(refused)?;
-    let gate = gate.with_budget(spec.budget).with_stop(world::watch(stop));
-    let drawn = gate.ledger().samples();
-    if let Some(budget) = spec.budget.filter(|budget| *budget < drawn) {
-        let message = format!("the run has already drawn {drawn} samples, more than the budget of {budget}");
-        return Err(Failure::input(message).in_file(path.display().to_string()));
-    }
-    if Engine::of(checkpoint).map_err(refused)? != spec.method.engine {
-        return Err(refuse("the checkpoint is of another [recipe] than problem.toml has"));
-    }
-    if gate.seed() != spec.seed {
-        let (seed, asked) = (gate.seed(), spec.seed);
-        return Err(refuse(&format!("the checkpoint is of seed {seed}, but problem.toml has seed {asked}")));
-    }
-    let walk = method::resume(&gate, checkpoint).map_err(refused)?;
-    let walk: Box<dyn Walk> = match &spec.certification {
-        Some(certification) if with_certificates => {
-            Box::new(walk.certified_again(&gate, certification.rule, checkpoint).map_err(refused)?)
-        }
-        _ => certified(spec, &gate, walk)?,
-    };
-    Ok(Run { gate, walk, outlook: Outlook::resume(checkpoint) })
-}
-
-/// The walk of a checkpoint, to look at.
+/// The run of a checkpoint, to look at.
 fn stored(problem: &Problem, checkpoint: &mut Checkpoint) -> Result<Box<dyn Walk>, CheckpointError> {
     let gate = Gate::resume(Arc::clone(&problem.oracle), checkpoint)?;
     method::resume(&gate, checkpoint)
 }
 
-impl Run {
+impl Live {
     /// All that is needed to go on later.
     fn saver(&self) -> Saver<'_> {
         let mut saver = Saver::default();
-        self.gate.save(&mut saver);
-        self.walk.save(&mut saver);
+        self.run.save(&mut saver);
         self.outlook.save(&mut saver);
         saver
     }
 
-    fn standing(&self, spec: &Spec) -> Standing {
-        Standing::new(&self.walk.view(), self.gate.ledger(), spec.problem.objective())
-    }
-
     /// After how many samples it will end, if that is known or forecast.
     fn likely_end(&self) -> Option<u128> {
-        let forecast = self.outlook.forecast.filter(|_| self.walk.view().ended.is_none());
-        progress::likely_end(self.gate.ledger(), self.gate.budget(), forecast.as_ref())
+        let forecast = self.outlook.forecast.filter(|_| self.run.view().ended.is_none());
+        let gate = self.run.gate();
+        progress::likely_end(gate.ledger(), gate.budget(), forecast.as_ref())
     }
 }
 
@@ -311,32 +268,32 @@ fn notes(spec: &Spec) -> Result<Vec<String>, Failure> {
 /// Runs to an end, keeps what there is to keep, and reports.
 fn go(
     spec: &Spec,
-    mut run: Run,
+    mut live: Live,
     mut keep: Keep,
     signals: &Signals,
     rescue: &Path,
     style: Style,
 ) -> Result<Exit, Failure> {
-    let end = drive(&mut run, spec, &mut keep, style);
+    let end = drive(&mut live, &mut keep, style);
     // Whatever happened, what was computed is kept.
-    let saved = keep.save(&run);
+    let saved = keep.save(&live);
     let stop = match end? {
         Ok(stop) => stop,
         Err(halt) => {
             saved?;
-            tell_where(spec, &run, &mut keep, rescue)?;
+            tell_where(spec, &live, &mut keep, rescue)?;
             return Err(Failure::system(&halt));
         }
     };
     saved?;
+    let mut outcome = Outcome::new(spec, &live, stop);
     if stop == Stop::Interrupted {
-        tell_where(spec, &run, &mut keep, rescue)?;
+        tell_where(spec, &live, &mut keep, rescue)?;
         if style.json {
-            console::print(&Outcome::new(spec, &run, stop), true)?;
+            console::print(&outcome, true)?;
         }
         return Ok(signals.received().unwrap_or(Exit::Interrupted));
     }
-    let mut outcome = Outcome::new(spec, &run, stop);
     keep.write_result(&mut outcome)?;
     console::print(&outcome, style.json)?;
     match (stop, keep.path()) {
@@ -355,96 +312,74 @@ fn go(
     }
     Ok(match stop {
         Stop::Diverged(_) => Exit::Diverged,
-        _ if spec.certification.is_some() && !outcome.is_certified() => Exit::NotCertified,
-        Stop::OutOfBudget if !outcome.is_certified() => Exit::OutOfBudget,
+        _ if spec.certification.is_some() && !outcome.report.is_certified() => Exit::NotCertified,
+        Stop::OutOfBudget if !outcome.report.is_certified() => Exit::OutOfBudget,
         _ => Exit::Done,
     })
 }
 
 /// Says where a run stands that stopped before its end, and how to go on. One that can go on is kept.
-fn tell_where(spec: &Spec, run: &Run, keep: &mut Keep, rescue: &Path) -> Result<(), Failure> {
-    let (step, samples) = (run.walk.view().step, run.gate.ledger().samples());
+fn tell_where(spec: &Spec, live: &Live, keep: &mut Keep, rescue: &Path) -> Result<(), Failure> {
+    let Mark { step, samples, .. } = live.run.stands();
     let stopped = format!("stopped at step {step} with {samples} samples");
     if !spec.problem.oracle.about().shared {
         say(&format!("{stopped}; it cannot be resumed, since its samples do not follow from their seeds"));
         return Ok(());
     }
-    let path = keep.or_rescue(rescue, &spec.effective, run)?;
+    let path = keep.or_rescue(rescue, &spec.effective, live)?;
     let path = path.display();
     say(&format!("{stopped}; the run is kept in {path}"));
     say(&format!("go on with: pasta resume {path}"));
     Ok(())
 }
 
-/// Why the last certificate is void, if it is.
-fn doubt(spec: &Spec, view: &View<'_>) -> Option<String> {
-    let certificate = view.certification?.last?;
-    spec.problem.false_assumption(&certificate.basis, view.point)
-}
-
-/// A certificate of the run, judged by what is known about the noise. Of one that failed the point is not known here; what is
-/// false at the start, where noise is least, is false there too.
-fn judged(spec: &Spec, view: &View<'_>, certificate: Certificate) -> Certificate {
-    let point = if view.ended.is_some() { view.point } else { &spec.problem.start };
-    match spec.problem.false_assumption(&certificate.basis, point) {
-        Some(_) => certificate.void(),
-        None => certificate,
-    }
-}
-
-/// The loop: step, trace, look at the clock now and then. An oracle that fails for good ends it.
-fn drive(run: &mut Run, spec: &Spec, keep: &mut Keep, style: Style) -> Result<Result<Stop, Halt>, Failure> {
-    let mut progress = Progress::start(run, style.checkpoint_every);
+/// The loop: an event, its line of the trace, a look at the clock now and then. An oracle that fails for good ends it.
+fn drive(live: &mut Live, keep: &mut Keep, style: Style) -> Result<Result<Stop, Halt>, Failure> {
+    let mut progress = Progress::start(live, style.checkpoint_every);
     if !keep.is_begun {
-        keep.trace(&Event::Start {
+        keep.trace(&trace::Event::Start {
             format: trace::FORMAT,
-            method: spec.method.name.to_owned(),
-            problem: run.gate.about().identity.clone(),
-            seed: spec.seed,
+            method: live.run.chosen().name.to_owned(),
+            problem: live.run.gate().about().identity.clone(),
+            seed: live.run.task().seed,
         })?;
     }
-    keep.save(run)?;
+    keep.save(live)?;
     let stop = loop {
-        let due = match run.walk.advance(&mut run.gate) {
-            Ok(Advance::Step(record)) => {
-                let step = run.walk.view().step;
+        let due = match live.run.next() {
+            Ok(Event::Step(record)) => {
+                let step = live.run.view().step;
                 if is_milestone(step) {
-                    keep.trace(&Event::step(&record, run.standing(spec)))?;
+                    keep.trace(&trace::Event::step(&record, live.run.standing()))?;
                 }
-                progress.tick(run, step)
+                progress.tick(live, step)
             }
-            Ok(Advance::Tried(certificate)) => {
-                let view = run.walk.view();
-                keep.trace(&Event::Tried {
+            Ok(Event::Tried(certificate)) => {
+                let view = live.run.view();
+                keep.trace(&trace::Event::Tried {
                     step: view.step,
                     attempt: view.certification.map_or(0, |log| log.attempts),
-                    samples: run.gate.ledger().samples(),
-                    certificate: judged(spec, &view, certificate),
+                    samples: live.run.gate().ledger().samples(),
+                    certificate,
                 })?;
-                // Neither the end of an attempt nor its plan is left to the clock: see `Advance::Planned`.
-                progress.check(run);
+                // Neither the end of an attempt nor its plan is left to the clock: see `Event::Planned`.
+                progress.check(live);
                 true
             }
-            Ok(Advance::Planned) => {
-                progress.check(run);
+            Ok(Event::Planned) => {
+                progress.check(live);
                 true
             }
-            Ok(Advance::Stop(Stop::Certified)) if doubt(spec, &run.walk.view()).is_some() => {
-                break Stop::Void;
-            }
-            Ok(Advance::Stop(stop)) => break stop,
-            Ok(_) => progress.check(run),
-            Err(halt) => match halt.stop() {
-                Some(stop) => break stop,
-                None => return Ok(Err(halt)),
-            },
+            Ok(Event::End(stop)) => break stop,
+            Ok(_) => progress.check(live),
+            Err(halt) => return Ok(Err(halt)),
         };
         if due {
-            keep.save(run)?;
+            keep.save(live)?;
         }
     };
     if stop != Stop::Interrupted {
-        keep.trace(&Event::end(stop, run.standing(spec)))?;
+        keep.trace(&trace::Event::end(stop, live.run.standing()))?;
     }
     Ok(Ok(stop))
 }

@@ -10,7 +10,7 @@ use pasta_opt::ledger::Ledger;
 use pasta_report::console::{is_muted, say};
 use pasta_report::number::rough;
 
-use super::Run;
+use super::Live;
 
 /// How often a terminal is redrawn, and how often a log gets a line.
 const REDRAW: Duration = Duration::from_millis(100);
@@ -31,7 +31,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn start(run: &Run, save_every: f64) -> Self {
+    pub(super) fn start(live: &Live, save_every: f64) -> Self {
         let now = Instant::now();
         let bar = (std::io::stderr().is_terminal() && !is_muted()).then(|| {
             let style = ProgressStyle::with_template("{bar:20} {percent:>3} %  {wide_msg}");
@@ -40,22 +40,22 @@ impl Progress {
         Self {
             bar,
             started: now,
-            before: (run.gate.ledger().samples(), fraction(run, run.likely_end())),
+            before: (live.run.gate().ledger().samples(), fraction(live, live.likely_end())),
             shown: now,
             saved: now,
             save_every: Duration::try_from_secs_f64(save_every).unwrap_or(Duration::MAX),
             stride: 1,
-            looked: (run.walk.view().step, now),
+            looked: (live.run.view().step, now),
         }
     }
 
     /// Called after every step; true when it is time for a checkpoint.
     #[inline]
-    pub(super) fn tick(&mut self, run: &Run, step: u64) -> bool {
-        step >= self.looked.0.saturating_add(self.stride) && self.look(run, step)
+    pub(super) fn tick(&mut self, live: &Live, step: u64) -> bool {
+        step >= self.looked.0.saturating_add(self.stride) && self.look(live, step)
     }
 
-    fn look(&mut self, run: &Run, step: u64) -> bool {
+    fn look(&mut self, live: &Live, step: u64) -> bool {
         let now = Instant::now();
         let since = now - self.looked.1;
         if since < Duration::from_millis(2) {
@@ -65,19 +65,19 @@ impl Progress {
             self.stride = (self.stride / (since.as_millis() as u64 / 10)).max(1);
         }
         self.looked = (step, now);
-        self.pulse(run, now)
+        self.pulse(live, now)
     }
 
     /// Called where there was no step, but samples for a certificate; true when it is time for a checkpoint.
-    pub(super) fn check(&mut self, run: &Run) -> bool {
-        self.pulse(run, Instant::now())
+    pub(super) fn check(&mut self, live: &Live) -> bool {
+        self.pulse(live, Instant::now())
     }
 
-    fn pulse(&mut self, run: &Run, now: Instant) -> bool {
+    fn pulse(&mut self, live: &Live, now: Instant) -> bool {
         let pause = if self.bar.is_some() { REDRAW } else { LINE };
         if now - self.shown >= pause {
             self.shown = now;
-            self.show(run, now);
+            self.show(live, now);
         }
         let due = now - self.saved >= self.save_every;
         if due {
@@ -86,11 +86,11 @@ impl Progress {
         due
     }
 
-    fn show(&self, run: &Run, now: Instant) {
-        let view = run.walk.view();
-        let drawn = run.gate.ledger().samples();
-        let end = run.likely_end();
-        let fraction = fraction(run, end);
+    fn show(&self, live: &Live, now: Instant) {
+        let view = live.run.view();
+        let drawn = live.run.gate().ledger().samples();
+        let end = live.likely_end();
+        let fraction = fraction(live, end);
         let look = Look {
             drawn,
             drawn_here: drawn - self.before.0,
@@ -98,7 +98,7 @@ impl Progress {
             end,
             fraction,
             fraction_here: fraction - self.before.1,
-            has_forecast: run.outlook.forecast.is_some(),
+            has_forecast: live.outlook.forecast.is_some(),
             has_certificates: view.certification.is_some(),
         };
         let text = look.words();
@@ -168,10 +168,10 @@ fn duration(seconds: f64) -> String {
 }
 
 /// How much of the run is behind us, by steps or by budget, whichever ends it first.
-fn fraction(run: &Run, budget: Option<u128>) -> f64 {
-    let view = run.walk.view();
+fn fraction(live: &Live, budget: Option<u128>) -> f64 {
+    let view = live.run.view();
     let by_steps = view.planned_steps.map_or(0.0, |steps| view.step as f64 / steps.max(1) as f64);
-    let by_budget = budget.map_or(0.0, |b| run.gate.ledger().samples() as f64 / b.max(1) as f64);
+    let by_budget = budget.map_or(0.0, |b| live.run.gate().ledger().samples() as f64 / b.max(1) as f64);
     by_steps.max(by_budget).min(1.0)
 }
 

@@ -1,19 +1,16 @@
 //! What a run came to: an object for machines, which is also result.json, and a table for people.
 
-use pasta_opt::certificate::{Certificate, Verdict};
 use pasta_opt::forecast::Forecast;
-use pasta_opt::ledger::Ledger;
 use pasta_opt::objective::Measure;
 use pasta_opt::prelude::*;
-use pasta_opt::recipe::{Cost, Guarantee};
-use pasta_opt::walk::{Candidate, CertificateLog};
+use pasta_opt::run::{self, Certified, void};
+use pasta_opt::walk::CertificateLog;
 use pasta_pipe::Counts;
 use serde::Serialize;
 
-use super::Run;
+use super::Live;
 use crate::forecast::{Outlook, share};
-use crate::spec::{Simulated, Spec, void};
-use pasta_opt::run::Promise;
+use crate::spec::{Simulated, Spec};
 use pasta_report::console::Report;
 use pasta_report::number::real;
 use pasta_report::{Table, grouped};
@@ -21,26 +18,11 @@ use pasta_report::{Table, grouped};
 /// How many coordinates of the point a table shows.
 const SHOWN: usize = 6;
 
-/// The end of a run. `docs/formats.md` has the keys.
+/// The end of a run: the library's report, with what the program knows besides. `docs/formats.md` has the keys.
 #[derive(Serialize)]
 pub(super) struct Outcome<'s> {
-    method: &'static str,
-    problem: &'s str,
-    seed: u64,
-    stop: Stopped,
-    /// `None` where `point_file` names a file beside the result.
-    pub(super) point: Option<&'s [f64]>,
-    pub(super) point_file: Option<&'static str>,
-    steps: u64,
-    /// |x - x0| of the last iterate.
-    distance: f64,
-    ledger: &'s Ledger,
-    promise: Promised,
-    /// Whose point it is, where a recipe has a fall-back.
-    by: Option<&'static str>,
-    /// What the problem's own formulas say of the point; `None` where they are not known.
-    truth: Option<Truths>,
-    certificate: Option<Certified>,
+    #[serde(flatten)]
+    pub(super) report: run::Report,
     forecast: Option<Range>,
     forecast_silent: Option<&'s str>,
     /// What the workers did, since this process started them.
@@ -54,47 +36,6 @@ pub(super) struct Outcome<'s> {
     log: Option<&'s CertificateLog>,
 }
 
-/// Why the run ended.
-#[derive(Serialize)]
-struct Stopped {
-    kind: &'static str,
-    meaning: String,
-    /// At which step it diverged.
-    step: Option<u64>,
-}
-
-/// What a theorem promises, or why nothing is promised.
-#[derive(Serialize)]
-struct Promised {
-    holds: bool,
-    statement: String,
-    guarantee: Option<Guarantee>,
-    doubts: Vec<String>,
-    predicted: Option<Cost>,
-}
-
-/// The problem's own formulas at the point.
-#[derive(Serialize)]
-struct Truths {
-    gap: Option<f64>,
-    gradient_squared: Option<f64>,
-    /// Where the promise is about the Moreau envelope.
-    moreau_squared: Option<f64>,
-}
-
-/// The last certificate, if it is about the point.
-#[derive(Serialize)]
-struct Certified {
-    #[serde(flatten)]
-    certificate: Certificate,
-    statement: String,
-    /// Why the certificate is void: what `[noise]` says against its assumption.
-    doubt: Option<String>,
-    /// Which point it is about.
-    about: Option<Candidate>,
-    attempts: u64,
-}
-
 /// A forecast, with the share of runs in which such ranges held.
 #[derive(Serialize)]
 struct Range {
@@ -104,85 +45,38 @@ struct Range {
 }
 
 impl<'s> Outcome<'s> {
-    pub(super) fn new(spec: &'s Spec, run: &'s Run, stop: Stop) -> Self {
-        let view = run.walk.view();
-        let log = view.certification;
-        let promise = spec.method.promise.as_ref();
-        let certified = log.and_then(|log| {
-            let certificate = log.last?;
-            let doubt = super::doubt(spec, &view);
-            let certificate = if doubt.is_some() { certificate.void() } else { certificate };
-            Some(Certified {
-                certificate,
-                statement: doubt.as_deref().map_or_else(|| certificate.statement(), void),
-                doubt,
-                about: log.handed_out(),
-                attempts: log.attempts,
-            })
-        });
+    pub(super) fn new(spec: &'s Spec, live: &'s Live, stop: Stop) -> Self {
+        let method = live.run.chosen().name;
         Self {
-            method: spec.method.name,
-            problem: &spec.problem.words,
-            seed: spec.seed,
-            stop: Stopped {
-                kind: stop.kind(),
-                meaning: stop.meaning(),
-                step: match stop {
-                    Stop::Diverged(divergence) => Some(divergence.step()),
-                    _ => None,
-                },
-            },
-            point: Some(view.point),
-            point_file: None,
-            steps: view.step,
-            distance: view.distance2.sqrt(),
-            ledger: run.gate.ledger(),
-            promise: Promised::new(spec, stop, view.promised),
-            by: spec.method.fallback.then_some(if view.promised { "recipe" } else { "auto" }),
-            truth: spec.problem.truth.as_ref().map(|truth| {
-                let at = |measure: Measure| measure.at(truth.objective(), view.point);
-                let promised = promise.map(|promise| promise.plan.guarantee.measure);
-                Truths {
-                    gap: at(Measure::Gap),
-                    gradient_squared: at(Measure::GradientSquared),
-                    moreau_squared: promised
-                        .filter(|measure| matches!(measure, Measure::MoreauSquared { .. }))
-                        .and_then(at),
-                }
-            }),
-            certificate: certified,
-            forecast: run.outlook.forecast.map(|forecast| Range { forecast, share: share(spec.method.name) }),
-            forecast_silent: run.outlook.silent.as_deref(),
+            report: live.run.report(stop),
+            forecast: live.outlook.forecast.map(|forecast| Range { forecast, share: share(method) }),
+            forecast_silent: live.outlook.silent.as_deref(),
             simulator: spec.problem.simulator.as_ref().map(Simulated::counts),
             standardised: spec.problem.is_standardised(),
-            outlook: &run.outlook,
-            log,
+            outlook: &live.outlook,
+            log: live.run.view().certification,
         }
-    }
-
-    pub(super) fn is_certified(&self) -> bool {
-        self.certificate.as_ref().is_some_and(|c| c.certificate.verdict == Verdict::Certified)
     }
 
     /// What a void certificate says.
     pub(super) fn void(&self) -> Option<String> {
-        let certificate = self.certificate.as_ref()?;
+        let certificate = self.report.certificate.as_ref()?;
         certificate.doubt.as_deref().map(void)
     }
 
     fn method(&self) -> String {
-        let point = match self.by {
-            None => return self.method.to_owned(),
-            Some("recipe") => self.method,
+        let point = match self.report.by {
+            None => return self.report.method.clone(),
+            Some("recipe") => &self.report.method,
             Some(other) => other,
         };
-        format!("{}, and auto beside it; the point is {point}'s", self.method)
+        format!("{}, and auto beside it; the point is {point}'s", self.report.method)
     }
 
     /// The certificate in words.
     fn certificate(&self) -> String {
         let Some(log) = self.log else { return "none was asked for (--certify EPS)".into() };
-        match &self.certificate {
+        match &self.report.certificate {
             None if log.attempts == 0 => {
                 "none: no samples were left for one, or the run never looked good enough to try".into()
             }
@@ -198,14 +92,14 @@ impl<'s> Outcome<'s> {
 
     /// The truth at the point, the promised measure first.
     fn truths(&self) -> Vec<(String, String)> {
-        let promised = self.promise.guarantee.map(|guarantee| guarantee.measure);
+        let promised = self.report.promise.as_ref().map(|promise| promise.guarantee.measure);
         let mut measures: Vec<Measure> = promised.into_iter().collect();
         measures.extend([Measure::Gap, Measure::GradientSquared].iter().filter(|m| Some(**m) != promised));
-        let value = |measure: Measure| match (measure, &self.truth) {
+        let value = |measure: Measure| match (measure, &self.report.truth) {
             (Measure::Gap, Some(truth)) => truth.gap,
             (Measure::GradientSquared, Some(truth)) => truth.gradient_squared,
             (Measure::MoreauSquared { .. }, Some(truth)) => truth.moreau_squared,
-            (Measure::GradientSquared, None) => self.exact_gradient().map(|gradient| gradient.powi(2)),
+            (Measure::GradientSquared, None) => self.report.exact_gradient().map(|gradient| gradient.powi(2)),
             (_, None) => None,
         };
         let row = |measure: Measure| {
@@ -215,16 +109,10 @@ impl<'s> Outcome<'s> {
         measures.into_iter().map(row).collect()
     }
 
-    /// |grad f| at the point, where a certificate passed over all rows of a table.
-    fn exact_gradient(&self) -> Option<f64> {
-        let Certified { certificate, about, .. } = self.certificate.as_ref()?;
-        certificate.rows.and(*about).and(certificate.bound)
-    }
-
     fn samples(&self) -> String {
-        let drawn = self.ledger.steps().samples;
+        let drawn = self.report.ledger.steps().samples;
         let used = grouped(drawn);
-        match self.promise.predicted {
+        match self.report.promise.as_ref().and_then(|promise| promise.predicted) {
             Some(cost) if cost.exact == Some(drawn) => format!("{used} (exactly as predicted)"),
             Some(cost) if cost.exact.is_some() => format!("{used} (predicted {:.4e})", cost.samples),
             Some(cost) => format!("{used} (worst case: {:.4e} in expectation)", cost.samples),
@@ -233,13 +121,13 @@ impl<'s> Outcome<'s> {
     }
 
     fn point(&self) -> String {
-        let x = self.point.unwrap_or_default();
+        let x = self.report.point.as_deref().unwrap_or_default();
         let shown: Vec<_> = x.iter().take(SHOWN).map(|x| real(*x)).collect();
         let rest = if x.len() > SHOWN { format!(", .. ({} coordinates)", x.len()) } else { String::new() };
-        let about = self.certificate.as_ref().and_then(|certified| certified.about);
+        let about = self.report.certificate.as_ref().and_then(|certified| certified.about);
         let about = about.map_or(String::new(), |about| format!(": {}", about.words()));
         let weights = if self.standardised { ", weights of standardised columns" } else { "" };
-        match self.point_file {
+        match &self.report.point_file {
             Some(file) => format!("in {file}{weights}{about}"),
             None => format!("({}{rest}){weights}{about}", shown.join(", ")),
         }
@@ -251,33 +139,35 @@ impl Report for Outcome<'_> {
         let row = |name: &str, value: String| (name.to_owned(), value);
         let mut rows = vec![
             row("method", self.method()),
-            row("problem", self.problem.to_owned()),
-            row("seed", self.seed.to_string()),
-            row("stopped", self.stop.meaning.clone()),
-            row("promise", self.promise.statement.clone()),
+            row("problem", self.report.problem.clone()),
+            row("seed", self.report.seed.to_string()),
+            row("stopped", self.report.stop.meaning.clone()),
             row("certificate", self.certificate()),
             row("point", self.point()),
         ];
+        if let Some(promise) = &self.report.promise {
+            rows.insert(4, row("promise", promise.statement.clone()));
+        }
         rows.extend(self.truths());
-        rows.push(row("last distance from start", real(self.distance)));
+        rows.push(row("last distance from start", real(self.report.distance)));
         rows.push(row("samples", self.samples()));
         if self.log.is_some() {
-            let ledger = self.ledger;
+            let ledger = &self.report.ledger;
             let pilot = ledger.of(pasta_opt::draws::Role::Forecast).samples;
             rows.push(row("samples of certificates", grouped(ledger.certificate_samples())));
             rows.push(row("samples of the pilot", grouped(pilot)));
             rows.push(row("samples in all", grouped(ledger.samples())));
-            rows.push(row("forecast", self.outlook.words(self.method)));
+            rows.push(row("forecast", self.outlook.words(&self.report.method)));
         }
-        let checked = self.ledger.of(pasta_opt::draws::Role::Check).samples;
+        let checked = self.report.ledger.of(pasta_opt::draws::Role::Check).samples;
         if checked > 0 {
             rows.push(row("samples of the check", grouped(checked)));
         }
-        rows.push(row("evaluations", grouped(self.ledger.evaluations())));
+        rows.push(row("evaluations", grouped(self.report.ledger.evaluations())));
         if let Some(counts) = self.simulator {
             rows.push(row("simulator", repeated(counts)));
         }
-        rows.push(row("steps", grouped(self.steps)));
+        rows.push(row("steps", grouped(self.report.steps)));
         Table::labelled(rows).text()
     }
 }
@@ -293,54 +183,4 @@ fn repeated(counts: Counts) -> String {
     format!(
         "{requests} requests; {repeated} failed and were asked again ({samples} samples, not counted above)"
     )
-}
-
-impl Promised {
-    fn new(spec: &Spec, stop: Stop, is_recipe: bool) -> Self {
-        let Some(Promise { plan, doubts, estimated, proved, .. }) = &spec.method.promise else {
-            let statement = "none: no theorem is about this method".into();
-            return Self { holds: false, statement, guarantee: None, doubts: Vec::new(), predicted: None };
-        };
-        let Guarantee { measure, point, bound, .. } = plan.guarantee;
-        let provided = match spec.problem.failure() {
-            _ if spec.problem.truth.is_none() && !proved => ", provided the constants are true".into(),
-            failure if *proved && failure > 0.0 => {
-                format!(", if the constants hold, which they do except with probability {}", plain(failure))
-            }
-            _ => String::new(),
-        };
-        let promise =
-            format!("E {} <= {} for {}{provided}", measure.formula(), plain(bound), point.description());
-        let only_estimates = doubts.len() == 1 && !estimated.is_empty();
-        let statement = match (stop, doubts.as_slice()) {
-            (Stop::PlannedEnd, _) if !is_recipe => {
-                format!("none: the point is auto's, not the recipe's ({promise})")
-            }
-            (Stop::PlannedEnd, []) => promise,
-            (Stop::PlannedEnd, [doubt]) if only_estimates => {
-                let they = if estimated.len() > 1 { "they" } else { "it" };
-                format!("none proved: {doubt} (were {they} true: {promise})")
-            }
-            (Stop::PlannedEnd, doubts) => format!("none for this problem: {}", doubts.join("; ")),
-            (Stop::Certified, _) => {
-                format!("the certificate's; the theorem's planned end was not needed ({promise})")
-            }
-            _ => format!("none: the run did not reach its planned end ({promise})"),
-        };
-        Self {
-            holds: stop == Stop::PlannedEnd && is_recipe && doubts.is_empty(),
-            statement,
-            guarantee: Some(plan.guarantee),
-            doubts: doubts.clone(),
-            predicted: (!spec.method.fallback).then_some(plan.cost),
-        }
-    }
-}
-
-/// Twelve digits hide the rounding of eps^2 and nothing else.
-fn plain(bound: f64) -> String {
-    if bound < 1e-6 {
-        return format!("{bound:e}");
-    }
-    format!("{bound:.12}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -25,7 +25,7 @@ impl Spec {
     /// The most samples of a pilot before the run; `None` if it is not to be certified.
     pub(crate) fn pilot(&self) -> Option<u128> {
         let planned = self.method.planned_samples().map(|samples| samples as u128);
-        let parts = [self.budget, planned].into_iter().flatten().map(|samples| samples / PILOT_PART);
+        let parts = [self.task.budget, planned].into_iter().flatten().map(|samples| samples / PILOT_PART);
         parts.chain([self.certification?.pilot]).min()
     }
 

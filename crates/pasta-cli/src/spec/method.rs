@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pasta_opt::method::{self, MethodError};
 use pasta_opt::recipe::{self, Constant, Constants, RecipeError};
-use pasta_opt::run::{self, AUTO, CHOICES, ChoiceError, Chosen, Given};
+use pasta_opt::run::{self, AUTO, CHOICES, ChoiceError, Chosen, MethodSpec};
 
 use super::problem::Problem;
 use super::section::{Section, WHOLE, meant};
@@ -12,6 +12,20 @@ use pasta_report::console::Failure;
 
 /// The key that names what runs beside a recipe.
 pub(super) const FALLBACK: &str = "fallback";
+
+/// The table `recipe`: as it is written, and ready for the problem.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) spec: MethodSpec,
+    pub(super) chosen: Chosen,
+}
+
+impl Read {
+    /// The method of a file that names none.
+    pub(super) fn auto() -> Self {
+        Self { spec: MethodSpec::Auto, chosen: Chosen::auto(None) }
+    }
+}
 
 /// A target that a flag gives.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +38,7 @@ pub(super) fn read_method(
     section: &Section<'_>,
     problem: &Problem,
     aim: Option<Aim>,
-) -> Result<Chosen, Failure> {
+) -> Result<Read, Failure> {
     let name = section.required_text("name", "the name of a recipe")?;
     let Some(method) = method::find(name) else {
         let all = run::names();
@@ -37,7 +51,7 @@ pub(super) fn read_method(
     let name = method.name;
     if !method.has_steps() {
         section.only(&["name"])?;
-        return Ok(Chosen::auto(None));
+        return Ok(Read::auto());
     }
     if let Some(Aim { flag, .. }) = aim {
         let hint = "`steps` says how long it runs; --certify EPS stops it on a certificate";
@@ -55,12 +69,14 @@ pub(super) fn read_method(
     }
     let steps = section.count("steps")?.ok_or_else(|| section.missing("steps", WHOLE))?;
     let batch = section.count("batch")?.unwrap_or(1);
-    Chosen::named(name, &values, steps, batch).map_err(|error| match error {
+    let spec = MethodSpec::Named { name: name.into(), settings: values, steps, batch };
+    let chosen = spec.choose(problem).map_err(|error| match error {
         ChoiceError::Method(MethodError::Number { error, .. }) => {
             section.complain(error.name, &format!("expected {}, got {}", error.needs, error.got))
         }
         other => section.complain("", &other.to_string()),
-    })
+    })?;
+    Ok(Read { spec, chosen })
 }
 
 fn read_recipe(
@@ -68,7 +84,7 @@ fn read_recipe(
     row: &'static recipe::RecipeRow,
     problem: &Problem,
     aim: Option<Aim>,
-) -> Result<Chosen, Failure> {
+) -> Result<Read, Failure> {
     section.only(&["name", "constants", "target", "variance", "lambda", FALLBACK])?;
     let fallback = match section.text(FALLBACK)? {
         None => false,
@@ -90,17 +106,19 @@ fn read_recipe(
     if let Some(Aim { target, .. }) = aim {
         choices.set(Constant::Target, target);
     }
-    let (given, table) = if let Some(table) = item.as_table_like() {
+    let (constants, estimated, table) = if let Some(table) = item.as_table_like() {
         let table = section.subsection("constants", table);
         let (mut constants, estimated) = read_constants(&table, row)?;
         choices.known().for_each(|(choice, value)| constants.set(choice, value));
-        (Given::Declared { constants, estimated }, Some(table))
+        (constants, estimated, Some(table))
     } else if item.as_str() == Some("problem") {
-        (Given::Proved(choices), None)
+        (choices, Vec::new(), None)
     } else {
         return Err(section.wrong_type("constants", "\"problem\" or a table", item));
     };
-    let chosen = Chosen::recipe(row, given, problem).map_err(|error| match &error {
+    let proved = table.is_none();
+    let spec = MethodSpec::Recipe { name: row.name.into(), constants, estimated, proved, fallback };
+    let chosen = spec.choose(problem).map_err(|error| match &error {
         ChoiceError::Recipe(error) => {
             let failure = refuse_recipe(section, table.as_ref(), aim, error);
             match error {
@@ -113,7 +131,7 @@ fn read_recipe(
         }
         _ => section.complain("", &error.to_string()),
     })?;
-    Ok(Chosen { fallback, ..chosen })
+    Ok(Read { spec, chosen })
 }
 
 /// Points at the constant that is to blame, in its flag, its table or its section; where none is, at the

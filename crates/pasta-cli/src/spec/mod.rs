@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 
 use certification::read_certification;
 pub(crate) use certification::{Certification, DELTA};
-use method::{Aim, FALLBACK, read_method};
+use method::{Aim, FALLBACK, Read, read_method};
 use pasta_opt::certificate::Basis;
 use pasta_opt::gate::Gate;
-use pasta_opt::run::{AUTO, Chosen};
+use pasta_opt::run::{AUTO, Chosen, Task};
 use pasta_opt::walk::{StopRule, Walk};
 pub(crate) use pipe::{QuickTry, Simulated};
 use problem::read_problem;
@@ -32,11 +32,10 @@ use pasta_report::console::flags::{MOST_THREADS, sample_count, seed, thread_coun
 /// What a problem file says, with the flags that override it.
 #[derive(Debug)]
 pub(crate) struct Spec {
-    pub(crate) seed: u64,
     pub(crate) threads: Option<usize>,
-    pub(crate) budget: Option<u128>,
     pub(crate) output: Option<PathBuf>,
     pub(crate) problem: Problem,
+    pub(crate) task: Task,
     pub(crate) method: Chosen,
     /// How the run is to be certified, if it is.
     pub(crate) certification: Option<Certification>,
@@ -45,11 +44,6 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
-    /// The walk that the file asks for, at its start, without certificates.
-    pub(crate) fn walk(&self, gate: &Gate) -> Result<Box<dyn Walk>, Failure> {
-        self.method.engine.clone().start(gate, &self.problem.start).map_err(Failure::input)
-    }
-
     /// The method of a pilot for another target of |grad f|.
     pub(crate) fn walk_to(&self, gate: &Gate, target: f64) -> Result<Box<dyn Walk>, Failure> {
         let certified = self.certification.map_or(target, |certification| certification.rule.target);
@@ -175,7 +169,7 @@ fn certificate_rule(
 fn own_method(recipe: &Section<'_>, problem: &Problem, target: Option<f64>) -> Result<Chosen, Failure> {
     let is_recipe = recipe.text("name")?.and_then(pasta_opt::recipe::find).is_some();
     let aim = target.filter(|_| is_recipe).map(|target| Aim { flag: "--target", target });
-    read_method(recipe, problem, aim)
+    Ok(read_method(recipe, problem, aim)?.chosen)
 }
 
 fn load(path: &Path) -> Result<(String, String), Failure> {
@@ -234,7 +228,7 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     let recipe = root.item("recipe").map(|_| root.section("recipe")).transpose()?;
     let read = |aim| match &recipe {
         Some(recipe) => read_method(recipe, &problem, aim),
-        None => Ok(Chosen::auto(None)),
+        None => Ok(Read::auto()),
     };
     let mut overrides = overrides.clone();
     let without_constants = match &recipe {
@@ -245,7 +239,8 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
         // What such a run aims at is what it has to certify.
         overrides.certify = overrides.certify.or(overrides.target.take());
     }
-    let mut method = read(overrides.target.map(|target| Aim { flag: "--target", target }))?;
+    let Read { spec: mut asked, chosen: mut method } =
+        read(overrides.target.map(|target| Aim { flag: "--target", target }))?;
     let certificate = root.item("certificate").map(|_| root.section("certificate")).transpose()?;
     if method.fallback && certificate.is_none() {
         // The certificate chooses, so that there has to be one: of what the recipe aims at, unless told otherwise.
@@ -258,22 +253,22 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
             let place = recipe.as_ref().unwrap_or(&root);
             return Err(place.complain("", "auto needs a target or a budget").hint(hint));
         }
-        method.aim(certification.map(|certification| certification.rule.target));
     }
     // A recipe that aims at a coarser target than is to be certified would end too early.
     let coarser = |certified: &f64| method.gradient_target().is_some_and(|target| target > *certified);
     if let Some(certified) = overrides.certify.filter(coarser).filter(|_| overrides.target.is_none()) {
         overrides.target = Some(certified);
-        method = read(Some(Aim { flag: "--certify", target: certified }))?;
+        Read { spec: asked, chosen: method } = read(Some(Aim { flag: "--certify", target: certified }))?;
     }
-    if method.fallback {
-        let Some(Certification { rule, .. }) = certification else {
-            return Err(no_choice(recipe.as_ref().unwrap_or(&root)));
-        };
-        method.hedge(rule);
+    if method.fallback && certification.is_none() {
+        return Err(no_choice(recipe.as_ref().unwrap_or(&root)));
     }
+    let check = problem.simulator.as_ref().is_none_or(|simulator| simulator.check);
+    let certify = certification.map(|certification| certification.rule);
+    let task = Task { method: asked, certify, budget, seed, check };
+    let method = task.choose(&problem).map_err(Failure::input)?;
     let effective = write_overrides(file, document, &overrides, problem.simulator.as_ref());
-    Ok(Spec { seed, threads, budget, output, problem, method, certification, effective })
+    Ok(Spec { threads, output, problem, task, method, certification, effective })
 }
 
 /// A fall-back without a certificate.

@@ -19,7 +19,7 @@ use pasta_report::console::Failure;
 
 /// What a problem file describes, whatever kind it is.
 pub(crate) struct Problem {
-    what: run::Problem,
+    what: Arc<run::Problem>,
     /// The workers, if it is a simulator.
     pub(crate) simulator: Option<Simulated>,
 }
@@ -31,18 +31,18 @@ impl Problem {
 
     /// What a simulator's workers answer.
     pub(super) fn simulated(what: run::Problem, simulator: Option<Simulated>) -> Self {
-        Self { what, simulator }
+        Self { what: Arc::new(what), simulator }
     }
 
-    /// Without its simulator, which lives as long as its oracle does.
-    pub(crate) fn into_what(self) -> run::Problem {
-        self.what
+    /// What is minimised.
+    pub(crate) fn what(&self) -> &Arc<run::Problem> {
+        &self.what
     }
 }
 
 impl From<run::Problem> for Problem {
     fn from(what: run::Problem) -> Self {
-        Self { what, simulator: None }
+        Self { what: Arc::new(what), simulator: None }
     }
 }
 

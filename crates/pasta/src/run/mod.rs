@@ -186,7 +186,8 @@ impl Run {
     /// A run at its start: nothing is drawn yet. It stops, also in the middle of a batch, when the flag is set.
     pub fn start(problem: Arc<Problem>, task: Task, stop: Arc<AtomicBool>) -> Result<Self, RunError> {
         let chosen = task.choose(&problem)?;
-        let gate = Gate::over(Arc::clone(&problem.oracle), task.seed).with_budget(task.budget).with_stop(stop);
+        let gate =
+            Gate::over(Arc::clone(&problem.oracle), task.seed).with_budget(task.budget).with_stop(stop);
         let gate = if task.check { gate } else { gate.believing() };
         let walk = chosen.engine.clone().start(&gate, &problem.start)?;
         let walk = certified(&task, &chosen, &gate, walk)?;
@@ -413,7 +414,9 @@ impl Run {
             Some(first) => format!(
                 "{meaning}; the plan was made for {first} samples and does not grow with the budget; start a new run for more"
             ),
-            None if ended.is_some() => format!("{meaning}; the run had already ended: nothing was left to resume"),
+            None if ended.is_some() => {
+                format!("{meaning}; the run had already ended: nothing was left to resume")
+            }
             None => meaning,
         }
     }

@@ -77,8 +77,7 @@ impl MethodSpec {
             Self::Auto => Ok(Chosen::auto(None)),
             Self::Named { name, settings, steps, batch } => Chosen::named(name, settings, *steps, *batch),
             Self::Recipe { name, constants, estimated, proved, fallback } => {
-                let row =
-                    recipe::find(name).ok_or_else(|| ChoiceError::Unknown { name: name.clone() })?;
+                let row = recipe::find(name).ok_or_else(|| ChoiceError::Unknown { name: name.clone() })?;
                 let given = if *proved {
                     Given::Proved(*constants)
                 } else {
