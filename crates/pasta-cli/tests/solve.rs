@@ -241,7 +241,7 @@ fn every_other_method_runs() {
         let result = place.json("solve p.toml --output run", 0);
         let (steps, stop) = (&result["steps"], &result["stop"]["kind"]);
         assert_eq!((steps, stop), (&1000.into(), &"planned-end".into()), "{method}");
-        assert_eq!(result["promise"]["statement"], "none: no theorem is about this method");
+        assert_eq!(result["promise"], Value::Null);
         assert_eq!(place.json("resume run", 0), result);
     }
 }
@@ -538,7 +538,7 @@ fn a_finished_run_prints_its_result_again() {
     let table = place.pasta("solve p.toml --output run").assert().code(0).get_output().stdout.clone();
     let [before, trace] = ["run/result.json", "run/trace.jsonl"].map(|file| place.read(file));
     let again = place.pasta("resume run").assert().code(0).stdout(table);
-    again.stderr(contains("the run had ended before (planned-end), and nothing is left to do"));
+    again.stderr(contains("the run already ended (planned-end): nothing to resume"));
     assert_eq!([before, trace], ["run/result.json", "run/trace.jsonl"].map(|file| place.read(file)));
 }
 

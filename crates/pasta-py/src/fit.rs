@@ -53,14 +53,14 @@ fn linear(table: &Bound<'_, Native>) -> PyResult<Arc<Linear>> {
 const EXACT: &str = "exact";
 
 /// The way of a method; without one, the quickest that is known for the table, and its name.
-fn way(method: Option<MethodOf>, linear: &Linear) -> PyResult<(Way, String)> {
+fn way(method: Option<MethodOf>, linear: &Arc<Linear>) -> PyResult<(Way, String)> {
     let Some(method) = method else {
         let way = Way::usual(linear);
         let name = if matches!(way, Way::SecondOrder) { EXACT } else { "auto" };
         return Ok((way, name.to_owned()));
     };
     let name = method.name().to_owned();
-    let way = if name == EXACT { Way::SecondOrder } else { Way::Method(method.aimed()?.0.engine) };
+    let way = if name == EXACT { Way::SecondOrder } else { Way::Method(method.engine(linear.clone())?) };
     Ok((way, name))
 }
 

@@ -28,9 +28,10 @@ use pasta_cli::answers::Race;
 use pasta_opt::bounds::{LowerMeanSquareSmooth, LowerSmooth};
 use pasta_opt::certificate::Basis;
 use pasta_opt::checkpoint::Checkpoint;
-use pasta_opt::method::{Engine, METHODS, Values, find};
-use pasta_opt::objective::Measure;
-use pasta_opt::recipe::{Constant, Constants, Guarantee};
+use pasta_opt::method::{Engine, METHODS, find};
+use pasta_opt::oracle::Oracle;
+use pasta_opt::recipe::{Constant, Constants};
+use pasta_opt::run::{ChoiceError, MethodSpec, Problem, Stored, Task};
 use pasta_opt::walk::StopRule;
 use pasta_report::Table;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
@@ -41,7 +42,7 @@ use crate::asked::Asked;
 use crate::asking::Asking;
 use crate::native::Native;
 use crate::oracle::Line;
-use crate::run::{Aimed, Begin, Job, Outcome, Shows, Told, Trouble};
+use crate::run::{Begin, Job, Outcome, Shows, Trouble};
 use crate::serve::{PATIENCE, Server};
 
 /// When a run is certified: target, delta, share, and on what that rests, a name and its numbers in order.
@@ -72,26 +73,11 @@ pub(crate) struct Beginning<'py> {
 
 impl Beginning<'_> {
     fn read(self) -> PyResult<Begin> {
-        let Self { x0, method, rule, seed, check, pilot, .. } = self;
+        let Self { x0, method, rule, budget, seed, check, pilot, .. } = self;
         let start = x0.as_slice()?.to_vec();
-        let rule = rule.map(read_rule).transpose()?;
-        let (mut method, promise) = method.aimed()?;
-        if let Engine::Auto { target } = &mut method.engine {
-            *target = rule.map(|rule| rule.target);
-        }
-        let (name, dim) = (method.name.clone(), start.len());
-        let told = Told {
-            method: name,
-            dim,
-            promise,
-            rule,
-            losses: false,
-            check,
-            trace: Vec::new(),
-            outlook: None,
-            budget: None,
-        };
-        Ok(Begin::Fresh { start, seed, method: Box::new(method), pilot, told: Box::new(told) })
+        let certify = rule.map(read_rule).transpose()?;
+        let task = Box::new(Task { method: method.spec()?, certify, budget, seed, check });
+        Ok(Begin::Fresh { start, task, pilot })
     }
 }
 
@@ -276,7 +262,7 @@ fn forecast(
     threads: usize,
 ) -> PyResult<String> {
     let (asked, x0, rule) = (Asked::of(&leaves)?, x0.as_slice()?.to_vec(), read_rule(rule)?);
-    let (method, _) = method.aimed()?;
+    let method = method.spec()?;
     beside(leaves, None, threads, move |line| run::forecast(&asked, &x0, rule, samples, &method, seed, &line))
 }
 
@@ -353,50 +339,37 @@ impl MethodOf {
         &self.0
     }
 
-    /// The method, so that it can be aimed at other targets, and what is promised of it.
-    fn aimed(&self) -> PyResult<(Aimed, Option<String>)> {
+    /// The method for an oracle.
+    fn engine(&self, oracle: Arc<dyn Oracle>) -> PyResult<Engine> {
+        let problem = Problem::of(oracle, Vec::new());
+        Ok(self.spec()?.choose(&problem).map_err(value_error)?.engine)
+    }
+
+    /// What is asked for; names are checked, numbers are not yet.
+    fn spec(&self) -> PyResult<MethodSpec> {
         let Self(name, settings, steps, batch) = self;
-        let Some(method) = find(name) else {
-            let known: Vec<_> = METHODS.iter().map(|method| method.name).collect();
-            return Err(PyValueError::new_err(format!(
-                "no method is called {name:?}; there are {}",
-                known.join(", ")
-            )));
-        };
-        let refuse = |setting: &str| value_error(format!("{name} has no setting {setting}"));
-        if let Some(row) = method.row() {
-            let mut constants = Constants::default();
-            for (setting, value) in settings {
-                let constant = Constant::ALL.iter().find(|constant| constant.name() == setting);
-                constants.set(*constant.ok_or_else(|| refuse(setting))?, *value);
-            }
-            let plan = row.plan(&constants).map_err(value_error)?;
-            let Guarantee { measure, point, bound, .. } = plan.guarantee;
-            let (formula, point) = (measure.formula(), point.description());
-            let promise = format!("E {formula} <= {bound} for {point}, provided the constants are true");
-            let recipe = (measure == Measure::GradientSquared).then_some((row, constants));
-            return Ok((
-                Aimed { name: name.clone(), engine: Engine::Schedule(plan.schedule), recipe },
-                Some(promise),
-            ));
+        let method = find(name).ok_or_else(|| value_error(ChoiceError::Unknown { name: name.clone() }))?;
+        if method.row().is_none() {
+            let (name, settings) = (name.clone(), settings.clone());
+            let named = MethodSpec::Named { name, settings, steps: *steps, batch: *batch };
+            return Ok(if method.has_steps() { named } else { MethodSpec::Auto });
         }
-        let mut values = Values::default();
+        let mut constants = Constants::default();
         for (setting, value) in settings {
-            let known = method.settings().iter().find(|known| known.name == setting);
-            values.set(known.ok_or_else(|| refuse(setting))?.name, *value);
+            let constant = Constant::ALL.iter().find(|constant| constant.name() == setting);
+            let unknown = || ChoiceError::Setting { method: method.name, setting: setting.clone() };
+            constants.set(*constant.ok_or_else(|| value_error(unknown()))?, *value);
         }
-        let engine = method.engine(&values, *steps, *batch).map_err(value_error)?;
-        Ok((Aimed { name: name.clone(), engine, recipe: None }, None))
+        let (name, estimated) = (name.clone(), Vec::new());
+        Ok(MethodSpec::Recipe { name, constants, estimated, proved: false, fallback: false })
     }
 }
 
 /// How many coordinates the run of a checkpoint has.
 #[pyfunction]
 fn stored_dimension(checkpoint: PathBuf) -> PyResult<usize> {
-    let (told, _): (Told, _) = Checkpoint::load(&checkpoint)
-        .and_then(|mut stored| stored.take(run::SECTION))
-        .map_err(value_error)?;
-    Ok(told.dim)
+    let stored = Checkpoint::load(&checkpoint).and_then(|stored| Stored::of(&stored));
+    Ok(stored.map_err(value_error)?.dim)
 }
 
 /// All methods: name, what it does, and for each setting its name, meaning and default.

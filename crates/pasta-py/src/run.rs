@@ -12,13 +12,12 @@ use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::draws::{Role, derived_seed};
 use pasta_opt::forecast::{Family, Forecast, Pilot, PilotError};
 use pasta_opt::gate::{Gate, Halt};
-use pasta_opt::ledger::Ledger;
-use pasta_opt::method::{self, Engine};
 use pasta_opt::oracle::{Answer, Request};
-use pasta_opt::recipe::{Constant, Constants, RecipeRow};
+use pasta_opt::run::{
+    ChoiceError, Chosen, Event, Mark, MethodSpec, Problem, Report, Run, RunError, Stored, Task,
+};
 use pasta_opt::stop::Stop;
-use pasta_opt::trace::is_milestone;
-use pasta_opt::walk::{Advance, StopRule, Walk};
+use pasta_opt::walk::StopRule;
 use serde::{Deserialize, Serialize};
 
 use crate::asked::Asked;
@@ -45,60 +44,11 @@ pub(crate) enum Shows {
 pub(crate) enum Begin {
     Fresh {
         start: Vec<f64>,
-        seed: u64,
-        method: Box<Aimed>,
+        task: Box<Task>,
         /// Samples that a forecast before the run may take.
         pilot: u128,
-        told: Box<Told>,
     },
     Stored(Box<Checkpoint>),
-}
-
-/// A method, which may be aimed at other targets.
-#[derive(Debug, Clone)]
-pub(crate) struct Aimed {
-    pub(crate) name: String,
-    pub(crate) engine: Engine,
-    /// For a recipe that promises a gradient: its row and constants.
-    pub(crate) recipe: Option<(&'static RecipeRow, Constants)>,
-}
-
-impl Aimed {
-    /// The same method for another target of |grad f|, without an end: a coarse target has a short plan, which would end before it
-    /// could be certified.
-    fn at(&self, target: f64, of: f64) -> Engine {
-        if let Engine::Auto { .. } = self.engine {
-            return Engine::Auto { target: Some(target) };
-        }
-        let aimed = || {
-            let (row, mut constants) = self.recipe?;
-            let own = constants.get(Constant::Target)?;
-            constants.set(Constant::Target, own / of * target);
-            Some(Engine::Schedule(row.plan(&constants).ok()?.schedule))
-        };
-        aimed().unwrap_or_else(|| self.engine.clone()).endless()
-    }
-}
-
-/// What is known about a run from its beginning, and kept in its checkpoint.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Told {
-    pub(crate) method: String,
-    pub(crate) dim: usize,
-    /// What a theorem promises at the planned end.
-    pub(crate) promise: Option<String>,
-    pub(crate) rule: Option<StopRule>,
-    pub(crate) losses: bool,
-    /// Whether the oracle is checked before the first step.
-    #[serde(default)]
-    pub(crate) check: bool,
-    pub(crate) trace: Vec<TraceRow>,
-    /// What was said before the run about its cost, or why nothing was.
-    #[serde(default)]
-    pub(crate) outlook: Option<Outlook>,
-    /// The budget with which it began, which its plan was made for.
-    #[serde(default)]
-    pub(crate) budget: Option<u128>,
 }
 
 /// What a pilot says about a target.
@@ -119,8 +69,8 @@ pub(crate) struct Range {
 }
 
 impl Outlook {
-    fn of(pilot: &Pilot, target: f64, method: &Aimed) -> Self {
-        let measured = Family::of(&method.name).map(Family::measured).filter(|measured| measured.of > 0);
+    fn of(pilot: &Pilot, target: f64, method: &str) -> Self {
+        let measured = Family::of(method).map(Family::measured).filter(|measured| measured.of > 0);
         let share = measured.map(|measured| f64::from(measured.held) / f64::from(measured.of));
         match pilot.forecast(target) {
             Ok(Forecast { low, middle, high, .. }) => {
@@ -131,46 +81,22 @@ impl Outlook {
     }
 }
 
-/// A row of the trace.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(crate) struct TraceRow {
-    pub(crate) step: u64,
-    pub(crate) samples: u128,
-    pub(crate) evaluations: u128,
-    pub(crate) distance: f64,
-}
-
 /// The end of a run.
 #[derive(Serialize)]
 pub(crate) struct Outcome {
-    method: String,
-    problem: String,
-    seed: u64,
-    stop: Stopped,
-    steps: u64,
-    distance: f64,
-    ledger: Ledger,
-    promise: Option<String>,
-    /// Whether a certificate was asked for.
-    asked: bool,
-    certificate: Option<Certified>,
+    #[serde(flatten)]
+    report: Report,
+    outlook: Option<Outlook>,
     #[serde(skip)]
     pub(crate) point: Vec<f64>,
     #[serde(skip)]
-    pub(crate) trace: Vec<TraceRow>,
-    outlook: Option<Outlook>,
+    pub(crate) trace: Vec<Mark>,
     /// All that is needed to go on later.
     #[serde(skip)]
     pub(crate) checkpoint: Vec<u8>,
 }
 
-#[derive(Serialize)]
-struct Stopped {
-    kind: &'static str,
-    meaning: String,
-}
-
-/// A certificate, with its words.
+/// A certificate of a point, with its words.
 #[derive(Serialize)]
 pub(crate) struct Certified {
     #[serde(flatten)]
@@ -178,13 +104,6 @@ pub(crate) struct Certified {
     words: &'static str,
     statement: String,
     attempts: u64,
-}
-
-impl Certified {
-    fn new(certificate: Certificate, attempts: u64) -> Self {
-        let (words, statement) = (certificate.verdict.words(), certificate.statement());
-        Self { certificate, words, statement, attempts }
-    }
 }
 
 /// Why there is no outcome.
@@ -198,81 +117,71 @@ pub(crate) enum Trouble {
     Raised,
 }
 
-/// The name of this package's section in a checkpoint.
-pub(crate) const SECTION: &str = "python";
-/// The section of a checkpoint that certificates have.
-const CERTIFICATES: &str = "certificate";
+/// The section of a checkpoint for what was forecast.
+const FORECAST: &str = "forecast";
 /// Time between checkpoints, in case the machine fails.
 const BETWEEN: Duration = Duration::from_secs(10);
 
-struct Run {
-    gate: Gate,
-    walk: Box<dyn Walk>,
-    told: Told,
-    /// The budget of a run that was resumed, and how it had ended by itself, if it had.
-    resumed: Option<(Option<u128>, Option<Stop>)>,
+/// A run, and what was forecast for it.
+struct Live {
+    run: Run,
+    outlook: Option<Outlook>,
     line: Line,
 }
 
 /// Runs to an end. An interrupted run is one, too.
 pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
     let Job { begin, asked, budget, shows, checkpoint } = job;
-    let run = match begin {
-        Begin::Fresh { start, seed, method, pilot, told } => {
-            let (mut gate, losses) = gate(&asked, &start, seed, budget, &line)?;
-            let walk = method.engine.clone().start(&gate, &start).map_err(input)?;
-            if told.check {
-                believed(&mut gate, &start)?;
-            }
-            let walk = certified(&gate, walk, told.rule)?;
-            let outlook = match told.rule {
+    let stop = Arc::clone(&line.stop);
+    let live = match begin {
+        Begin::Fresh { start, task, pilot } => {
+            let (probe, losses) = gate(&asked, &start, task.seed, budget, &line)?;
+            let (seed, rule) = (task.seed, task.certify);
+            let problem = Arc::new(Problem::of(asked.oracle(losses, &line), start));
+            let mut run = Run::start(Arc::clone(&problem), *task, stop).map_err(input)?;
+            run.count(&probe);
+            believed(&mut run)?;
+            let outlook = match rule {
                 // Whoever was told to stop keeps a checkpoint and no more.
-                Some(rule) if pilot > 0 && !gate.is_stopped() => {
-                    let pilot = run_pilot(&mut gate, &start, rule, pilot, &method)?;
-                    Some(Outlook::of(&pilot, rule.target, &method))
+                Some(rule) if pilot > 0 && !run.gate().is_stopped() => {
+                    let left = budget.map(|_| run.gate().left());
+                    let mut gate = over(&asked, losses, seed, &line).with_budget(left);
+                    let pilot = run_pilot(&mut gate, &problem.start, rule, pilot, run.chosen())?;
+                    run.count(&gate);
+                    Some(Outlook::of(&pilot, rule.target, run.chosen().name))
                 }
                 _ => None,
             };
-            Run { gate, walk, told: Told { losses, outlook, budget, ..*told }, resumed: None, line }
+            Live { run, outlook, line }
         }
         Begin::Stored(mut stored) => {
-            let (told, _): (Told, _) = stored.take(SECTION).map_err(input)?;
-            let gate = Gate::resume(asked.oracle(told.losses, &line), &mut stored).map_err(input)?;
-            let drawn = gate.ledger().samples();
-            if let Some(budget) = budget.filter(|budget| *budget < drawn) {
-                let message =
-                    format!("the run has already drawn {drawn} samples, more than the budget of {budget}");
-                return Err(Trouble::Input(message));
-            }
-            let mut gate = gate.with_budget(budget).with_stop(Arc::clone(&line.stop));
-            let has_end = !matches!(Engine::of(&stored).map_err(input)?, Engine::Auto { .. });
-            let walk = method::resume(&gate, &mut stored).map_err(input)?;
-            if budget.is_none() && told.rule.is_none() && !has_end && walk.view().ended.is_none() {
-                return Err(Trouble::Input(format!(
-                    "say when to stop: the run has no target and its method no end, and {drawn} samples are drawn; budget=1_000_000 draws at most that many in all"
-                )));
-            }
-            if told.check {
-                believed(&mut gate, walk.view().start)?;
-            }
-            let walk: Box<dyn Walk> = match told.rule {
-                Some(rule) if stored.has(CERTIFICATES) => {
-                    Box::new(walk.certified_again(&gate, rule, &mut stored).map_err(input)?)
-                }
-                rule => certified(&gate, walk, rule)?,
-            };
-            let resumed = Some((budget, walk.view().ended));
-            Run { gate, walk, told, resumed, line }
+            let Stored { task, dim, losses, .. } = Stored::of(&stored).map_err(input)?;
+            let task = Task { budget, ..task };
+            let problem = Problem::of(asked.oracle(losses, &line), vec![0.0; dim]);
+            let run = Run::resume(Arc::new(problem), task, &mut stored, stop);
+            let mut run = run.map_err(|error| match error {
+                RunError::Choice(ChoiceError::NoEnd) => Trouble::Input(
+                    "say when to stop: the run has no target and its method no end; budget=1_000_000 draws at most that many samples in all"
+                        .into(),
+                ),
+                error => input(error),
+            })?;
+            believed(&mut run)?;
+            let outlook = stored.take(FORECAST).ok().and_then(|(outlook, _)| outlook);
+            Live { run, outlook, line }
         }
     };
-    run.finish(shows, checkpoint)
+    live.finish(shows, checkpoint)
 }
 
-/// Refuses an oracle that a few samples show to be wrong. Whoever stops it meanwhile is heard by the walk.
-fn believed(gate: &mut Gate, start: &[f64]) -> Result<(), Trouble> {
-    match check::before_run(gate, start) {
+/// Refuses an oracle that a few samples show to be wrong. Whoever stops it meanwhile is heard by the run.
+fn believed(run: &mut Run) -> Result<(), Trouble> {
+    if !run.gate().doubts() {
+        return Ok(());
+    }
+    match run.next() {
         Ok(_) => Ok(()),
-        Err(_) if gate.is_stopped() => Ok(()),
+        Err(_) if run.gate().is_stopped() => Ok(()),
         Err(Halt::Oracle(error)) => {
             let words =
                 std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
@@ -333,9 +242,9 @@ fn run_pilot(
     start: &[f64],
     rule: StopRule,
     samples: u128,
-    method: &Aimed,
+    method: &Chosen,
 ) -> Result<Pilot, Trouble> {
-    let run = |gate: &Gate, target| method.at(target, rule.target).start(gate, start);
+    let run = |gate: &Gate, target| method.pilot(target, rule.target).start(gate, start);
     Pilot::run(gate, start, rule, samples, run).map_err(|error| match error {
         PilotError::Halt(Halt::Interrupted) => Trouble::Raised,
         other => input(other),
@@ -348,7 +257,7 @@ pub(crate) fn forecast(
     start: &[f64],
     rule: StopRule,
     samples: u128,
-    method: &Aimed,
+    method: &MethodSpec,
     seed: u64,
     line: &Line,
 ) -> Result<String, Trouble> {
@@ -361,12 +270,13 @@ pub(crate) fn forecast(
         pilot_budget: u128,
         pilot: Pilot,
     }
-    let (mut gate, _) = gate(asked, start, seed, None, line)?;
-    let pilot = run_pilot(&mut gate, start, rule, samples, method)?;
+    let (mut gate, losses) = gate(asked, start, seed, None, line)?;
+    let method = method.choose(&Problem::of(asked.oracle(losses, line), start.to_vec())).map_err(input)?;
+    let pilot = run_pilot(&mut gate, start, rule, samples, &method)?;
     let prospect = Prospect {
         problem: gate.about().identity.clone(),
         target: rule.target,
-        outlook: Outlook::of(&pilot, rule.target, method),
+        outlook: Outlook::of(&pilot, rule.target, method.name),
         pilot_budget: samples,
         pilot,
     };
@@ -375,11 +285,6 @@ pub(crate) fn forecast(
 
 fn input(error: impl std::fmt::Display) -> Trouble {
     Trouble::Input(error.to_string())
-}
-
-fn certified(gate: &Gate, walk: Box<dyn Walk>, rule: Option<StopRule>) -> Result<Box<dyn Walk>, Trouble> {
-    let Some(rule) = rule else { return Ok(walk) };
-    Ok(Box::new(walk.certified(gate, rule).map_err(input)?))
 }
 
 /// The gate after one sample at the start, which shows whether there are losses, and whether shapes are right. It counts.
@@ -408,7 +313,9 @@ pub(crate) fn certify(
     let claim = Claim { target, delta, basis, budget, guess: None };
     let certified =
         Certifier::start(&mut gate, x, claim, 0).and_then(|certifier| Ok(certifier.finish(&mut gate)?));
-    certified.map(|certificate| Certified::new(certificate, 1)).map_err(input)
+    let certificate = certified.map_err(input)?;
+    let (words, statement) = (certificate.verdict.words(), certificate.statement());
+    Ok(Certified { certificate, words, statement, attempts: 1 })
 }
 
 /// What samples say about the constants of an oracle.
@@ -423,25 +330,23 @@ pub(crate) fn calibrate(
     Calibration::measure(&mut gate, x0, budget, &mut |_| ()).map_err(input)
 }
 
-impl Run {
+impl Live {
     fn finish(mut self, shows: Shows, checkpoint: Option<PathBuf>) -> Result<Outcome, Trouble> {
         let mut saved = Instant::now();
-        let save = |run: &Self| match &checkpoint {
+        let save = |live: &Self| match &checkpoint {
             None => Ok(()),
-            Some(path) => run.saver().save(path).map_err(|error| Trouble::System(error.to_string())),
+            Some(path) => live.saver().save(path).map_err(|error| Trouble::System(error.to_string())),
         };
         save(&self)?;
         let mut shown: Option<Instant> = None;
         let stop = loop {
             // A walk that is asked plans for the budget that is left, and whoever stopped the check has not paid for it yet.
-            if self.gate.is_stopped() {
+            if self.run.gate().is_stopped() {
                 break Stop::Interrupted;
             }
-            match self.walk.advance(&mut self.gate) {
-                Ok(Advance::Step(_)) => {
-                    if is_milestone(self.walk.view().step) {
-                        self.note();
-                    }
+            match self.run.next() {
+                Ok(Event::End(stop)) => break stop,
+                Ok(Event::Step(_)) => {
                     let is_due = match shows {
                         Shows::Never => false,
                         Shows::Every(time) => shown.is_none_or(|shown| shown.elapsed() >= time),
@@ -455,14 +360,10 @@ impl Run {
                         None => break Stop::Interrupted,
                     }
                 }
-                Ok(Advance::Stop(stop)) => break stop,
                 Ok(_) => {}
                 Err(halt) => {
-                    let Some(stop) = halt.stop() else {
-                        save(&self)?;
-                        return Err(Trouble::System(halt.to_string()));
-                    };
-                    break stop;
+                    save(&self)?;
+                    return Err(Trouble::System(halt.to_string()));
                 }
             }
             if checkpoint.is_some() && saved.elapsed() > BETWEEN {
@@ -470,32 +371,15 @@ impl Run {
                 saved = Instant::now();
             }
         };
+        self.run.remember();
         save(&self)?;
-        self.note();
         Ok(self.outcome(stop))
-    }
-
-    fn row(&self) -> TraceRow {
-        let (view, ledger) = (self.walk.view(), self.gate.ledger());
-        TraceRow {
-            step: view.step,
-            samples: ledger.samples(),
-            evaluations: ledger.evaluations(),
-            distance: view.distance2.sqrt(),
-        }
-    }
-
-    fn note(&mut self) {
-        let row = self.row();
-        if self.told.trace.last() != Some(&row) {
-            self.told.trace.push(row);
-        }
     }
 
     /// What the callback says, or `None` if it raised.
     fn show(&self) -> Option<bool> {
-        let TraceRow { step, samples, evaluations, distance } = self.row();
-        let x = self.walk.view().x.to_vec();
+        let Mark { step, samples, evaluations, distance } = self.run.stands();
+        let x = self.run.view().x.to_vec();
         let (reply, replied) = sync_channel(1);
         let snapshot = Snapshot { step, samples, evaluations, distance, x };
         sent(&self.line, Message::Show(snapshot, reply), &replied)
@@ -504,58 +388,18 @@ impl Run {
     /// All that is needed to go on later.
     fn saver(&self) -> Saver<'_> {
         let mut saver = Saver::default();
-        self.gate.save(&mut saver);
-        self.walk.save(&mut saver);
-        saver.put(SECTION, &self.told, []);
+        self.run.save(&mut saver);
+        saver.put(FORECAST, &self.outlook, []);
         saver
-    }
-
-    /// What a stop means; of a run that was resumed, why it did not go on.
-    fn meaning(&self, stop: Stop) -> String {
-        let is_empty = stop == Stop::PlannedEnd && self.walk.view().step == 0 && self.gate.budget().is_some();
-        if is_empty && self.told.promise.is_none() {
-            return "the budget has no room for a first step; the point is the start".into();
-        }
-        let meaning = stop.meaning();
-        let Some((budget, ended)) = self.resumed else { return meaning };
-        // A plan that was made for the first budget leaves most of what a larger one adds.
-        let is_left = |first: u128| {
-            let drawn = self.gate.ledger().samples();
-            budget.is_some_and(|budget| budget > first && 2 * budget.saturating_sub(drawn) > budget - first)
-        };
-        match self.told.budget.filter(|first| stop == Stop::PlannedEnd && is_left(*first)) {
-            Some(first) => format!(
-                "{meaning}; they were planned when the run began, with a budget of {first} samples, and a larger one does not add to them: start anew for more"
-            ),
-            None if ended.is_some() => {
-                format!("{meaning}; the run had ended before it was resumed, and nothing was left to do")
-            }
-            None => meaning,
-        }
     }
 
     fn outcome(self, stop: Stop) -> Outcome {
         let checkpoint = self.saver().to_bytes();
-        let view = self.walk.view();
-        let certificate = view.certification.and_then(|log| {
-            let certificate = log.last?;
-            Some(Certified::new(certificate, log.attempts))
-        });
-        Outcome {
-            problem: self.gate.about().identity.clone(),
-            seed: self.gate.seed(),
-            stop: Stopped { kind: stop.kind(), meaning: self.meaning(stop) },
-            steps: view.step,
-            distance: view.distance2.sqrt(),
-            ledger: self.gate.ledger().clone(),
-            asked: self.told.rule.is_some(),
-            certificate,
-            point: view.point.to_vec(),
-            method: self.told.method,
-            promise: self.told.promise.filter(|_| stop == Stop::PlannedEnd),
-            trace: self.told.trace,
-            outlook: self.told.outlook,
-            checkpoint,
+        let mut report = self.run.report(stop);
+        if let Some(remark) = self.run.remark(stop) {
+            report.stop.meaning = format!("{}; {remark}", report.stop.meaning);
         }
+        let (point, trace) = (report.point.take().unwrap_or_default(), self.run.trail().to_vec());
+        Outcome { report, outlook: self.outlook, point, trace, checkpoint }
     }
 }

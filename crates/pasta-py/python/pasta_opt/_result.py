@@ -200,10 +200,11 @@ def read(
     for name, column in zip(TRACE.names or (), columns, strict=True):
         trace[name] = column
     certificate = None if data["certificate"] is None else certificate_of(data["certificate"])
+    promise = data["promise"]
     forecast = None if data["outlook"] is None else data["outlook"]["forecast"]
     return Result(
         x=x,
-        stop=Stop(**data["stop"]),
+        stop=Stop(data["stop"]["kind"], data["stop"]["meaning"]),
         certificate=certificate,
         asked=data["asked"],
         ledger=Ledger(**data["ledger"]),
@@ -213,7 +214,7 @@ def read(
         seed=data["seed"],
         steps=data["steps"],
         distance=data["distance"],
-        promise=data["promise"],
+        promise=promise["statement"] if promise is not None and promise["holds"] else None,
         forecast=None if forecast is None else Forecast(**forecast),
         params=x if unflatten is None else unflatten(x),
         checkpoint=checkpoint,

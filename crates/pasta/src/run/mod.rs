@@ -41,7 +41,7 @@ use serde::{Deserialize, Serialize};
 
 pub use chosen::{AUTO, CHOICES, ChoiceError, Chosen, Given, Promise, names};
 pub use problem::{KnownTable, Problem, Truth};
-pub use report::{Certified, FORMAT, Promised, Report, Stopped, Truths, void};
+pub use report::{Certified, Promised, Report, Stopped, Truths, void};
 pub use task::{MethodSpec, Task};
 
 use crate::certificate::{Basis, Certificate, ClaimError};
@@ -228,6 +228,9 @@ impl Run {
             _ => certified(&task, &chosen, &gate, walk)?,
         };
         let resumed = Some(walk.view().ended);
+        if walk.view().ended.is_none() {
+            task.check_end(&chosen)?;
+        }
         let run = Self::with(problem, task, chosen, gate, walk);
         let (first_budget, trail) =
             stored.map_or((run.first_budget, Vec::new()), |stored| (stored.first_budget, stored.trail));
@@ -260,14 +263,14 @@ impl Run {
         })
     }
 
-    /// Keeps a mark of where the run stands, if the step is one to remember.
     fn mark(&mut self) {
         if is_milestone(self.walk.view().step) {
             self.remember();
         }
     }
 
-    fn remember(&mut self) {
+    /// Keeps a mark of where the run stands.
+    pub fn remember(&mut self) {
         let mark = self.stands();
         if let Some(trail) = self.trail.as_mut().filter(|trail| trail.last() != Some(&mark)) {
             trail.push(mark);
@@ -397,27 +400,28 @@ impl Run {
         self.problem.false_assumption(&basis, &self.problem.start)
     }
 
-    /// What a stop means here; of a run that was resumed, why it did not go on.
+    /// What a stop means here.
     fn meaning(&self, stop: Stop) -> String {
         let is_empty = stop == Stop::PlannedEnd && self.walk.view().step == 0 && self.gate.budget().is_some();
         if is_empty && self.chosen.promise.is_none() {
             return "the budget has no room for a first step; the point is the start".into();
         }
-        let meaning = stop.meaning();
-        let Some(ended) = self.resumed else { return meaning };
+        stop.meaning()
+    }
+
+    /// Why a run that was resumed did not go on, if it did not. No part of its report, which is that of the run that was never stopped.
+    pub fn remark(&self, stop: Stop) -> Option<String> {
+        let ended = self.resumed?;
         // A plan that was made for the first budget leaves most of what a larger one adds.
         let is_left = |first: u128| {
             let (budget, drawn) = (self.gate.budget(), self.gate.ledger().samples());
             budget.is_some_and(|budget| budget > first && 2 * budget.saturating_sub(drawn) > budget - first)
         };
         match self.first_budget.filter(|first| stop == Stop::PlannedEnd && is_left(*first)) {
-            Some(first) => format!(
-                "{meaning}; the plan was made for {first} samples and does not grow with the budget; start a new run for more"
-            ),
-            None if ended.is_some() => {
-                format!("{meaning}; the run had already ended: nothing was left to resume")
-            }
-            None => meaning,
+            Some(first) => Some(format!(
+                "the plan was made for {first} samples and does not grow with the budget; start a new run for more"
+            )),
+            None => ended.map(|_| "the run had already ended: nothing was left to resume".into()),
         }
     }
 

@@ -11,15 +11,10 @@ use crate::recipe::{Cost, Guarantee};
 use crate::stop::Stop;
 use crate::walk::Candidate;
 
-/// The format of a report.
-pub const FORMAT: u32 = 2;
-
 /// What a run came to. `docs/formats.md` has the keys.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Report {
-    /// [`FORMAT`].
-    pub format: u32,
     /// What ran.
     pub method: String,
     /// On what, for people.
@@ -97,6 +92,8 @@ pub struct Certified {
     /// The numbers.
     #[serde(flatten)]
     pub certificate: Certificate,
+    /// The verdict in a word or two.
+    pub words: &'static str,
     /// The claim, with its confidence and its assumption.
     pub statement: String,
     /// Why the certificate is void: what is known about the noise against its assumption.
@@ -122,7 +119,8 @@ impl Report {
             let certificate = if doubt.is_some() { certificate.void() } else { certificate };
             let statement = doubt.as_deref().map_or_else(|| certificate.statement(), void);
             let (about, attempts) = (log.handed_out(), log.attempts);
-            Some(Certified { certificate, statement, doubt, about, attempts })
+            let words = certificate.verdict.words();
+            Some(Certified { certificate, words, statement, doubt, about, attempts })
         });
         let promised = chosen.promise.as_ref().map(|promise| promise.plan.guarantee.measure);
         let truth = problem.objective().map(|objective| {
@@ -139,7 +137,6 @@ impl Report {
             _ => None,
         };
         Self {
-            format: FORMAT,
             method: chosen.name.to_owned(),
             problem: problem.words.clone(),
             seed: run.gate.seed(),

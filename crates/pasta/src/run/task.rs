@@ -97,9 +97,14 @@ impl Task {
         match self.certify {
             Some(rule) => chosen.hedge(rule),
             None if chosen.fallback => return Err(ChoiceError::NoCertificate),
-            None if chosen.is_endless() && self.budget.is_none() => return Err(ChoiceError::NoEnd),
             None => {}
         }
         Ok(chosen)
+    }
+
+    /// Refuses a run that nothing would end.
+    pub(super) fn check_end(&self, chosen: &Chosen) -> Result<(), ChoiceError> {
+        let has_end = !chosen.is_endless() || self.budget.is_some() || self.certify.is_some();
+        has_end.then_some(()).ok_or(ChoiceError::NoEnd)
     }
 }
