@@ -10,8 +10,8 @@ use pasta_opt::gate::Gate;
 use pasta_opt::ledger::Ledger;
 use pasta_opt::method::{self, Values};
 use pasta_opt::oracle::{About, Answer, Charge, Draw, Form, Oracle, OracleError, Request};
+use pasta_opt::run::{Event, Run};
 use pasta_opt::table::Linear;
-use pasta_opt::walk::Advance;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -176,7 +176,7 @@ pub(crate) fn stream<'py>(
     let dog = dog.engine(&settings, 1 << 62, STREAMED).map_err(value_error)?;
     let passed = alone(py, 1, move |stop| -> Result<_, String> {
         let said = |error: &dyn std::fmt::Display| error.to_string();
-        let (mut gate, mut walk) = if let Some(mut stored) = stored {
+        let (mut gate, walk) = if let Some(mut stored) = stored {
             let gate = Gate::resume(oracle.clone(), &mut stored).map_err(|error| said(&error))?;
             let walk = method::resume(&gate, &mut stored).map_err(|error| said(&error))?;
             (gate, walk)
@@ -187,24 +187,17 @@ pub(crate) fn stream<'py>(
         };
         gate = gate.with_stop(Arc::clone(stop));
         oracle.first.store(walk.view().step, Ordering::Relaxed);
+        let mut run = Run::of(gate.believing(), walk);
         let mut ended = None;
         for _ in 0..steps {
-            match walk.advance(&mut gate) {
-                Ok(Advance::Stop(stop)) => ended = Some(stop.meaning()),
-                Ok(_) => {}
-                Err(halt) => match halt.stop() {
-                    Some(stop) => ended = Some(stop.meaning()),
-                    None => return Err(halt.to_string()),
-                },
-            }
-            if ended.is_some() {
+            if let Event::End(stop) = run.next().map_err(|halt| said(&halt))? {
+                ended = Some(stop.meaning());
                 break;
             }
         }
         let mut saver = Saver::default();
-        gate.save(&mut saver);
-        walk.save(&mut saver);
-        Ok((saver.to_bytes(), walk.view().point.to_vec(), ended))
+        run.save(&mut saver);
+        Ok((saver.to_bytes(), run.view().point.to_vec(), ended))
     })?;
     let (bytes, point, ended) = passed.map_err(value_error)?;
     Ok((PyBytes::new(py, &bytes), PyArray1::from_vec(py, point), ended))

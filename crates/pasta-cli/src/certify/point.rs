@@ -160,22 +160,16 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
 /// A certificate of the gradient; as far as it came, if it was interrupted, and nothing if it had not begun.
 fn certify(gate: &mut Gate, x: &[f64], claim: Claim, number: u64) -> Result<Option<Certificate>, Failure> {
     let bar = if console::is_muted() { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
-    let mut certifier = match Certifier::start(gate, x, claim, number) {
+    let certifier = match Certifier::start(gate, x, claim, number) {
         Err(CertificateError::Halt(Halt::Interrupted)) => return Ok(None),
         other => other.map_err(refused)?,
     };
-    let certificate = loop {
-        match certifier.advance(gate) {
-            Ok(Some(certificate)) => break certificate,
-            Ok(None) => {
-                let (drawn, planned) = (gate.ledger().samples() as f64, certifier.planned_samples() as f64);
-                bar.tick();
-                bar.set_message(format!("{drawn:.2e} of about {planned:.2e} samples"));
-            }
-            Err(Halt::Interrupted) => break certifier.answer(Verdict::Interrupted),
-            Err(halt) => return Err(Failure::system(halt)),
-        }
-    };
+    let certificate = certifier.follow(gate, |gate, planned| {
+        bar.tick();
+        let (drawn, planned) = (gate.ledger().samples() as f64, planned as f64);
+        bar.set_message(format!("{drawn:.2e} of about {planned:.2e} samples"));
+    });
+    let certificate = certificate.map_err(Failure::system)?;
     bar.finish_and_clear();
     Ok(Some(certificate))
 }

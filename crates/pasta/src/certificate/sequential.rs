@@ -128,6 +128,23 @@ impl Certifier {
         }
     }
 
+    /// Draws to the end, or until it is interrupted: then it answers as far as it came. `watch` sees the gate and the samples that are planned after every
+    /// group.
+    pub fn follow(
+        mut self,
+        gate: &mut Gate,
+        mut watch: impl FnMut(&Gate, u128),
+    ) -> Result<Certificate, Halt> {
+        loop {
+            match self.advance(gate) {
+                Ok(Some(certificate)) => return Ok(certificate),
+                Ok(None) => watch(gate, self.planned_samples()),
+                Err(Halt::Interrupted) => return Ok(self.answer(Verdict::Interrupted)),
+                Err(halt) => return Err(halt),
+            }
+        }
+    }
+
     /// Draws one group of sub-batches; the answer when there is one. After a halt it stands where it stood.
     pub fn advance(&mut self, gate: &mut Gate) -> Result<Option<Certificate>, Halt> {
         if self.claim.basis == Basis::Exact {
