@@ -340,10 +340,6 @@ impl Live {
         save(&self)?;
         let mut shown: Option<Instant> = None;
         let stop = loop {
-            // A walk that is asked plans for the budget that is left, and whoever stopped the check has not paid for it yet.
-            if self.run.gate().is_stopped() {
-                break Stop::Interrupted;
-            }
             match self.run.next() {
                 Ok(Event::End(stop)) => break stop,
                 Ok(Event::Step(_)) => {
@@ -371,7 +367,6 @@ impl Live {
                 saved = Instant::now();
             }
         };
-        self.run.remember();
         save(&self)?;
         Ok(self.outcome(stop))
     }
@@ -399,7 +394,7 @@ impl Live {
         if let Some(remark) = self.run.remark(stop) {
             report.stop.meaning = format!("{}; {remark}", report.stop.meaning);
         }
-        let (point, trace) = (report.point.take().unwrap_or_default(), self.run.trail().to_vec());
+        let (point, trace) = (report.point.take().unwrap_or_default(), self.run.trail());
         Outcome { report, outlook: self.outlook, point, trace, checkpoint }
     }
 }

@@ -347,7 +347,7 @@ def test_a_run_that_ended_as_planned_says_that_nothing_was_left_to_do(tmp_path):
     for name, aim in [("auto", {}), ("target", {"target": 0.001}), ("sgd", {"method": sgd})]:
         before = pasta_opt.minimize(many, np.zeros(3), budget=3_000, output=tmp_path / name, **aim)
         after = pasta_opt.resume(tmp_path / name, many, budget=100_000)
-        assert after.stop.kind == "planned-end" and "with a budget of 3000 samples, and a larger one does not add to them" in after.stop.meaning
+        assert after.stop.kind == "planned-end" and "the plan was made for 3000 samples and does not grow with the budget" in after.stop.meaning
         assert after.ledger.samples < 3_200 and after.asked == before.asked
     same = pasta_opt.resume(tmp_path / "auto", many, budget=3_000)
     assert "nothing was left to do" in same.stop.meaning

@@ -186,6 +186,7 @@ impl Run {
     /// A run at its start: nothing is drawn yet. It stops, also in the middle of a batch, when the flag is set.
     pub fn start(problem: Arc<Problem>, task: Task, stop: Arc<AtomicBool>) -> Result<Self, RunError> {
         let chosen = task.choose(&problem)?;
+        task.check_end(&chosen)?;
         let gate =
             Gate::over(Arc::clone(&problem.oracle), task.seed).with_budget(task.budget).with_stop(stop);
         let gate = if task.check { gate } else { gate.believing() };
@@ -245,6 +246,10 @@ impl Run {
         if let Some(stop) = self.ended {
             return Ok(Event::End(stop));
         }
+        // A walk may plan for the budget that is left, of which an interrupted check has taken nothing yet.
+        if self.gate.is_stopped() {
+            return Ok(Event::End(Stop::Interrupted));
+        }
         if !self.is_checked {
             return self.check();
         }
@@ -263,16 +268,12 @@ impl Run {
         })
     }
 
+    /// Keeps a mark of where the run stands, if the step is one to remember.
     fn mark(&mut self) {
-        if is_milestone(self.walk.view().step) {
-            self.remember();
-        }
-    }
-
-    /// Keeps a mark of where the run stands.
-    pub fn remember(&mut self) {
         let mark = self.stands();
-        if let Some(trail) = self.trail.as_mut().filter(|trail| trail.last() != Some(&mark)) {
+        if is_milestone(mark.step)
+            && let Some(trail) = &mut self.trail
+        {
             trail.push(mark);
         }
     }
@@ -293,7 +294,6 @@ impl Run {
     #[cold]
     fn end(&mut self, stop: Stop) -> Event {
         let stop = if stop == Stop::Certified && self.doubt().is_some() { Stop::Void } else { stop };
-        self.remember();
         self.ended = (stop != Stop::Interrupted).then_some(stop);
         Event::End(stop)
     }
@@ -372,9 +372,14 @@ impl Run {
         Mark { step: view.step, samples, evaluations, distance: view.distance2.sqrt() }
     }
 
-    /// Where it stood at [milestones](is_milestone).
-    pub fn trail(&self) -> &[Mark] {
-        self.trail.as_deref().unwrap_or_default()
+    /// Where it stood at [milestones](is_milestone), and where it stands.
+    pub fn trail(&self) -> Vec<Mark> {
+        let mut trail = self.trail.clone().unwrap_or_default();
+        let here = self.stands();
+        if trail.last() != Some(&here) {
+            trail.push(here);
+        }
+        trail
     }
 
     /// Why the last certificate is void, if it is.
