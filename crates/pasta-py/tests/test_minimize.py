@@ -350,7 +350,7 @@ def test_a_run_that_ended_as_planned_says_that_nothing_was_left_to_do(tmp_path):
         assert after.stop.kind == "planned-end" and "the plan was made for 3000 samples and does not grow with the budget" in after.stop.meaning
         assert after.ledger.samples < 3_200 and after.asked == before.asked
     same = pasta_opt.resume(tmp_path / "auto", many, budget=3_000)
-    assert "nothing was left to do" in same.stop.meaning
+    assert "nothing was left to resume" in same.stop.meaning
 
 
 def test_a_budget_without_room_for_a_step_says_so():
