@@ -144,7 +144,7 @@ fn the_sections_of_a_checkpoint_are_those_of_format_2() {
     let header: Value = serde_json::from_slice(lines.next().unwrap()).unwrap();
     let sections = header["sections"].as_array().unwrap();
     let names: Vec<_> = sections.iter().map(|section| section["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["gate", "pasta", "certificate", "forecast"]);
+    assert_eq!(names, ["gate", "pasta", "certificate", "run", "forecast"]);
     let gate: Vec<_> = sections[0]["data"].as_object().unwrap().keys().collect();
     assert_eq!(gate, ["identity", "dim", "seed", "ledger"]);
 }

@@ -355,6 +355,11 @@ impl Run {
         self.findings.as_ref()
     }
 
+    /// How it ended, if it did.
+    pub fn ended(&self) -> Option<Stop> {
+        self.ended
+    }
+
     /// How it had ended before it was resumed, if it had.
     pub fn had_ended(&self) -> Option<Stop> {
         self.resumed.flatten()
