@@ -1,0 +1,833 @@
+(** The proof of docs/certificate.md, checked by Coq 8.16 with its standard library alone.
+
+    Probability is used through expectations only. An [Expectation] is a linear, monotone functional with E 1 = 1 on a space of integrable
+    functions; every probability measure gives one. What is independent is integrated one after another. "The event B of n independent
+    draws has probability at most c" is [chance n B c]: iterated upper expectations of its indicator are at most c. For a measurable B that says
+    P(B) <= c, by Fubini's theorem.
+
+    Every constant of the code that enters the proof has a name of its own in the first section; a test compares them. *)
+Require Import Reals Lra Psatz Lia List FunctionalExtensionality Classical_Prop Permutation.
+Import ListNotations.
+Open Scope R_scope.
+
+(** * Constants of crates/pasta/src/certificate/sequential.rs *)
+
+Definition LEAST_COUNT := 20.             (* k >= 20 log(1/delta) *)
+Definition LARGEST_SPREAD := 1 / 100.     (* s^2 v <= 1/100 *)
+Definition LARGEST_MEAN := 17 / 100.      (* |mean c| <= 0.17/s *)
+Definition TRACKS := 3%nat.
+Definition FIRST_SHARE := 8 / 10.
+Definition NEXT_SHARE := 2 / 10.
+Definition VARIANCE_SHARE := 2 / 10.
+Definition LOOK_SHARE := 5 / 10.          (* look j = 0, 1, .. at the variance has LOOK_SHARE^(j+1) of the share *)
+
+(** * Expectations *)
+
+Record Expectation (Omega : Type) := {
+  L : (Omega -> R) -> Prop;               (* the integrable functions *)
+  E : (Omega -> R) -> R;
+  L_one : L (fun _ => 1);
+  L_linear : forall a b f g, L f -> L g -> L (fun w => a * f w + b * g w);
+  E_one : E (fun _ => 1) = 1;
+  E_linear : forall a b f g, L f -> L g -> E (fun w => a * f w + b * g w) = a * E f + b * E g;
+  E_monotone : forall f g, L f -> L g -> (forall w, f w <= g w) -> E f <= E g
+}.
+Arguments L {Omega}. Arguments E {Omega}. Arguments L_one {Omega}. Arguments L_linear {Omega}.
+Arguments E_one {Omega}. Arguments E_linear {Omega}. Arguments E_monotone {Omega}.
+
+Section Integrals.
+  Context {Omega : Type} (P : Expectation Omega).
+
+  (* f has an integral, and it is c *)
+  Definition integral f c := L P f /\ E P f = c.
+
+  Lemma integral_const c : integral (fun _ => c) c.
+  Proof.
+    replace (fun _ : Omega => c) with (fun w : Omega => c * (fun _ => 1) w + 0 * (fun _ => 1) w)
+      by (apply functional_extensionality; intro; ring).
+    split; [apply L_linear; apply L_one | rewrite E_linear by apply L_one; rewrite E_one; ring].
+  Qed.
+  Lemma integral_linear a b f g c d : integral f c -> integral g d -> integral (fun w => a * f w + b * g w) (a * c + b * d).
+  Proof. intros [Hf <-] [Hg <-]. split; [apply L_linear; assumption | apply E_linear; assumption]. Qed.
+  Lemma integral_plus f g c d : integral f c -> integral g d -> integral (fun w => f w + g w) (c + d).
+  Proof.
+    intros Hf Hg. pose proof (integral_linear 1 1 f g c d Hf Hg) as H.
+    replace (fun w => f w + g w) with (fun w => 1 * f w + 1 * g w) by (apply functional_extensionality; intro; ring).
+    replace (c + d) with (1 * c + 1 * d) by ring. exact H.
+  Qed.
+  Lemma integral_scale a f c : integral f c -> integral (fun w => a * f w) (a * c).
+  Proof.
+    intro Hf. pose proof (integral_linear a 0 f f c c Hf Hf) as H.
+    replace (fun w => a * f w) with (fun w => a * f w + 0 * f w) by (apply functional_extensionality; intro; ring).
+    replace (a * c) with (a * c + 0 * c) by ring. exact H.
+  Qed.
+  Lemma integral_eq f g c d : integral f c -> (forall w, g w = f w) -> d = c -> integral g d.
+  Proof. intros H Hg ->. replace g with f by (apply functional_extensionality; intro; auto). exact H. Qed.
+
+  (* the upper expectation of f is at most c *)
+  Definition at_most f c := exists g, L P g /\ (forall w, f w <= g w) /\ E P g <= c.
+
+  Lemma at_most_integral f c d : integral f c -> c <= d -> at_most f d.
+  Proof. intros [H <-] Hd. exists f. repeat split; [assumption | intro; lra | assumption]. Qed.
+  Lemma at_most_weaken f g c d : at_most g c -> (forall w, f w <= g w) -> c <= d -> at_most f d.
+  Proof. intros [h [Hh [Hg Hc]]] Hf Hd. exists h. repeat split; [assumption | intro w; eapply Rle_trans; eauto | lra]. Qed.
+  Lemma at_most_scale a f c : 0 <= a -> at_most f c -> at_most (fun w => a * f w) (a * c).
+  Proof.
+    intros Ha [g [Hg [Hf Hc]]]. destruct (integral_scale a g (E P g) (conj Hg eq_refl)) as [H1 H2].
+    exists (fun w => a * g w). repeat split; [assumption | intro w; apply Rmult_le_compat_l; auto | rewrite H2; apply Rmult_le_compat_l; auto].
+  Qed.
+  Lemma at_most_plus f g c d : at_most f c -> at_most g d -> at_most (fun w => f w + g w) (c + d).
+  Proof.
+    intros [f' [Hf [Lf Cf]]] [g' [Hg [Lg Cg]]].
+    destruct (integral_plus f' g' _ _ (conj Hf eq_refl) (conj Hg eq_refl)) as [H1 H2].
+    exists (fun w => f' w + g' w). repeat split; [assumption | intro w; specialize (Lf w); specialize (Lg w); lra | lra].
+  Qed.
+  Lemma at_most_const c : at_most (fun _ => c) c.
+  Proof. apply at_most_integral with c; [apply integral_const | lra]. Qed.
+
+  (** ** n independent draws *)
+  Fixpoint at_most_n (n : nat) (F : list Omega -> R) (c : R) : Prop :=
+    match n with
+    | O => F [] <= c
+    | S n => exists G, (forall w, at_most_n n (fun l => F (w :: l)) (G w)) /\ at_most G c
+    end.
+
+  Lemma at_most_n_weaken n : forall F G c d, at_most_n n G c -> (forall l, length l = n -> F l <= G l) -> c <= d -> at_most_n n F d.
+  Proof.
+    induction n as [|n IH]; simpl; intros F G c d H HF Hd.
+    - specialize (HF [] eq_refl). lra.
+    - destruct H as [H [H1 H2]]. exists H. split.
+      + intro w. apply IH with (fun l => G (w :: l)) (H w); [apply H1 | intros l Hl; apply HF; simpl; lia | lra].
+      + apply at_most_weaken with H c; [assumption | intro; lra | assumption].
+  Qed.
+  Lemma at_most_n_scale n : forall a F c, 0 <= a -> at_most_n n F c -> at_most_n n (fun l => a * F l) (a * c).
+  Proof.
+    induction n as [|n IH]; simpl; intros a F c Ha H.
+    - apply Rmult_le_compat_l; assumption.
+    - destruct H as [G [H1 H2]]. exists (fun w => a * G w). split; [intro w; apply IH; auto | apply at_most_scale; assumption].
+  Qed.
+  Lemma at_most_n_plus n : forall F G c d, at_most_n n F c -> at_most_n n G d -> at_most_n n (fun l => F l + G l) (c + d).
+  Proof.
+    induction n as [|n IH]; simpl; intros F G c d HF HG.
+    - lra.
+    - destruct HF as [F' [F1 F2]], HG as [G' [G1 G2]]. exists (fun w => F' w + G' w).
+      split; [intro w; apply IH; auto | apply at_most_plus; assumption].
+  Qed.
+  Lemma at_most_n_const n c : at_most_n n (fun _ => c) c.
+  Proof. induction n as [|n IH]; simpl; [lra | exists (fun _ => c); split; [intro; exact IH | apply at_most_const]]. Qed.
+
+  (** The n draws together are a space like that of one. *)
+  Fixpoint En (n : nat) (F : list Omega -> R) : R :=
+    match n with O => F [] | S n => E P (fun w => En n (fun l => F (w :: l))) end.
+  Fixpoint Ln (n : nat) (F : list Omega -> R) : Prop :=
+    match n with O => True | S n => (forall w, Ln n (fun l => F (w :: l))) /\ L P (fun w => En n (fun l => F (w :: l))) end.
+  Lemma Ln_one n : Ln n (fun _ => 1) /\ En n (fun _ => 1) = 1.
+  Proof.
+    induction n as [|n [IH1 IH2]]; simpl; [auto|]. rewrite IH2. split; [split; [auto | apply L_one] | apply E_one].
+  Qed.
+  Lemma Ln_linear n : forall a b F G, Ln n F -> Ln n G ->
+    Ln n (fun l => a * F l + b * G l) /\ En n (fun l => a * F l + b * G l) = a * En n F + b * En n G.
+  Proof.
+    induction n as [|n IH]; simpl; intros a b F G HF HG; [auto|]. destruct HF as [F1 F2], HG as [G1 G2].
+    assert (H : (fun w => En n (fun l => a * F (w :: l) + b * G (w :: l)))
+              = (fun w => a * En n (fun l => F (w :: l)) + b * En n (fun l => G (w :: l)))).
+    { apply functional_extensionality. intro w. apply (IH a b (fun l => F (w :: l)) (fun l => G (w :: l))); auto. }
+    rewrite H. split; [split; [intro w; apply IH; auto | apply L_linear; assumption] | apply E_linear; assumption].
+  Qed.
+  Lemma En_monotone n : forall F G, Ln n F -> Ln n G -> (forall l, F l <= G l) -> En n F <= En n G.
+  Proof.
+    induction n as [|n IH]; simpl; intros F G HF HG H; [apply H|]. destruct HF as [F1 F2], HG as [G1 G2].
+    apply E_monotone; auto.
+  Qed.
+  Definition draws (n : nat) : Expectation (list Omega) := {|
+    L := Ln n; E := En n; L_one := proj1 (Ln_one n); E_one := proj2 (Ln_one n);
+    L_linear := fun a b F G HF HG => proj1 (Ln_linear n a b F G HF HG);
+    E_linear := fun a b F G HF HG => proj2 (Ln_linear n a b F G HF HG);
+    E_monotone := En_monotone n |}.
+End Integrals.
+
+(** * Probability *)
+
+(* the indicator of an event *)
+Definition ind (A : Prop) : R := if ClassicalDedekindReals.sig_not_dec A then 1 else 0.
+Lemma ind_true (A : Prop) : A -> ind A = 1.
+Proof. intro H. unfold ind. destruct (ClassicalDedekindReals.sig_not_dec A); [reflexivity | contradiction]. Qed.
+Lemma ind_false (A : Prop) : ~ A -> ind A = 0.
+Proof. intro H. unfold ind. destruct (ClassicalDedekindReals.sig_not_dec A); [contradiction | reflexivity]. Qed.
+Lemma ind_range (A : Prop) : 0 <= ind A <= 1.
+Proof. unfold ind. destruct (ClassicalDedekindReals.sig_not_dec A); lra. Qed.
+
+(* the event B of n independent draws has probability at most c *)
+Definition chance {Omega} (P : Expectation Omega) n (B : list Omega -> Prop) c := at_most_n P n (fun l => ind (B l)) c.
+
+Section Chance.
+  Context {Omega : Type} (P : Expectation Omega).
+  Lemma chance_weaken n (A B : list Omega -> Prop) c d : chance P n B c -> (forall l, length l = n -> A l -> B l) -> c <= d -> chance P n A d.
+  Proof.
+    intros H HA Hd. apply at_most_n_weaken with (fun l => ind (B l)) c; [assumption | | assumption].
+    intros l Hl. destruct (classic (A l)) as [HAl|HAl].
+    - rewrite (ind_true (B l)) by auto. apply ind_range.
+    - rewrite (ind_false (A l)) by assumption. apply ind_range.
+  Qed.
+  Lemma chance_or n (A B : list Omega -> Prop) c d : chance P n A c -> chance P n B d -> chance P n (fun l => A l \/ B l) (c + d).
+  Proof.
+    intros HA HB. apply at_most_n_weaken with (fun l => ind (A l) + ind (B l)) (c + d); [apply at_most_n_plus; assumption | | lra].
+    intros l _. pose proof (ind_range (A l)). pose proof (ind_range (B l)).
+    destruct (classic (A l)) as [H1|H1]; [rewrite (ind_true (A l)) by auto; pose proof (ind_range (A l \/ B l)); lra|].
+    destruct (classic (B l)) as [H2|H2]; [rewrite (ind_true (B l)) by auto; pose proof (ind_range (A l \/ B l)); lra|].
+    rewrite (ind_false (A l \/ B l)) by tauto. lra.
+  Qed.
+  Lemma chance_never n (A : list Omega -> Prop) : (forall l, length l = n -> ~ A l) -> chance P n A 0.
+  Proof.
+    intro H. apply at_most_n_weaken with (fun _ => 0) 0; [apply at_most_n_const | | lra].
+    intros l Hl. rewrite ind_false; [lra | auto].
+  Qed.
+
+  (* what is known of the first n of N draws *)
+  Lemma at_most_prefix n : forall (F : list Omega -> R) c N, (n <= N)%nat -> at_most_n P n F c -> at_most_n P N (fun l => F (firstn n l)) c.
+  Proof.
+    induction n as [|n IH]; intros F c N HN H.
+    - simpl in *. apply at_most_n_weaken with (fun _ => F []) (F []); [apply at_most_n_const | intros; lra | exact H].
+    - destruct N as [|N]; [lia|]. simpl in *. destruct H as [G [H1 H2]]. exists G. split; [|assumption].
+      intro w. apply (IH (fun l => F (w :: l)) (G w) N); [lia | apply H1].
+  Qed.
+  Lemma chance_prefix n (B : list Omega -> Prop) c N : (n <= N)%nat -> chance P n B c -> chance P N (fun l => B (firstn n l)) c.
+  Proof. intros HN H. exact (at_most_prefix n (fun l => ind (B l)) c N HN H). Qed.
+  (* a finite union *)
+  Fixpoint total (f : nat -> R) (n : nat) : R := match n with O => 0 | S n => total f n + f n end.
+  Lemma chance_any n (A : nat -> list Omega -> Prop) c k :
+    (forall i, (i < k)%nat -> chance P n (A i) (c i)) -> chance P n (fun l => exists i, (i < k)%nat /\ A i l) (total c k).
+  Proof.
+    induction k as [|k IH]; intro H; simpl.
+    - apply chance_never. intros l _ [i [Hi _]]. lia.
+    - apply chance_weaken with (fun l => (exists i, (i < k)%nat /\ A i l) \/ A k l) (total c k + c k).
+      + apply chance_or; [apply IH; intros; apply H; lia | apply H; lia].
+      + intros l _ [i [Hi HA]]. destruct (Nat.eq_dec i k) as [->|Hne]; [right; assumption | left; exists i; split; [lia | assumption]].
+      + lra.
+  Qed.
+End Chance.
+
+(** * Ville's inequality, and all k at once *)
+
+Section Ville.
+  Context {Omega : Type} (P : Expectation Omega).
+
+  (* "the product of the factors, begun at c, reaches the height h", as 0 or 1 *)
+  Fixpoint hit (M : Omega -> R) (h c : R) (l : list Omega) : R :=
+    if Rle_dec h c then 1 else match l with [] => 0 | w :: l => hit M h (c * M w) l end.
+  Lemma hit_range M h l : forall c, 0 <= hit M h c l <= 1.
+  Proof. induction l as [|w l IH]; intro c; simpl; destruct (Rle_dec h c); try lra; apply IH. Qed.
+
+  Theorem ville M h : 0 < h -> (forall w, 0 <= M w) -> at_most P M 1 ->
+    forall n c, 0 <= c -> at_most_n P n (hit M h c) (c / h).
+  Proof.
+    intros Hh HM H1 n. induction n as [|n IH]; intros c Hc.
+    - simpl. destruct (Rle_dec h c) as [H|H].
+      + apply Rmult_le_reg_r with h; [assumption|]. unfold Rdiv. rewrite Rmult_assoc, Rinv_l by lra. lra.
+      + apply Rmult_le_pos; [assumption | left; apply Rinv_0_lt_compat; assumption].
+    - destruct (Rle_dec h c) as [H|H].
+      + apply at_most_n_weaken with (fun _ => 1) 1; [apply at_most_n_const | intros; apply hit_range |].
+        apply Rmult_le_reg_r with h; [assumption|]. unfold Rdiv. rewrite Rmult_assoc, Rinv_l by lra. lra.
+      + simpl. exists (fun w => c / h * M w). split.
+        * intro w. apply at_most_n_weaken with (hit M h (c * M w)) (c * M w / h).
+          -- apply IH. apply Rmult_le_pos; auto.
+          -- intros l _. destruct (Rle_dec h c); [contradiction | lra].
+          -- unfold Rdiv. lra.
+        * apply at_most_weaken with (fun w => c / h * M w) (c / h * 1); [|intro; lra | lra].
+          apply at_most_scale; [|assumption]. apply Rmult_le_pos; [assumption | left; apply Rinv_0_lt_compat; assumption].
+  Qed.
+
+  Definition sum (Z : Omega -> R) (l : list Omega) := fold_right (fun w t => Z w + t) 0 l.
+
+  Lemma hit_product (Z : Omega -> R) rho h l : forall c k, (k <= length l)%nat ->
+    h <= c * exp (INR k * rho - sum Z (firstn k l)) -> hit (fun w => exp (rho - Z w)) h c l = 1.
+  Proof.
+    induction l as [|w l IH]; intros c k Hk H; simpl.
+    - destruct k; [|simpl in Hk; lia]. simpl in H. destruct (Rle_dec h c) as [|N]; [reflexivity|].
+      exfalso. apply N. replace (0 * rho - 0) with 0 in H by ring. rewrite exp_0 in H. lra.
+    - destruct (Rle_dec h c) as [|N]; [reflexivity|]. destruct k as [|k].
+      + exfalso. apply N. simpl in H. replace (0 * rho - 0) with 0 in H by ring. rewrite exp_0 in H. lra.
+      + apply IH with k; [simpl in Hk; lia|].
+        rewrite S_INR in H. simpl in H. rewrite Rmult_assoc, <- exp_plus.
+        replace (rho - Z w + (INR k * rho - sum Z (firstn k l))) with ((INR k + 1) * rho - (Z w + sum Z (firstn k l))) by ring.
+        exact H.
+  Qed.
+
+  (** If E exp(rho - Z) <= 1, then with probability at least 1 - exp(-ell), for all k at once, Z_1 + .. + Z_k > k rho - ell. *)
+  Theorem all_k_at_once Z rho ell n : at_most P (fun w => exp (rho - Z w)) 1 ->
+    chance P n (fun l => exists k, (k <= n)%nat /\ sum Z (firstn k l) <= INR k * rho - ell) (exp (- ell)).
+  Proof.
+    intro H. apply at_most_n_weaken with (hit (fun w => exp (rho - Z w)) (exp ell) 1) (1 / exp ell).
+    - apply ville; [apply exp_pos | intro; left; apply exp_pos | assumption | lra].
+    - intros l Hl. destruct (classic (exists k, (k <= n)%nat /\ sum Z (firstn k l) <= INR k * rho - ell)) as [HB|HB].
+      + rewrite ind_true by assumption. destruct HB as [k [Hk Hs]]. rewrite (hit_product Z rho _ l 1 k); [lra | lia |].
+        rewrite Rmult_1_l. assert (Hx : ell <= INR k * rho - sum Z (firstn k l)) by lra.
+        destruct Hx as [Hx|Hx]; [left; apply exp_increasing; assumption | right; rewrite <- Hx; reflexivity].
+      + rewrite ind_false by assumption. apply hit_range.
+    - rewrite exp_Ropp. unfold Rdiv. lra.
+  Qed.
+End Ville.
+
+(** * Vectors of d coordinates *)
+
+Definition Vec := nat -> R.
+Fixpoint dot (d : nat) (x y : Vec) : R := match d with O => 0 | S d => dot d x y + x d * y d end.
+Definition norm d x := sqrt (dot d x x).
+Definition add (x y : Vec) : Vec := fun i => x i + y i.
+Definition scale (a : R) (x : Vec) : Vec := fun i => a * x i.
+Definition sub (x y : Vec) : Vec := fun i => x i - y i.
+Definition zero : Vec := fun _ => 0.
+
+Lemma dot_add d x y z : dot d (add x y) z = dot d x z + dot d y z.
+Proof. induction d as [|d IH]; simpl; [ring | rewrite IH; unfold add; ring]. Qed.
+Lemma dot_scale d a x z : dot d (scale a x) z = a * dot d x z.
+Proof. induction d as [|d IH]; simpl; [ring | rewrite IH; unfold scale; ring]. Qed.
+Lemma dot_sub d x y z : dot d (sub x y) z = dot d x z - dot d y z.
+Proof. induction d as [|d IH]; simpl; [ring | rewrite IH; unfold sub; ring]. Qed.
+Lemma dot_zero d z : dot d zero z = 0.
+Proof. induction d as [|d IH]; simpl; [ring | rewrite IH; unfold zero; ring]. Qed.
+Lemma dot_comm d x y : dot d x y = dot d y x.
+Proof. induction d as [|d IH]; simpl; [ring | rewrite IH; ring]. Qed.
+Lemma dot_nonneg d x : 0 <= dot d x x.
+Proof. induction d as [|d IH]; simpl; [lra | nra]. Qed.
+Lemma norm_nonneg d x : 0 <= norm d x.
+Proof. apply sqrt_pos. Qed.
+Lemma norm_square d x : norm d x * norm d x = dot d x x.
+Proof. apply sqrt_sqrt, dot_nonneg. Qed.
+Lemma norm_scale d a x : 0 <= a -> norm d (scale a x) = a * norm d x.
+Proof.
+  intro Ha. unfold norm. rewrite dot_scale, dot_comm, dot_scale, <- Rmult_assoc.
+  rewrite sqrt_mult_alt by nra. rewrite sqrt_square by assumption. reflexivity.
+Qed.
+Lemma cauchy_schwarz d x y : - (norm d x * norm d y) <= dot d x y <= norm d x * norm d y.
+Proof.
+  assert (H : dot d x y * dot d x y <= dot d x x * dot d y y).
+  { induction d as [|d IH]; simpl; [lra|].
+    pose proof (dot_nonneg d x) as Hp. pose proof (dot_nonneg d y) as Hq.
+    pose proof (sqrt_sqrt _ Hp) as Sp. pose proof (sqrt_sqrt _ Hq) as Sq.
+    pose proof (sqrt_pos (dot d x x)) as Pp. pose proof (sqrt_pos (dot d y y)) as Pq.
+    set (p := sqrt (dot d x x)) in *. set (q := sqrt (dot d y y)) in *.
+    set (A := dot d x y) in *. rewrite <- Sp, <- Sq in *. set (a := x d). set (b := y d).
+    assert (HA : Rabs A <= p * q).
+    { apply Rsqr_incr_0_var; [|nra]. rewrite <- Rsqr_abs. unfold Rsqr. nra. }
+    assert (H2 : 2 * (A * (a * b)) <= p * p * (b * b) + q * q * (a * a)).
+    { apply Rle_trans with (2 * (Rabs A * Rabs (a * b))).
+      - rewrite <- Rabs_mult. pose proof (Rle_abs (A * (a * b))). lra.
+      - apply Rle_trans with (2 * (p * q * Rabs (a * b))).
+        + pose proof (Rabs_pos (a * b)). nra.
+        + rewrite Rabs_mult. pose proof (pow2_ge_0 (p * Rabs b - q * Rabs a)) as S.
+          assert (Rabs a * Rabs a = a * a) by (rewrite <- Rabs_mult; apply Rabs_right; nra).
+          assert (Rabs b * Rabs b = b * b) by (rewrite <- Rabs_mult; apply Rabs_right; nra). nra. }
+    nra. }
+  rewrite <- !norm_square in H. pose proof (norm_nonneg d x). pose proof (norm_nonneg d y).
+  assert (Rabs (dot d x y) <= norm d x * norm d y).
+  { apply Rsqr_incr_0_var; [|nra]. rewrite <- Rsqr_abs. unfold Rsqr. nra. }
+  split; [pose proof (Rle_abs (- dot d x y)); rewrite Rabs_Ropp in *; lra | pose proof (Rle_abs (dot d x y)); lra].
+Qed.
+
+(** * The exponential inequality for the clipped length *)
+
+Definition psi (t : R) := ln (1 + t + t * t / 2).
+
+Lemma exp_psi t : 0 <= t -> exp (psi t) = 1 + t + t * t / 2.
+Proof. intro H. unfold psi. apply exp_ln. nra. Qed.
+Lemma exp_psi_neg t : 0 <= t -> exp (- psi t) <= 1 - t + t * t / 2.
+Proof.
+  intro H. rewrite exp_Ropp, exp_psi by assumption.
+  apply Rmult_le_reg_l with (1 + t + t * t / 2); [nra|].
+  rewrite Rinv_r by nra. nra.
+Qed.
+Lemma psi_nonneg t : 0 <= t -> 0 <= psi t.
+Proof. intro H. unfold psi. rewrite <- ln_1. destruct H as [H|<-]; [left; apply ln_increasing; nra | right; f_equal; lra]. Qed.
+Lemma psi_monotone t t' : 0 <= t <= t' -> psi t <= psi t'.
+Proof. intros [H [H'|<-]]; [left; unfold psi; apply ln_increasing; nra | right; reflexivity]. Qed.
+
+Lemma exp_tangent x m : exp m * (1 + (x - m)) <= exp x.
+Proof.
+  replace x with (m + (x - m)) at 2 by ring. rewrite exp_plus.
+  apply Rmult_le_compat_l; [left; apply exp_pos | apply exp_ineq1_le].
+Qed.
+Lemma exp_monotone x y : x <= y -> exp x <= exp y.
+Proof. intros [H| ->]; [left; apply exp_increasing; assumption | right; reflexivity]. Qed.
+
+(** y is the component of X in a fixed direction, r = |X|: exp(-s Y) <= 1 - s y + s^2 r^2/2, where s Y = y psi(s r)/r. *)
+Theorem exponential_inequality s r y : 0 < s -> 0 < r -> - r <= y <= r ->
+  exp (- (y * psi (s * r) / r)) <= 1 - s * y + s * s * (r * r) / 2.
+Proof.
+  intros Hs Hr Hy. set (t := s * r). assert (Ht : 0 <= t) by (unfold t; nra).
+  set (p := (r - y) / (2 * r)). set (q := (r + y) / (2 * r)).
+  assert (Hp : 0 <= p) by (unfold p; apply Rmult_le_pos; [lra | left; apply Rinv_0_lt_compat; lra]).
+  assert (Hq : 0 <= q) by (unfold q; apply Rmult_le_pos; [lra | left; apply Rinv_0_lt_compat; lra]).
+  assert (Hpq : p + q = 1) by (unfold p, q; field; lra).
+  assert (Hy2 : y = r * (q - p)) by (unfold p, q; field; lra).
+  set (m := - (y * psi t / r)).
+  assert (Hm : m = (p - q) * psi t) by (unfold m; rewrite Hy2; field; lra).
+  pose proof (exp_tangent (psi t) m) as T1. pose proof (exp_tangent (- psi t) m) as T2.
+  rewrite (exp_psi t Ht) in T1. pose proof (exp_psi_neg t Ht) as T3.
+  assert (S1 : p * (exp m * (1 + (psi t - m))) <= p * (1 + t + t * t / 2)) by (apply Rmult_le_compat_l; assumption).
+  assert (S2 : q * (exp m * (1 + (- psi t - m))) <= q * (1 - t + t * t / 2)) by (apply Rmult_le_compat_l; [assumption | lra]).
+  assert (S3 : p * (exp m * (1 + (psi t - m))) + q * (exp m * (1 + (- psi t - m))) = exp m).
+  { replace q with (1 - p) in * by lra. rewrite Hm. ring_simplify. nra. }
+  assert (S4 : exp m <= p * (1 + t + t * t / 2) + q * (1 - t + t * t / 2)) by lra.
+  replace (1 - s * y + s * s * (r * r) / 2) with (p * (1 + t + t * t / 2) + q * (1 - t + t * t / 2)); [exact S4|].
+  unfold t. rewrite Hy2. replace q with (1 - p) by lra. ring_simplify. nra.
+Qed.
+
+(** * Numbers of the second case *)
+
+Lemma exp_times n x : exp (INR n * x) = exp x ^ n.
+Proof.
+  induction n as [|n IH]; [simpl; rewrite Rmult_0_l; apply exp_0|].
+  rewrite S_INR, Rmult_plus_distr_r, Rmult_1_l, exp_plus, IH. simpl. ring.
+Qed.
+Lemma pow_le_inv x y n : 0 <= y -> x ^ S n <= y ^ S n -> x <= y.
+Proof.
+  intros Hy H. destruct (Rle_lt_dec x y) as [|N]; [assumption|].
+  assert (y ^ S n < x ^ S n); [|lra]. clear H. induction n as [|n IH]; [simpl; lra|].
+  change (y * y ^ S n < x * x ^ S n). pose proof (pow_le y (S n) Hy). apply Rle_lt_trans with (y * x ^ S n); [nra|].
+  apply Rmult_lt_compat_r; lra.
+Qed.
+
+(* sqrt 3/2 > 84/97 *)
+Lemma clipped_far : exp (- (84 / 97 * psi (1 / 2))) <= 6568 / 10000.
+Proof.
+  apply pow_le_inv with 96%nat; [lra|]. rewrite <- exp_times.
+  replace (INR 97 * - (84 / 97 * psi (1 / 2))) with (INR 84 * - psi (1 / 2)) by (simpl; field).
+  rewrite exp_times, exp_Ropp, exp_psi by lra.
+  replace (/ (1 + 1 / 2 + 1 / 2 * (1 / 2) / 2)) with (8 / 13) by field. lra.
+Qed.
+Lemma exp_22 : 8018 / 10000 <= exp (- (22 / 100)).
+Proof.
+  replace (- (22 / 100)) with (INR 64 * (- (22 / 6400))) by (simpl; field). rewrite exp_times.
+  apply Rle_trans with ((1 - 22 / 6400) ^ 64); [lra|]. apply pow_incr. split; [lra|].
+  pose proof (exp_ineq1_le (- (22 / 6400))). lra.
+Qed.
+
+(** One draw far from zero: a = |g| > 1/s, D2 = |X - g|^2. *)
+Lemma far_sample s r y a D2 : 0 < s -> 0 <= r -> - r <= y <= r -> 1 < s * a -> D2 = r * r - 2 * a * y + a * a ->
+  exp (- (y * psi (s * r) / r)) <= 6568 / 10000 + 29 / 2 * (s * s * D2).
+Proof.
+  intros Hs Hr Hy Ha HD. assert (Ha0 : 0 < a) by nra.
+  assert (HD0 : (r - a) * (r - a) <= D2) by nra.
+  assert (HD00 : 0 <= D2) by (apply Rle_trans with (1 := Rle_0_sqr (r - a)); exact HD0).
+  destruct (Rle_lt_dec D2 (a / 2 * (a / 2))) as [H|H].
+  - assert (Hra : a / 2 <= r) by nra. assert (Hr0 : 0 < r) by lra.
+    assert (Hyr : 84 / 97 * r <= y).
+    { assert (K : 2 * a * (84 / 97 * r) <= r * r + 3 / 4 * (a * a)) by (pose proof (pow2_ge_0 (r - 84 / 97 * a)); nra).
+      assert (K2 : 2 * a * (84 / 97 * r) <= 2 * a * y) by lra. nra. }
+    apply Rle_trans with (exp (- (84 / 97 * psi (1 / 2)))).
+    + apply exp_monotone. apply Ropp_le_contravar.
+      assert (Hpsi : psi (1 / 2) <= psi (s * r)) by (apply psi_monotone; split; nra).
+      pose proof (psi_nonneg (1 / 2) ltac:(lra)).
+      replace (y * psi (s * r) / r) with (y / r * psi (s * r)) by (field; lra).
+      assert (84 / 97 <= y / r) by (apply Rmult_le_reg_r with r; [assumption | unfold Rdiv at 2; rewrite Rmult_assoc, Rinv_l; lra]).
+      nra.
+    + pose proof clipped_far. assert (0 <= s * s * D2) by (apply Rmult_le_pos; [nra | assumption]). lra.
+  - set (D := sqrt D2). assert (HD2 : D * D = D2) by (apply sqrt_sqrt; assumption). assert (HDp : 0 <= D) by apply sqrt_pos.
+    assert (HDa : a / 2 < D) by nra. assert (HrD : r <= 3 * D) by nra.
+    assert (HsD : 1 / 2 < s * D) by nra.
+    apply Rle_trans with (1 + s * r + s * s * (r * r) / 2).
+    + destruct Hr as [Hr| <-].
+      * pose proof (exponential_inequality s r y Hs Hr Hy). nra.
+      * unfold Rdiv. rewrite Rinv_0, Rmult_0_r, Ropp_0, exp_0. nra.
+    + rewrite <- HD2. replace (s * s * (D * D)) with ((s * D) * (s * D)) by ring.
+      assert (Hsr : 0 <= s * r <= 3 * (s * D)) by nra. replace (s * s * (r * r)) with ((s * r) * (s * r)) by ring.
+      set (z := s * D) in *. set (t := s * r) in *. assert (t * t <= 9 * (z * z)) by nra. nra.
+Qed.
+
+(** * The theorem *)
+
+(* The bound as the code computes it; m is the length of the mean of k clipped vectors. *)
+Definition b_of s v ell k m := m + s * v / 2 + ell / (s * INR k).
+Definition U_of s v ell k m := let b := b_of s v ell k m in 2 * b / (1 + sqrt (1 - 2 * s * b)).
+(* The conditions under which the code states it. *)
+Definition stated s v ell k m := LEAST_COUNT * ell <= INR k /\ s * s * v <= LARGEST_SPREAD /\ m <= LARGEST_MEAN / s.
+
+(** The root: where the conditions hold, a - s a^2/2 <= b and a <= 1/s imply a <= U, and U is the smaller root. *)
+Lemma b_small s v ell k m : 0 < s -> 0 < ell -> stated s v ell k m -> s * b_of s v ell k m <= 225 / 1000.
+Proof.
+  intros Hs He [Hk [Hv Hm]]. unfold LEAST_COUNT, LARGEST_SPREAD, LARGEST_MEAN in *.
+  assert (Hk0 : 0 < INR k) by nra. unfold b_of.
+  replace (s * (m + s * v / 2 + ell / (s * INR k))) with (s * m + s * s * v / 2 + ell / INR k) by (field; split; lra).
+  assert (s * m <= 17 / 100).
+  { replace (17 / 100) with (s * (17 / 100 / s)) by (field; lra). apply Rmult_le_compat_l; lra. }
+  assert (ell / INR k <= 1 / 20).
+  { apply Rmult_le_reg_r with (INR k); [assumption|]. unfold Rdiv. rewrite Rmult_assoc, Rinv_l by lra. lra. }
+  lra.
+Qed.
+Theorem smaller_root s b : 0 < s -> 0 <= b -> s * b <= 1 / 2 ->
+  let U := 2 * b / (1 + sqrt (1 - 2 * s * b)) in
+  U - s * (U * U) / 2 = b /\ U <= 1 / s /\ (forall a, 0 <= a <= 1 / s -> a - s * (a * a) / 2 <= b -> a <= U).
+Proof.
+  intros Hs Hb Hsb U. set (q := sqrt (1 - 2 * s * b)) in *.
+  assert (Hq : 0 <= q) by apply sqrt_pos. assert (Hqq : q * q = 1 - 2 * s * b) by (apply sqrt_sqrt; lra).
+  assert (HU : s * U = 1 - q).
+  { unfold U. apply Rmult_eq_reg_r with (1 + q); [|lra]. transitivity (2 * s * b); [field; lra | nra]. }
+  assert (Hroot : U - s * (U * U) / 2 = b).
+  { apply Rmult_eq_reg_l with s; [|lra]. replace (s * (U - s * (U * U) / 2)) with (s * U - (s * U) * (s * U) / 2) by field. rewrite HU. nra. }
+  assert (HU1 : U <= 1 / s).
+  { apply Rmult_le_reg_l with s; [assumption|]. rewrite HU. replace (s * (1 / s)) with 1 by (field; lra). lra. }
+  repeat split; [assumption | assumption|]. intros a [Ha0 Ha1] Ha.
+  destruct (Rle_lt_dec a U) as [|N]; [assumption|]. exfalso.
+  assert (Hs1 : s * a <= 1) by (replace 1 with (s * (1 / s)) by (field; lra); apply Rmult_le_compat_l; lra).
+  (* a - U > 0 and s (a + U)/2 < 1 *)
+  assert (s * U < s * a) by (apply Rmult_lt_compat_l; assumption).
+  assert (K : (a - s * (a * a) / 2) - (U - s * (U * U) / 2) = (a - U) * (1 - s * (a + U) / 2)) by field.
+  assert (0 < (a - U) * (1 - s * (a + U) / 2)) by (apply Rmult_lt_0_compat; nra). lra.
+Qed.
+
+Section Factors.
+  Context {Omega : Type} (P : Expectation Omega) (d : nat).
+  (* X is one of the vectors X_1, X_2, .., with mean g; E |X - g|^2 <= v. *)
+  Variables (X : Omega -> Vec) (g : Vec) (v : R).
+  Hypothesis mean_is_g : forall i, (i < d)%nat -> integral P (fun w => X w i) (g i).
+  Hypothesis variance_at_most_v : exists v', v' <= v /\ integral P (fun w => dot d (sub (X w) g) (sub (X w) g)) v'.
+
+  Lemma integral_dot (y : Vec) : integral P (fun w => dot d (X w) y) (dot d g y).
+  Proof.
+    clear variance_at_most_v. induction d as [|n IH]; simpl.
+    - apply integral_const.
+    - apply integral_plus; [apply IH; intros; apply mean_is_g; lia|].
+      apply integral_eq with (fun w => y n * X w n) (y n * g n); [apply integral_scale, mean_is_g; lia | intro; ring | ring].
+  Qed.
+
+  Lemma second_moment : exists v', v' <= v /\ integral P (fun w => dot d (X w) (X w)) (v' + dot d g g).
+  Proof.
+    destruct variance_at_most_v as [v' [Hv H]]. exists v'. split; [assumption|].
+    apply integral_eq with (fun w => 1 * dot d (sub (X w) g) (sub (X w) g) + 1 * (2 * dot d (X w) g + -1 * dot d g g))
+                           (1 * v' + 1 * (2 * dot d g g + -1 * dot d g g)).
+    - apply integral_linear; [assumption|]. apply integral_linear; [apply integral_dot | apply integral_const].
+    - intro w. rewrite dot_sub, (dot_comm d (X w) (sub _ _)), (dot_comm d g (sub _ _)), !dot_sub, (dot_comm d g (X w)). ring.
+    - ring.
+  Qed.
+
+  Definition a := norm d g.
+  Definition u := scale (/ a) g.
+
+  Definition clip s (x : Vec) : Vec := scale (psi (s * norm d x) / (s * norm d x)) x.
+  Definition clipped_sum s (l : list Omega) : Vec := fold_right (fun w t => add (clip s (X w)) t) zero l.
+  (* |mean of k clipped vectors| *)
+  Definition mean_length s k (l : list Omega) := norm d (clipped_sum s (firstn k l)) / INR k.
+
+  Hypothesis g_not_zero : 0 < a.
+  Variable s : R.
+  Hypothesis s_positive : 0 < s.
+
+  Lemma u_unit : norm d u = 1.
+  Proof. unfold u. rewrite norm_scale; [fold a; field; lra | left; apply Rinv_0_lt_compat; assumption]. Qed.
+  Lemma g_along : dot d g u = a.
+  Proof. unfold u. rewrite dot_comm, dot_scale, <- norm_square. fold a. field. lra. Qed.
+  Lemma along x : - norm d x <= dot d x u <= norm d x.
+  Proof. pose proof (cauchy_schwarz d x u). rewrite u_unit in H. lra. Qed.
+
+  (* s times the component of c(X) along u *)
+  Definition Z (w : Omega) := dot d (X w) u * psi (s * norm d (X w)) / norm d (X w).
+  Lemma Z_clip w : Z w = s * dot d (clip s (X w)) u.
+  Proof.
+    unfold Z, clip. rewrite dot_scale. destruct (norm_nonneg d (X w)) as [H|H].
+    - field. split; lra.
+    - rewrite <- H. unfold Rdiv. rewrite Rmult_0_r, !Rinv_0. ring.
+  Qed.
+  Lemma sum_along l : sum Z l <= s * norm d (clipped_sum s l).
+  Proof.
+    apply Rle_trans with (s * dot d (clipped_sum s l) u).
+    - induction l as [|w l IH]; [simpl; rewrite dot_zero; lra|].
+      change (clipped_sum s (w :: l)) with (add (clip s (X w)) (clipped_sum s l)). change (sum Z (w :: l)) with (Z w + sum Z l).
+      rewrite dot_add, Z_clip. lra.
+    - apply Rmult_le_compat_l; [lra | apply along].
+  Qed.
+  Lemma length_from_sum k l rho ell : (0 < k)%nat -> INR k * rho - ell < sum Z (firstn k l) -> rho - ell / INR k < s * mean_length s k l.
+  Proof.
+    intros Hk H. assert (HK : 0 < INR k) by (apply lt_0_INR; assumption). pose proof (sum_along (firstn k l)).
+    unfold mean_length. apply Rmult_lt_reg_r with (INR k); [assumption|].
+    replace ((rho - ell / INR k) * INR k) with (INR k * rho - ell) by (field; lra).
+    replace (s * (norm d (clipped_sum s (firstn k l)) / INR k) * INR k) with (s * norm d (clipped_sum s (firstn k l))) by (field; lra). lra.
+  Qed.
+
+  (* the two factors of a supermartingale *)
+  Lemma near_factor : at_most P (fun w => exp ((s * a - s * s * (v + a * a) / 2) - Z w)) 1.
+  Proof.
+    set (rho := s * a - s * s * (v + a * a) / 2).
+    destruct second_moment as [v' [Hv H2]]. rewrite <- norm_square in H2. fold a in H2.
+    pose proof (integral_dot u) as H1. rewrite g_along in H1.
+    pose proof (integral_linear P 1 (s * s / 2) _ _ _ _ (integral_linear P 1 (- s) _ _ _ _ (integral_const P 1) H1) H2) as H3.
+    pose proof (integral_scale P (exp rho) _ _ H3) as H4.
+    apply at_most_weaken with (fun w => exp rho * (1 * (1 * 1 + - s * dot d (X w) u) + s * s / 2 * dot d (X w) (X w)))
+                              (exp rho * (1 * (1 * 1 + - s * a) + s * s / 2 * (v' + a * a))).
+    - apply at_most_integral with (exp rho * (1 * (1 * 1 + - s * a) + s * s / 2 * (v' + a * a))); [exact H4 | lra].
+    - intro w. unfold Rminus. rewrite exp_plus. apply Rmult_le_compat_l; [left; apply exp_pos|].
+      destruct (norm_nonneg d (X w)) as [Hr|Hr].
+      + pose proof (exponential_inequality s _ _ s_positive Hr (along (X w))) as K. rewrite norm_square in K. eapply Rle_trans; [exact K | right; field].
+      + pose proof (along (X w)) as Ha. rewrite <- Hr in Ha. assert (Hz : dot d (X w) u = 0) by lra.
+        unfold Z. rewrite Hz. unfold Rdiv. rewrite !Rmult_0_l, Ropp_0, exp_0.
+        pose proof (dot_nonneg d (X w)). nra.
+    - apply Rle_trans with (exp rho * exp (- rho)); [|rewrite <- exp_plus, Rplus_opp_r, exp_0; lra].
+      apply Rmult_le_compat_l; [left; apply exp_pos|]. apply Rle_trans with (1 + - rho); [|apply exp_ineq1_le].
+      unfold rho. nra.
+  Qed.
+  Lemma far_factor : 1 < s * a -> s * s * v <= LARGEST_SPREAD -> at_most P (fun w => exp (22 / 100 - Z w)) 1.
+  Proof.
+    intros Ha Hsv. unfold LARGEST_SPREAD in Hsv. destruct variance_at_most_v as [v' [Hv H]].
+    set (e := exp (22 / 100)). assert (He : 0 < e) by apply exp_pos.
+    apply at_most_weaken with (fun w => e * (6568 / 10000 * 1 + 29 / 2 * (s * s) * dot d (sub (X w) g) (sub (X w) g)))
+                              (e * (6568 / 10000 * 1 + 29 / 2 * (s * s) * v')).
+    - apply at_most_integral with (e * (6568 / 10000 * 1 + 29 / 2 * (s * s) * v')); [|lra].
+      apply integral_scale, integral_linear; [apply integral_const | assumption].
+    - intro w. unfold Rminus. rewrite exp_plus. apply Rmult_le_compat_l; [left; apply exp_pos|].
+      pose proof (far_sample s (norm d (X w)) (dot d (X w) u) a (dot d (sub (X w) g) (sub (X w) g)) s_positive (norm_nonneg d (X w)) (along (X w)) Ha) as F.
+      unfold Z. rewrite Rmult_1_r. rewrite !(Rmult_assoc (29 / 2)). apply F.
+      rewrite dot_sub, (dot_comm d (X w) (sub _ _)), (dot_comm d g (sub _ _)), !dot_sub, (dot_comm d g (X w)).
+      rewrite !norm_square. unfold a. rewrite norm_square. fold a. unfold u. rewrite (dot_comm d (X w) (scale _ _)), dot_scale, (dot_comm d g (X w)). field. lra.
+    - apply Rle_trans with (e * (8018 / 10000)).
+      + apply Rmult_le_compat_l; [lra | nra].
+      + apply Rle_trans with (e * exp (- (22 / 100))); [apply Rmult_le_compat_l; [lra | apply exp_22]|].
+        unfold e. rewrite <- exp_plus, Rplus_opp_r, exp_0. lra.
+  Qed.
+End Factors.
+
+Section Certificate.
+  Context {Omega : Type} (P : Expectation Omega) (d : nat) (X : Omega -> Vec) (g : Vec) (v : R).
+  Hypothesis mean_is_g : forall i, (i < d)%nat -> integral P (fun w => X w i) (g i).
+  Hypothesis variance_at_most_v : exists v', v' <= v /\ integral P (fun w => dot d (sub (X w) g) (sub (X w) g)) v'.
+
+  (* the code states a bound after some k draws, with some B >= v in the place of v, and it is false *)
+  Definition false_bound s ell B k (l : list Omega) :=
+    stated s B ell k (mean_length d X s k l) /\ U_of s B ell k (mean_length d X s k l) < norm d g.
+
+  Lemma v_nonneg : 0 <= v.
+  Proof.
+    destruct variance_at_most_v as [v' [Hv [H1 H2]]]. apply Rle_trans with v'; [|assumption]. rewrite <- H2.
+    destruct (integral_const P 0) as [H3 H4]. rewrite <- H4. apply E_monotone; auto. intro. apply dot_nonneg.
+  Qed.
+
+  (** With probability at least 1 - exp(-ell), for all k at once, no bound that the code states is below |g|. *)
+  Theorem one_track s ell n : 0 < s -> 0 < ell ->
+    chance P n (fun l => exists k B, (k <= n)%nat /\ v <= B /\ false_bound s ell B k l) (exp (- ell)).
+  Proof.
+    intros Hs He. pose proof v_nonneg as Hv0.
+    assert (Hb : forall B k m, 0 <= m -> v <= B -> 0 < INR k -> 0 <= b_of s B ell k m).
+    { intros B k m Hm HB Hk. unfold b_of. assert (0 <= ell / (s * INR k)) by (apply Rmult_le_pos; [lra | left; apply Rinv_0_lt_compat; nra]). nra. }
+    assert (Hm0 : forall k l, 0 <= mean_length d X s k l).
+    { intros k l. unfold mean_length. destruct (Nat.eq_dec k 0) as [->|Hk]; [simpl; unfold Rdiv; rewrite Rinv_0; lra|].
+      apply Rmult_le_pos; [apply norm_nonneg | left; apply Rinv_0_lt_compat, lt_0_INR; lia]. }
+    assert (Hcond : forall B k m, stated s B ell k m -> 0 < INR k /\ (0 < k)%nat).
+    { intros B k m [Hk _]. unfold LEAST_COUNT in Hk. assert (0 < INR k) by nra. split; [assumption|]. apply INR_lt. assumption. }
+    destruct (norm_nonneg d g) as [Ha|Ha].
+    2: { (* g = 0: every stated bound is at least 0 *)
+      apply chance_weaken with (fun _ => False) 0; [apply chance_never; auto | | left; apply exp_pos].
+      intros l _ (k & B & _ & HB & Hst & HU). rewrite <- Ha in HU. destruct (Hcond _ _ _ Hst) as [Hk _].
+      unfold U_of in HU. pose proof (Hb B k _ (Hm0 k l) HB Hk) as Hbb. set (b := b_of _ _ _ _ _) in *.
+      pose proof (sqrt_pos (1 - 2 * s * b)).
+      assert (0 <= 2 * b / (1 + sqrt (1 - 2 * s * b))) by (apply Rmult_le_pos; [lra | left; apply Rinv_0_lt_compat; lra]). lra. }
+    destruct (Rle_lt_dec (s * norm d g) 1) as [Hn|Hf].
+    - (* a <= 1/s *)
+      eapply chance_weaken; [apply (all_k_at_once P (Z d X g s) _ ell n (near_factor P d X g v mean_is_g variance_at_most_v Ha s Hs)) | | lra].
+      intros l _ (k & B & Hkn & HB & Hst & HU). exists k. split; [assumption|].
+      destruct (Rle_lt_dec (sum (Z d X g s) (firstn k l)) (INR k * (s * a d g - s * s * (v + a d g * a d g) / 2) - ell)) as [|N]; [assumption|].
+      exfalso. destruct (Hcond _ _ _ Hst) as [Hk Hk']. pose proof (length_from_sum d X g Ha s Hs k l _ _ Hk' N) as Hl.
+      pose proof (b_small s B ell k _ Hs He Hst) as Hsb. pose proof (Hb B k _ (Hm0 k l) HB Hk) as Hb0.
+      destruct (smaller_root s _ Hs Hb0 ltac:(lra)) as (_ & _ & Hroot). unfold U_of in HU.
+      assert (norm d g <= 2 * b_of s B ell k (mean_length d X s k l) / (1 + sqrt (1 - 2 * s * b_of s B ell k (mean_length d X s k l)))); [|lra].
+      apply Hroot.
+      + split; [lra|]. apply Rmult_le_reg_l with s; [assumption|]. replace (s * (1 / s)) with 1 by (field; lra). assumption.
+      + unfold b_of. apply Rmult_le_reg_l with s; [assumption|].
+        replace (s * (mean_length d X s k l + s * B / 2 + ell / (s * INR k))) with (s * mean_length d X s k l + s * s * B / 2 + ell / INR k) by (field; split; lra).
+        unfold a in Hl. nra.
+    - (* a > 1/s *)
+      destruct (Rle_lt_dec (s * s * v) LARGEST_SPREAD) as [Hsv|Hsv].
+      + eapply chance_weaken; [apply (all_k_at_once P (Z d X g s) _ ell n (far_factor P d X g v variance_at_most_v Ha s Hs Hf Hsv)) | | lra].
+        intros l _ (k & B & Hkn & HB & Hst & _). exists k. split; [assumption|].
+        destruct (Rle_lt_dec (sum (Z d X g s) (firstn k l)) (INR k * (22 / 100) - ell)) as [|N]; [assumption|].
+        exfalso. destruct (Hcond _ _ _ Hst) as [Hk Hk']. pose proof (length_from_sum d X g Ha s Hs k l _ _ Hk' N) as Hl.
+        destruct Hst as (H20 & _ & Hm). unfold LEAST_COUNT, LARGEST_MEAN in *.
+        assert (ell / INR k <= 1 / 20).
+        { apply Rmult_le_reg_r with (INR k); [assumption|]. unfold Rdiv. rewrite Rmult_assoc, Rinv_l by lra. lra. }
+        assert (s * mean_length d X s k l <= 17 / 100).
+        { replace (17 / 100) with (s * (17 / 100 / s)) by (field; lra). apply Rmult_le_compat_l; lra. }
+        lra.
+      + (* nothing is stated *)
+        apply chance_weaken with (fun _ => False) 0; [apply chance_never; auto | | left; apply exp_pos].
+        intros l _ (k & B & _ & HB & (_ & H & _) & _). nra.
+  Qed.
+End Certificate.
+
+(** * Tracks: shares of delta *)
+
+(* log(1/delta) of track i: [rest] is what is left of delta for the mean, 1 or 1 - VARIANCE_SHARE *)
+Definition log_of rest delta i := ln (1 / (FIRST_SHARE * NEXT_SHARE ^ i * rest * delta)).
+
+Lemma exp_log x : 0 < x -> exp (- ln (1 / x)) = x.
+Proof.
+  intro H. unfold Rdiv. rewrite Rmult_1_l, ln_Rinv, Ropp_involutive, exp_ln by assumption. reflexivity.
+Qed.
+Lemma log_positive x : 0 < x < 1 -> 0 < ln (1 / x).
+Proof.
+  intros [H H1]. unfold Rdiv. rewrite Rmult_1_l, ln_Rinv by assumption. pose proof (ln_increasing x 1 H H1). rewrite ln_1 in *. lra.
+Qed.
+Lemma share_range i : 0 < FIRST_SHARE * NEXT_SHARE ^ i < 1.
+Proof.
+  unfold FIRST_SHARE, NEXT_SHARE. induction i as [|i IH]; [simpl; lra|].
+  change (2 / 10 * (2 / 10) ^ i) with ((2 / 10) ^ S i) in *. simpl. lra.
+Qed.
+Lemma shares_of_tracks c : 0 <= c -> total (fun i => FIRST_SHARE * NEXT_SHARE ^ i * c) TRACKS <= c.
+Proof. intro H. unfold TRACKS, FIRST_SHARE, NEXT_SHARE. simpl. lra. Qed.
+
+Section Tracks.
+  Context {Omega : Type} (P : Expectation Omega) (d : nat) (X : Omega -> Vec) (g : Vec) (v : R).
+  Hypothesis mean_is_g : forall i, (i < d)%nat -> integral P (fun w => X w i) (g i).
+  Hypothesis variance_at_most_v : exists v', v' <= v /\ integral P (fun w => dot d (sub (X w) g) (sub (X w) g)) v'.
+  (* the scales, one for each track, fixed before the first draw *)
+  Variable s : nat -> R.
+  Hypothesis s_positive : forall i, 0 < s i.
+
+  (* a false bound on some track, at some k, with some B >= v for v *)
+  Definition false_on_a_track rest delta n (Bs : nat -> list Omega -> R -> Prop) (l : list Omega) :=
+    exists i, (i < TRACKS)%nat /\ exists k B, (k <= n)%nat /\ Bs k l B /\ false_bound d X g (s i) (log_of rest delta i) B k l.
+
+  Lemma tracks rest delta n : 0 < rest <= 1 -> 0 < delta < 1 ->
+    chance P n (false_on_a_track rest delta n (fun _ _ B => v <= B)) (rest * delta).
+  Proof.
+    intros Hr Hd. assert (Hrd : 0 < rest * delta < 1) by nra.
+    assert (Hx : forall i, 0 < FIRST_SHARE * NEXT_SHARE ^ i * rest * delta < 1) by (intro i; pose proof (share_range i); nra).
+    eapply chance_weaken; [apply (chance_any P n (fun i l => exists k B, (k <= n)%nat /\ v <= B /\ false_bound d X g (s i) (log_of rest delta i) B k l)
+                                            (fun i => FIRST_SHARE * NEXT_SHARE ^ i * (rest * delta)) TRACKS) | |].
+    - intros i _. rewrite <- Rmult_assoc. rewrite <- (exp_log (FIRST_SHARE * NEXT_SHARE ^ i * rest * delta)) by apply Hx.
+      apply (one_track P d X g v mean_is_g variance_at_most_v (s i) (log_of rest delta i) n (s_positive i)). apply log_positive, Hx.
+    - intros l _ H. exact H.
+    - apply shares_of_tracks. lra.
+  Qed.
+
+  (** THEOREM, declared variance: with probability at least 1 - delta, no bound that any track states after any number of draws is below |g|. *)
+  Theorem declared_variance delta n : 0 < delta < 1 ->
+    chance P n (false_on_a_track 1 delta n (fun _ _ B => B = v)) delta.
+  Proof.
+    intro Hd. apply chance_weaken with (false_on_a_track 1 delta n (fun _ _ B => v <= B)) (1 * delta); [apply tracks; lra | | lra].
+    intros l _ (i & Hi & k & B & Hk & HB & H). exists i. split; [assumption|]. exists k, B. repeat split; try apply H; [assumption | lra].
+  Qed.
+End Tracks.
+
+(** * Sub-batches: the mean of m draws has a variance of V/m *)
+
+Section SubBatches.
+  Context {Omega : Type} (P : Expectation Omega) (d : nat) (X : Omega -> Vec) (g : Vec) (V : R).
+  Hypothesis mean_is_g : forall i, (i < d)%nat -> integral P (fun w => X w i) (g i).
+  Hypothesis variance : integral P (fun w => dot d (sub (X w) g) (sub (X w) g)) V.
+
+  Definition deviation (l : list Omega) : Vec := fold_right (fun w t => add (sub (X w) g) t) zero l.
+  Definition mean_of (m : nat) (l : list Omega) : Vec := fun i => g i + deviation l i / INR m.
+
+  Lemma integral_draws_0 (F : list Omega -> R) : integral (draws P 0) F (F []).
+  Proof. split; simpl; auto. Qed.
+  Lemma integral_draws_S n (F : list Omega -> R) (G : Omega -> R) c :
+    (forall w, integral (draws P n) (fun l => F (w :: l)) (G w)) -> integral P G c -> integral (draws P (S n)) F c.
+  Proof.
+    intros H [H1 H2]. assert (K : (fun w => En P n (fun l => F (w :: l))) = G).
+    { apply functional_extensionality. intro w. apply H. }
+    split; simpl; rewrite K; [split; [intro w; apply H | assumption] | assumption].
+  Qed.
+
+  Lemma deviation_mean m i : (i < d)%nat -> integral (draws P m) (fun l => deviation l i) 0.
+  Proof.
+    intro Hi. induction m as [|m IH]; [apply (integral_draws_0 (fun l => deviation l i))|].
+    apply integral_draws_S with (fun w => 1 * X w i + (- g i) * 1).
+    - intro w. eapply integral_eq; [apply (integral_plus _ _ _ _ _ (integral_const _ (X w i - g i)) IH) | intro l; reflexivity | ring].
+    - eapply integral_eq; [apply (integral_linear P 1 (- g i) _ _ _ _ (mean_is_g i Hi) (integral_const P 1)) | intro; reflexivity | ring].
+  Qed.
+  Lemma sample_dot y : integral P (fun w => dot d (sub (X w) g) y) 0.
+  Proof.
+    eapply integral_eq; [apply (integral_linear P 1 (- dot d g y) _ _ _ _ (integral_dot P d X g mean_is_g y) (integral_const P 1)) | | ring].
+    intro w. rewrite dot_sub. ring.
+  Qed.
+  Lemma deviation_square m : forall z, integral (draws P m) (fun l => dot d (add z (deviation l)) (add z (deviation l))) (dot d z z + INR m * V).
+  Proof.
+    induction m as [|m IH]; intro z.
+    - eapply integral_eq; [apply (integral_draws_0 (fun l => dot d (add z (deviation l)) (add z (deviation l)))) | reflexivity |].
+      simpl. rewrite dot_add, (dot_comm d z (add _ _)), (dot_comm d zero (add _ _)), !dot_add, (dot_comm d z zero), !dot_zero. ring.
+    - apply integral_draws_S with (fun w => dot d (add z (sub (X w) g)) (add z (sub (X w) g)) + INR m * V).
+      + intro w. eapply integral_eq; [apply (IH (add z (sub (X w) g))) | | reflexivity].
+        intro l. replace (add z (deviation (w :: l))) with (add (add z (sub (X w) g)) (deviation l)); [reflexivity|].
+        apply functional_extensionality. intro i. simpl. unfold add. ring.
+      + eapply integral_eq;
+          [apply (integral_plus P _ _ _ _ (integral_linear P 1 2 _ _ _ _ variance (sample_dot z)) (integral_const P (dot d z z + INR m * V))) | |].
+        * intro w. simpl. rewrite dot_add, (dot_comm d z (add _ _)), (dot_comm d (sub _ _) (add _ _)), !dot_add, (dot_comm d z (sub _ _)). ring.
+        * rewrite S_INR. ring.
+  Qed.
+
+  Theorem mean_of_mean m i : (i < d)%nat -> integral (draws P m) (fun l => mean_of m l i) (g i).
+  Proof.
+    intro Hi. eapply integral_eq;
+      [apply (integral_linear (draws P m) 1 (/ INR m) _ _ _ _ (integral_const _ (g i)) (deviation_mean m i Hi)) | | ring].
+    intro l. unfold mean_of, Rdiv. ring.
+  Qed.
+  Theorem variance_of_mean m : (0 < m)%nat ->
+    integral (draws P m) (fun l => dot d (sub (mean_of m l) g) (sub (mean_of m l) g)) (V / INR m).
+  Proof.
+    intro Hm. assert (HM : 0 < INR m) by (apply lt_0_INR; assumption).
+    eapply integral_eq; [apply (integral_scale _ (/ INR m * / INR m) _ _ (deviation_square m zero)) | |].
+    - intro l. replace (sub (mean_of m l) g) with (scale (/ INR m) (add zero (deviation l))).
+      + rewrite dot_scale, dot_comm, dot_scale. ring.
+      + apply functional_extensionality. intro i. unfold sub, mean_of, scale, add, zero. field. lra.
+    - rewrite dot_zero. field. lra.
+  Qed.
+End SubBatches.
+
+(** THEOREM, as the code has it: k means of m samples each, one sample of variance at most V. *)
+Theorem declared_variance_of_samples {Omega} (P : Expectation Omega) d (X : Omega -> Vec) (g : Vec) V V' m s delta n :
+  (forall i, (i < d)%nat -> integral P (fun w => X w i) (g i)) ->
+  integral P (fun w => dot d (sub (X w) g) (sub (X w) g)) V' -> V' <= V ->
+  (0 < m)%nat -> (forall i, 0 < s i) -> 0 < delta < 1 ->
+  chance (draws P m) n (false_on_a_track d (mean_of X g m) g s 1 delta n (fun _ _ B => B = V / INR m)) delta.
+Proof.
+  intros Hmean Hvar HV Hm Hs Hd. apply declared_variance; [ | | assumption | assumption].
+  - intros i Hi. apply mean_of_mean with d; assumption.
+  - exists (V' / INR m). split; [|apply variance_of_mean; assumption].
+    apply Rmult_le_compat_r; [left; apply Rinv_0_lt_compat, lt_0_INR; assumption | assumption].
+Qed.
+
+(** * Attempts *)
+
+(* the share of attempt i = 1, 2, .. *)
+Definition delta_of_attempt delta i := delta / (INR i * (INR i + 1)).
+
+Section Attempts.
+  Context {Omega : Type}.
+  (* What attempt number [length past + 1] draws, how often, and whether it states a false bound may depend on all that was drawn before. *)
+  Variable law : list (list Omega) -> Expectation Omega.
+  Variable horizon : list (list Omega) -> nat.
+  Variable is_false : list (list Omega) -> list Omega -> Prop.
+  Variable delta : R.
+  Hypothesis delta_nonneg : 0 <= delta.
+  Hypothesis each : forall past, chance (law past) (horizon past) (is_false past) (delta_of_attempt delta (S (length past))).
+
+  (* the draws of i further attempts, integrated one after another *)
+  Fixpoint run_at_most (i : nat) (past : list (list Omega)) (F : list (list Omega) -> R) (c : R) : Prop :=
+    match i with
+    | O => F past <= c
+    | S i => exists G, (forall l, run_at_most i (l :: past) F (G l)) /\ at_most_n (law past) (horizon past) G c
+    end.
+  Fixpoint any_false (history : list (list Omega)) : Prop :=
+    match history with [] => False | l :: past => is_false past l \/ any_false past end.
+
+  (** THEOREM: any number of attempts together are wrong with probability at most delta. *)
+  Theorem attempts i : run_at_most i [] (fun history => ind (any_false history)) delta.
+  Proof.
+    assert (H : forall i past, run_at_most i past (fun history => ind (any_false history))
+                                           (ind (any_false past) + delta / INR (S (length past)))).
+    { intro j. induction j as [|j IH]; intro past; cbn [run_at_most].
+      - assert (0 <= delta / INR (S (length past))) by (apply Rmult_le_pos; [assumption | left; apply Rinv_0_lt_compat, lt_0_INR; lia]). lra.
+      - exists (fun l => ind (any_false (l :: past)) + delta / INR (S (length (l :: past)))). split; [intro l; apply IH|].
+        set (x := INR (S (length past))). assert (Hx : 0 < x) by (apply lt_0_INR; lia).
+        apply at_most_n_weaken with (fun l => ind (is_false past l) + (ind (any_false past) + delta / (x + 1)))
+                                    (delta_of_attempt delta (S (length past)) + (ind (any_false past) + delta / (x + 1))).
+        + apply at_most_n_plus; [apply each | apply at_most_n_const].
+        + intros l _. simpl length. rewrite (S_INR (S (length past))). fold x. cbn [any_false].
+          pose proof (ind_range (is_false past l)). pose proof (ind_range (any_false past)). pose proof (ind_range (is_false past l \/ any_false past)).
+          destruct (classic (is_false past l)) as [T1|T1]; [rewrite (ind_true (is_false past l)) by auto; lra|].
+          destruct (classic (any_false past)) as [T2|T2]; [rewrite (ind_true (any_false past)) by auto; lra|].
+          rewrite (ind_false (is_false past l \/ any_false past)) by tauto. lra.
+        + unfold delta_of_attempt. fold x. right.
+          replace (delta / x) with (delta / (x * (x + 1)) + delta / (x + 1)) by (field; lra). ring. }
+    specialize (H i []). rewrite (ind_false (any_false [])) in H by auto.
+    replace delta with (0 + delta / INR 1) by (simpl; field). exact H.
+  Qed.
+End Attempts.
