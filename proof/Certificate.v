@@ -831,3 +831,476 @@ Section Attempts.
     replace delta with (0 + delta / INR 1) by (simpl; field). exact H.
   Qed.
 End Attempts.
+
+(** * A variance that is not declared: the kurtosis basis *)
+
+(* The variance is estimated from pairs. Hoeffding's average over all ways to pair k draws is taken draw by draw: [pool] holds the draws that
+   still wait for a partner, and what waits is paired with the next draw or goes on waiting. *)
+Section Pairings.
+  Context {Omega : Type} (P : Expectation Omega).
+  (* None stands for the draw that is left over where their number is odd; it costs nothing. *)
+  Variable h : option Omega -> Omega -> R.
+  Variable lambda : R.
+
+  (* the sum of f over all ways to take one out of the pool *)
+  Fixpoint over_picks {A} (f : A -> list A -> R) (pool : list A) : R :=
+    match pool with [] => 0 | a :: pool => f a pool + over_picks (fun b rest => f b (a :: rest)) pool end.
+  Lemma over_picks_le {A} (pool : list A) : forall f g, (forall a rest, S (length rest) = length pool -> f a rest <= g a rest) ->
+    over_picks f pool <= over_picks g pool.
+  Proof.
+    induction pool as [|a pool IH]; intros f g H; simpl; [lra|].
+    apply Rplus_le_compat; [apply H; reflexivity | apply IH; intros; apply H; simpl; congruence].
+  Qed.
+  Lemma over_picks_linear {A} (pool : list A) : forall x y f g,
+    over_picks (fun a rest => x * f a rest + y * g a rest) pool = x * over_picks f pool + y * over_picks g pool.
+  Proof. induction pool as [|a pool IH]; intros; simpl; [ring | rewrite IH; ring]. Qed.
+  Lemma over_picks_const {A} (pool : list A) c : over_picks (fun _ _ => c) pool = INR (length pool) * c.
+  Proof. induction pool as [|a pool IH]; [simpl; ring | cbn [over_picks length]; rewrite IH, S_INR; ring]. Qed.
+
+  (* ways to finish with p waiting and r to come *)
+  Fixpoint ways (p r : nat) : R :=
+    match r with O => match p with O => 1 | _ => 0 end | S r => ways (S p) r + INR p * ways (pred p) r end.
+  Lemma ways_nonneg r : forall p, 0 <= ways p r.
+  Proof.
+    induction r as [|r IH]; intro p; simpl; [destruct p; lra|].
+    pose proof (IH (S p)). pose proof (IH (pred p)). pose proof (pos_INR p). nra.
+  Qed.
+  Lemma ways_none r : forall p, (r < p)%nat -> ways p r = 0.
+  Proof.
+    induction r as [|r IH]; intros p H; simpl; [destruct p; [lia | reflexivity]|].
+    rewrite (IH (S p)) by lia. rewrite (IH (pred p)) by lia. ring.
+  Qed.
+  Lemma ways_more r : (forall p, ways (S (S p)) r = (INR r - INR p) * ways p r) /\ (forall p, ways (S p) (S r) = INR (S r) * ways p r).
+  Proof.
+    assert (HA : forall r, (forall p, ways (S (S p)) r = (INR r - INR p) * ways p r) -> forall p, ways (S p) (S r) = INR (S r) * ways p r).
+    { intros q H p. cbn [ways pred]. rewrite H, !S_INR. ring. }
+    induction r as [|r [IHB IHA]].
+    - assert (H : forall p, ways (S (S p)) 0 = (INR 0 - INR p) * ways p 0) by (intro p; destruct p; simpl; ring). auto.
+    - assert (H : forall p, ways (S (S p)) (S r) = (INR (S r) - INR p) * ways p (S r)).
+      { intro p. rewrite IHA. cbn [ways]. destruct p as [|p]; [cbn [pred]; change (INR 0) with 0; ring|].
+        cbn [pred]. rewrite !IHB, !S_INR. ring. }
+      auto.
+  Qed.
+  Lemma ways_two r : ways 0 (S (S r)) = INR (S r) * ways 0 r.
+  Proof. cbn [ways pred]. pose proof (proj2 (ways_more r) 0%nat) as H. cbn [ways pred] in H. change (INR 0) with 0 in *. rewrite <- H. ring. Qed.
+  Lemma ways_even n : 0 < ways 0 (2 * n).
+  Proof.
+    induction n as [|n IH]; [simpl; lra|]. replace (2 * S n)%nat with (S (S (2 * n))) by lia. rewrite ways_two.
+    apply Rmult_lt_0_compat; [apply lt_0_INR; lia | assumption].
+  Qed.
+
+  (* the sum over all pairings of the product of exp(-lambda h) over the pairs, and of the sum of h over the pairs *)
+  Fixpoint products (l : list Omega) (pool : list (option Omega)) : R :=
+    match l with
+    | [] => match pool with [] => 1 | _ => 0 end
+    | w :: l => products l (Some w :: pool) + over_picks (fun o rest => exp (- (lambda * h o w)) * products l rest) pool
+    end.
+  Fixpoint sums (l : list Omega) (pool : list (option Omega)) : R :=
+    match l with
+    | [] => 0
+    | w :: l => sums l (Some w :: pool) + over_picks (fun o rest => ways (pred (length pool)) (length l) * h o w + sums l rest) pool
+    end.
+  (* Jensen's inequality, by tangents *)
+  Lemma jensen l : forall pool x, exp (- x) * (ways (length pool) (length l) * (1 + x) - lambda * sums l pool) <= products l pool.
+  Proof.
+    induction l as [|w l IH]; intros pool x.
+    - destruct pool; simpl.
+      + pose proof (exp_tangent 0 (- x)) as T. rewrite exp_0 in T. lra.
+      + right. ring.
+    - cbn [products sums length ways]. set (r := length l). set (p := length pool).
+      apply Rle_trans with (exp (- x) * (ways (S p) r * (1 + x) - lambda * sums l (Some w :: pool))
+        + over_picks (fun o rest => exp (- (lambda * h o w)) * (exp (- (x - lambda * h o w)) * (ways (pred p) r * (1 + (x - lambda * h o w)) - lambda * sums l rest))) pool).
+      + right.
+        replace (fun o rest => exp (- (lambda * h o w)) * (exp (- (x - lambda * h o w)) * (ways (pred p) r * (1 + (x - lambda * h o w)) - lambda * sums l rest)))
+          with (fun (o : option Omega) (rest : list (option Omega)) =>
+                  exp (- x) * (fun _ _ => ways (pred p) r * (1 + x)) o rest
+                  + (- exp (- x) * lambda) * (fun o rest => ways (pred p) r * h o w + sums l rest) o rest).
+        * rewrite over_picks_linear, over_picks_const. fold p. ring.
+        * apply functional_extensionality. intro o. apply functional_extensionality. intro rest.
+          replace (exp (- (lambda * h o w)) * (exp (- (x - lambda * h o w)) * (ways (pred p) r * (1 + (x - lambda * h o w)) - lambda * sums l rest)))
+            with (exp (- (lambda * h o w)) * exp (- (x - lambda * h o w)) * (ways (pred p) r * (1 + (x - lambda * h o w)) - lambda * sums l rest)) by ring.
+          rewrite <- exp_plus. replace (- (lambda * h o w) + - (x - lambda * h o w)) with (- x) by ring. ring.
+      + apply Rplus_le_compat; [apply (IH (Some w :: pool) x)|]. apply over_picks_le. intros o rest Hrest.
+        apply Rmult_le_compat_l; [left; apply exp_pos|].
+        specialize (IH rest (x - lambda * h o w)). fold r in IH. replace (pred p) with (length rest) by (unfold p; rewrite <- Hrest; reflexivity). exact IH.
+  Qed.
+
+  (* all pairs of the list; all pairs of one who waits with one of the list *)
+  Fixpoint with_all (o : option Omega) (l : list Omega) : R := match l with [] => 0 | w :: l => h o w + with_all o l end.
+  Fixpoint all_pairs (l : list Omega) : R := match l with [] => 0 | w :: l => with_all (Some w) l + all_pairs l end.
+  Definition waiting (pool : list (option Omega)) (l : list Omega) := fold_right (fun o t => with_all o l + t) 0 pool.
+  Definition waiting_one (pool : list (option Omega)) w := fold_right (fun o t => h o w + t) 0 pool.
+
+  Lemma waiting_cons pool w l : waiting pool (w :: l) = waiting_one pool w + waiting pool l.
+  Proof. induction pool as [|o pool IH]; simpl in *; [ring | rewrite IH; ring]. Qed.
+  Lemma picks_one pool w : over_picks (fun o _ => h o w) pool = waiting_one pool w.
+  Proof. induction pool as [|o pool IH]; simpl; [ring | rewrite IH; reflexivity]. Qed.
+  Lemma picks_rest pool l : over_picks (fun _ rest => waiting rest l) pool = (INR (length pool) - 1) * waiting pool l.
+  Proof.
+    induction pool as [|o pool IH]; [simpl; ring|]. cbn [over_picks length]. rewrite S_INR.
+    replace (fun (_ : option Omega) rest => waiting (o :: rest) l) with (fun (a : option Omega) rest => 1 * (fun _ _ => with_all o l) a rest + 1 * (fun _ rest => waiting rest l) a rest).
+    - rewrite over_picks_linear, over_picks_const, IH. simpl. ring.
+    - apply functional_extensionality. intro. apply functional_extensionality. intro. simpl. ring.
+  Qed.
+  Lemma waiting_nil pool : waiting pool [] = 0.
+  Proof. induction pool as [|o pool IH]; simpl in *; [reflexivity | rewrite IH; ring]. Qed.
+
+  (* every pair stands in equally many pairings *)
+  Lemma sums_closed l : forall pool,
+    sums l pool = ways (pred (length pool)) (pred (length l)) * waiting pool l + ways (length pool) (pred (pred (length l))) * all_pairs l.
+  Proof.
+    induction l as [|w l IH]; intro pool.
+    - simpl. rewrite waiting_nil. ring.
+    - cbn [sums length pred]. rewrite IH, waiting_cons. cbn [length all_pairs].
+      set (p := length pool). set (r := length l).
+      replace (waiting (Some w :: pool) l) with (with_all (Some w) l + waiting pool l) by reflexivity.
+      assert (K : over_picks (fun o rest => ways (pred p) r * h o w + sums l rest) pool
+                = ways (pred p) r * waiting_one pool w + INR p * (ways (pred p) (pred (pred r)) * all_pairs l)
+                  + ways (pred (pred p)) (pred r) * ((INR p - 1) * waiting pool l)).
+      { transitivity (over_picks (fun o rest => 1 * (fun o rest => ways (pred p) r * (fun o _ => h o w) o rest + 1 * (fun _ _ => ways (pred p) (pred (pred r)) * all_pairs l) o rest) o rest
+                                        + ways (pred (pred p)) (pred r) * (fun _ rest => waiting rest l) o rest) pool).
+        - apply Rle_antisym; apply over_picks_le; intros o rest Hrest; rewrite IH;
+            replace (length rest) with (pred p) by (unfold p; rewrite <- Hrest; reflexivity); fold r; lra.
+        - rewrite over_picks_linear, over_picks_linear, picks_one, over_picks_const, picks_rest. fold p. ring. }
+      rewrite K. clear K IH. destruct l as [|w' l].
+      + simpl. rewrite waiting_nil. ring.
+      + destruct r as [|r'] eqn:Hr; [discriminate|]. cbn [pred].
+        assert (K1 : p = 0%nat \/ ways (pred p) (S r') = ways p r' + (INR p - 1) * ways (pred (pred p)) r').
+        { destruct p as [|q]; [left; reflexivity | right; cbn [ways pred]; rewrite S_INR; ring]. }
+        assert (K2 : all_pairs (w' :: l) = 0 \/ ways p r' = ways (S p) (pred r') + INR p * ways (pred p) (pred r')).
+        { destruct r' as [|r'']; [left; destruct l; [simpl; ring | simpl in Hr; unfold r in Hr; simpl in Hr; discriminate] | right; reflexivity]. }
+        destruct K1 as [K1|K1].
+        * assert (Hw : pool = []) by (destruct pool; [reflexivity | discriminate]). rewrite Hw. simpl (waiting [] _). simpl (waiting_one [] _).
+          rewrite K1 in *. change (INR 0) with 0 in *. cbn [pred]. destruct K2 as [K2|K2]; rewrite K2; ring.
+        * rewrite K1. destruct K2 as [K2|K2]; rewrite K2; ring.
+  Qed.
+
+  (* The expectation of the products. G bounds E exp(-lambda h(o, X)), q bounds E G(X). *)
+  Variables (G : option Omega -> R) (q : R).
+  Hypothesis G_nonneg : forall o, 0 <= G o.
+  Hypothesis close : forall o, at_most P (fun w => exp (- (lambda * h o w))) (G o).
+  Hypothesis open : at_most P (fun w => G (Some w)) q.
+  Hypothesis q_nonneg : 0 <= q.
+
+  Definition all_G (pool : list (option Omega)) := fold_right (fun o t => G o * t) 1 pool.
+  Lemma all_G_nonneg pool : 0 <= all_G pool.
+  Proof. induction pool as [|o pool IH]; simpl; [lra | apply Rmult_le_pos; [apply G_nonneg | assumption]]. Qed.
+  Lemma picks_G pool : forall K, over_picks (fun o rest => G o * (K * all_G rest)) pool = INR (length pool) * (K * all_G pool).
+  Proof.
+    induction pool as [|o pool IH]; intro K; [simpl; ring|]. cbn [over_picks length]. rewrite S_INR.
+    replace (fun b rest => G b * (K * all_G (o :: rest))) with (fun b rest => G b * (K * G o * all_G rest)).
+    - rewrite IH. simpl. ring.
+    - apply functional_extensionality. intro. apply functional_extensionality. intro. simpl. ring.
+  Qed.
+  Lemma at_most_picks pool : forall (D : option Omega -> list (option Omega) -> R), (forall o rest, 0 <= D o rest) ->
+    at_most P (fun w => over_picks (fun o rest => exp (- (lambda * h o w)) * D o rest) pool) (over_picks (fun o rest => G o * D o rest) pool).
+  Proof.
+    induction pool as [|o pool IH]; intros D HD; simpl; [apply at_most_const|].
+    apply at_most_plus; [|apply IH; auto].
+    apply at_most_weaken with (fun w => D o pool * exp (- (lambda * h o w))) (D o pool * G o); [apply at_most_scale; auto | intro; lra | lra].
+  Qed.
+  Lemma at_most_n_picks n pool : forall (F : option Omega -> list (option Omega) -> list Omega -> R) C,
+    (forall o rest, S (length rest) = length pool -> at_most_n P n (F o rest) (C o rest)) ->
+    at_most_n P n (fun l => over_picks (fun o rest => F o rest l) pool) (over_picks C pool).
+  Proof.
+    induction pool as [|o pool IH]; intros F C H; simpl; [apply at_most_n_const|].
+    apply at_most_n_plus; [apply H; reflexivity | apply (IH (fun b rest => F b (o :: rest)) (fun b rest => C b (o :: rest))); intros; apply H; simpl; congruence].
+  Qed.
+
+  Definition bound_of p r := ways p r * q ^ Nat.div2 (r - p).
+  Lemma bound_nonneg p r : 0 <= bound_of p r.
+  Proof. apply Rmult_le_pos; [apply ways_nonneg | apply pow_le; assumption]. Qed.
+  Lemma bound_step p r : bound_of (S p) r * q + INR p * bound_of (pred p) r = bound_of p (S r).
+  Proof.
+    unfold bound_of. cbn [ways]. rewrite Rmult_plus_distr_r. f_equal.
+    - destruct (Nat.lt_ge_cases r (S p)) as [H|H]; [rewrite (ways_none r (S p) H); ring|].
+      replace (S r - p)%nat with (S (S (r - S p))) by lia. simpl. ring.
+    - destruct p as [|p]; [change (INR 0) with 0; ring|]. cbn [pred]. replace (S r - S p)%nat with (r - p)%nat by lia. ring.
+  Qed.
+  Lemma products_at_most n : forall pool, at_most_n P n (fun l => products l pool) (bound_of (length pool) n * all_G pool).
+  Proof.
+    induction n as [|n IH]; intro pool.
+    - simpl. destruct pool; unfold bound_of; simpl; lra.
+    - cbn [at_most_n]. set (p := length pool).
+      exists (fun w => bound_of (S p) n * (G (Some w) * all_G pool) + over_picks (fun o rest => exp (- (lambda * h o w)) * (bound_of (pred p) n * all_G rest)) pool).
+      split.
+      + intro w. cbn [products]. apply at_most_n_plus; [apply (IH (Some w :: pool))|].
+        apply (at_most_n_picks n pool (fun o rest l => exp (- (lambda * h o w)) * products l rest)). intros o rest Hrest.
+        apply at_most_n_scale; [left; apply exp_pos|]. replace (pred p) with (length rest) by (unfold p; rewrite <- Hrest; reflexivity). apply IH.
+      + apply at_most_weaken with (fun w => bound_of (S p) n * all_G pool * G (Some w)
+            + over_picks (fun o rest => exp (- (lambda * h o w)) * (bound_of (pred p) n * all_G rest)) pool)
+          (bound_of (S p) n * all_G pool * q + over_picks (fun o rest => G o * (bound_of (pred p) n * all_G rest)) pool).
+        * apply at_most_plus.
+          -- apply at_most_scale; [apply Rmult_le_pos; [apply bound_nonneg | apply all_G_nonneg] | assumption].
+          -- apply at_most_picks. intros. apply Rmult_le_pos; [apply bound_nonneg | apply all_G_nonneg].
+        * intro w. right. ring.
+        * rewrite picks_G. fold p. rewrite <- bound_step. right. ring.
+  Qed.
+End Pairings.
+
+Lemma exp_above z : 0 <= z -> 1 + z + z * z / 2 <= exp z.
+Proof.
+  intros [H|<-]; [|rewrite exp_0; lra].
+  destruct (MVT_cor2 (fun x => exp x - (1 + x + x * x / 2)) (fun x => exp x - (1 + x)) 0 z H) as [c [Hc [Hc0 _]]].
+  - intros c _. apply (derivable_pt_lim_minus exp (fun x => 1 + x + x * x / 2)); [apply derivable_pt_lim_exp|].
+    replace (1 + c) with ((0 + 1) + (c + c) * / 2) by field.
+    apply (derivable_pt_lim_plus (fun x => 1 + x) (fun x => x * x / 2)); [apply (derivable_pt_lim_plus (fun _ => 1) id); [apply derivable_pt_lim_const | apply derivable_pt_lim_id]|].
+    replace ((c + c) * / 2) with ((1 * c + c * 1) * / 2 + (c * c) * 0) by field.
+    apply (derivable_pt_lim_mult (fun x => x * x) (fun _ => / 2)); [|apply derivable_pt_lim_const].
+    apply (derivable_pt_lim_mult id id); apply derivable_pt_lim_id.
+  - rewrite exp_0 in Hc. pose proof (exp_ineq1_le c). assert (0 <= (exp c - (1 + c)) * (z - 0)) by (apply Rmult_le_pos; lra). lra.
+Qed.
+Lemma exp_below z : 0 <= z -> exp (- z) <= 1 - z + z * z / 2.
+Proof.
+  intro H. rewrite exp_Ropp. apply Rmult_le_reg_l with (exp z); [apply exp_pos|]. rewrite Rinv_r by (apply Rgt_not_eq, exp_pos).
+  pose proof (exp_above z H). assert (0 < 1 - z + z * z / 2) by nra.
+  apply Rle_trans with ((1 + z + z * z / 2) * (1 - z + z * z / 2)); [nra | apply Rmult_le_compat_r; lra].
+Qed.
+
+Section Variance.
+  Context {Omega : Type} (P : Expectation Omega) (d : nat) (X : Omega -> Vec) (g : Vec) (v kappa : R).
+  Let A w := sub (X w) g.
+  Hypothesis mean_is_g : forall i, (i < d)%nat -> integral P (fun w => X w i) (g i).
+  Hypothesis variance : integral P (fun w => dot d (A w) (A w)) v.
+  Hypothesis third : exists t : Vec, forall i, (i < d)%nat -> integral P (fun w => dot d (A w) (A w) * A w i) (t i).
+  Hypothesis fourth : exists f, f <= kappa * (v * v) /\ integral P (fun w => dot d (A w) (A w) * dot d (A w) (A w)) f.
+
+  Definition pair_h (o : option Omega) (w : Omega) : R :=
+    match o with None => 0 | Some x => dot d (sub (X x) (X w)) (sub (X x) (X w)) / 2 end.
+  Lemma pair_nonneg o w : 0 <= pair_h o w.
+  Proof. destruct o as [x|]; simpl; [pose proof (dot_nonneg d (sub (X x) (X w))); lra | lra]. Qed.
+
+  (* the unbiased estimate from k means: scatter/(k - 1) *)
+  Definition vector_sum (l : list Omega) : Vec := fold_right (fun w t => add (X w) t) zero l.
+  Definition scatter (l : list Omega) : R :=
+    let mean := scale (/ INR (length l)) (vector_sum l) in fold_right (fun w t => dot d (sub (X w) mean) (sub (X w) mean) + t) 0 l.
+  Definition estimate (l : list Omega) : R := scatter l / (INR (length l) - 1).
+
+  Lemma dot_sub_sub x y : dot d (sub x y) (sub x y) = dot d x x - 2 * dot d x y + dot d y y.
+  Proof. rewrite dot_sub, (dot_comm d x (sub _ _)), (dot_comm d y (sub _ _)), !dot_sub, (dot_comm d y x). ring. Qed.
+  Lemma dot_add_add x y : dot d (add x y) (add x y) = dot d x x + 2 * dot d x y + dot d y y.
+  Proof. rewrite dot_add, (dot_comm d x (add _ _)), (dot_comm d y (add _ _)), !dot_add, (dot_comm d y x). ring. Qed.
+  Definition squares (l : list Omega) := fold_right (fun w t => dot d (X w) (X w) + t) 0 l.
+  Lemma scatter_about c l : fold_right (fun w t => dot d (sub (X w) c) (sub (X w) c) + t) 0 l
+    = squares l - 2 * dot d (vector_sum l) c + INR (length l) * dot d c c.
+  Proof.
+    induction l as [|w l IH]; [simpl; rewrite dot_zero; ring|]. cbn [fold_right length squares vector_sum]. rewrite IH, S_INR, dot_sub_sub.
+    unfold squares, vector_sum. rewrite dot_add. ring.
+  Qed.
+  Lemma with_all_closed x l : with_all pair_h (Some x) l = (INR (length l) * dot d (X x) (X x) - 2 * dot d (X x) (vector_sum l) + squares l) / 2.
+  Proof.
+    induction l as [|w l IH]; [simpl; rewrite (dot_comm d (X x) zero), dot_zero; field|].
+    cbn [with_all length]. rewrite IH, S_INR. simpl. rewrite dot_sub_sub, (dot_comm d (X x) (add _ _)), dot_add, (dot_comm d (X w) (X x)).
+    rewrite (dot_comm d (X x) (vector_sum l)). unfold squares, vector_sum. field.
+  Qed.
+  Lemma all_pairs_closed l : all_pairs pair_h l = (INR (length l) * squares l - dot d (vector_sum l) (vector_sum l)) / 2.
+  Proof.
+    induction l as [|w l IH]; [simpl; rewrite dot_zero; field|].
+    cbn [all_pairs length]. rewrite IH, with_all_closed, S_INR. simpl. rewrite dot_add_add. unfold squares, vector_sum. field.
+  Qed.
+  Lemma estimate_pairs l : (2 <= length l)%nat -> all_pairs pair_h l = INR (length l) * (INR (length l) - 1) / 2 * estimate l.
+  Proof.
+    intro H. assert (HK : 2 <= INR (length l)) by (apply (le_INR 2); assumption).
+    unfold estimate, scatter. rewrite all_pairs_closed, scatter_about, dot_scale, !(dot_comm d (vector_sum l) (scale _ _)), !dot_scale.
+    field. lra.
+  Qed.
+
+  (* E h = v and E h^2 <= (kappa + 3) v^2/2, so E exp(-lambda h) <= q *)
+  Section One.
+    Variable lambda : R.
+    Hypothesis lambda_nonneg : 0 <= lambda.
+    Definition q_of := exp (- (lambda * v) + lambda * lambda * ((kappa + 3) * (v * v)) / 4).
+
+    Lemma G_exists : exists G : option Omega -> R, G None = 1 /\ (forall o, at_most P (fun w => exp (- (lambda * pair_h o w))) (G o))
+      /\ at_most P (fun w => G (Some w)) q_of.
+    Proof.
+      destruct third as [t Ht]. destruct fourth as [f [Hf H4]].
+      (* E |A|^2 <A, y> = <t, y> *)
+      assert (H3 : forall y, integral P (fun w => dot d (A w) (A w) * dot d (A w) y) (dot d t y)).
+      { intro y. assert (K : forall n, (n <= d)%nat -> integral P (fun w => dot d (A w) (A w) * dot n (A w) y) (dot n t y)).
+        { induction n as [|n IH]; intro Hn; simpl.
+          - eapply integral_eq; [apply (integral_const P 0) | intro w; cbv beta; ring | reflexivity].
+          - eapply integral_eq; [apply (integral_linear P 1 (y n) _ _ _ _ (IH ltac:(lia)) (Ht n ltac:(lia))) | intro w; cbv beta; ring | ring]. }
+        apply K. lia. }
+      assert (H1 : forall y, integral P (fun w => dot d (A w) y) 0) by (intro y; apply (sample_dot P d X g mean_is_g)).
+      set (poly := fun b : Vec => 1 - lambda * (dot d b b + v) / 2 + lambda * lambda / 8 * (dot d b b * dot d b b + f + 6 * v * dot d b b - 4 * dot d t b)).
+      exists (fun o => match o with None => 1 | Some x => poly (A x) end). split; [reflexivity|]. split.
+      - intros [x|]; [|apply at_most_weaken with (fun _ => 1) 1; [apply at_most_const | intro; simpl; rewrite Rmult_0_r, Ropp_0, exp_0; lra | lra]].
+        set (b := A x).
+        apply at_most_weaken with
+          (fun w => (1 - lambda * dot d b b / 2 + lambda * lambda / 8 * (dot d b b * dot d b b))
+                    + (1 * ((- lambda / 2 + lambda * lambda / 8 * (6 * dot d b b)) * dot d (A w) (A w)
+                            + (lambda - lambda * lambda / 2 * dot d b b) * dot d (A w) b)
+                       + 1 * (lambda * lambda / 8 * (dot d (A w) (A w) * dot d (A w) (A w)) + - (lambda * lambda / 2) * (dot d (A w) (A w) * dot d (A w) b))))
+          ((1 - lambda * dot d b b / 2 + lambda * lambda / 8 * (dot d b b * dot d b b))
+                    + (1 * ((- lambda / 2 + lambda * lambda / 8 * (6 * dot d b b)) * v
+                            + (lambda - lambda * lambda / 2 * dot d b b) * 0)
+                       + 1 * (lambda * lambda / 8 * f + - (lambda * lambda / 2) * dot d t b))).
+        + eapply at_most_integral; [|apply Rle_refl]. apply integral_plus; [apply integral_const|].
+          apply integral_linear; apply integral_linear; auto.
+        + intro w. eapply Rle_trans; [apply exp_below; apply Rmult_le_pos; [assumption | apply pair_nonneg]|]. simpl.
+          replace (sub (X x) (X w)) with (sub b (A w)) by (apply functional_extensionality; intro; unfold b, A, sub; ring).
+          rewrite dot_sub_sub. rewrite (dot_comm d b (A w)).
+          pose proof (cauchy_schwarz d (A w) b) as C. pose proof (norm_square d (A w)) as N1. pose proof (norm_square d b) as N2.
+          assert (C2 : dot d (A w) b * dot d (A w) b <= dot d (A w) (A w) * dot d b b).
+          { rewrite <- N1, <- N2. pose proof (norm_nonneg d (A w)). pose proof (norm_nonneg d b). nra. }
+          set (p := dot d b b) in *. set (r := dot d (A w) (A w)) in *. set (c := dot d (A w) b) in *.
+          assert (0 <= lambda * lambda) by nra.
+          assert (K : lambda * lambda * (c * c) <= lambda * lambda * (r * p)) by (apply Rmult_le_compat_l; assumption). nra.
+        + unfold poly. right. field.
+      - apply at_most_weaken with
+          (fun w => (1 - lambda * v / 2 + lambda * lambda / 8 * f)
+                    + (1 * ((- lambda / 2 + lambda * lambda / 8 * (6 * v)) * dot d (A w) (A w) + - (lambda * lambda / 2) * dot d (A w) t)
+                       + lambda * lambda / 8 * (dot d (A w) (A w) * dot d (A w) (A w))))
+          ((1 - lambda * v / 2 + lambda * lambda / 8 * f)
+                    + (1 * ((- lambda / 2 + lambda * lambda / 8 * (6 * v)) * v + - (lambda * lambda / 2) * 0) + lambda * lambda / 8 * f)).
+        + eapply at_most_integral; [|apply Rle_refl]. apply integral_plus; [apply integral_const|].
+          apply integral_linear; [apply integral_linear; auto | assumption].
+        + intro w. unfold poly. rewrite (dot_comm d t (A w)). right. field.
+        + unfold q_of. eapply Rle_trans; [|apply exp_ineq1_le].
+          assert (K : lambda * lambda * f <= lambda * lambda * (kappa * (v * v))) by (apply Rmult_le_compat_l; nra). nra.
+    Qed.
+
+    Lemma exp_estimate k : (2 <= k)%nat ->
+      at_most_n P k (fun l => exp (- (lambda * (INR (k / 2) * estimate l)))) (q_of ^ (k / 2)).
+    Proof.
+      intro Hk. destruct G_exists as (G & G0 & Gclose & Gopen).
+      assert (Gn : forall o, 0 <= G o).
+      { intro o. destruct (Gclose o) as [f [Hf [Hle Hc]]]. destruct (integral_const P 0) as [I1 I2].
+        apply Rle_trans with (E P f); [|assumption]. rewrite <- I2. apply E_monotone; auto. intro w. apply Rle_trans with (2 := Hle w). left. apply exp_pos. }
+      assert (Qn : 0 <= q_of) by (left; apply exp_pos).
+      set (n := (k / 2)%nat). assert (HK : 2 <= INR k) by (apply (le_INR 2); assumption).
+      (* the pool that makes the number even *)
+      assert (exists pool, all_G G pool = 1 /\ (forall l, waiting pair_h pool l = 0) /\ 0 < ways (length pool) k /\ Nat.div2 (k - length pool) = n
+        /\ ways (length pool) (k - 2) * (INR k * (INR k - 1) / 2) = ways (length pool) k * INR n) as (pool & HG & Hw & Hpos & Hn & Hcount).
+      { pose proof (Nat.div_mod k 2 ltac:(lia)) as D. pose proof (Nat.mod_upper_bound k 2 ltac:(lia)) as Mo. fold n in D.
+        destruct (k mod 2)%nat as [|[|]] eqn:Em; [| |lia].
+        - exists []. assert (Hk2 : k = (2 * n)%nat) by lia. destruct n as [|n'] eqn:En; [lia|].
+          repeat split; [rewrite Hk2; apply ways_even | simpl length; rewrite Nat.sub_0_r, Hk2; apply Nat.div2_double|].
+          replace k with (S (S (2 * n'))) at 4 by lia. simpl length. rewrite ways_two. replace (k - 2)%nat with (2 * n')%nat by lia.
+          rewrite Hk2. replace (2 * S n')%nat with (S (S (2 * n'))) by lia. rewrite !S_INR, mult_INR. simpl (INR 2). field.
+        - exists [None]. assert (Hk2 : k = S (2 * n)) by lia. destruct n as [|n'] eqn:En; [lia|].
+          assert (W : forall r, ways 1 (S r) = INR (S r) * ways 0 r) by (intro r; apply (proj2 (ways_more r))).
+          repeat split.
+          + simpl. rewrite G0. ring.
+          + intro l. simpl. assert (Z0 : with_all pair_h None l = 0) by (induction l as [|w l IHl]; simpl; [reflexivity | rewrite IHl; ring]). rewrite Z0. ring.
+          + simpl length. rewrite Hk2, W. apply Rmult_lt_0_compat; [apply lt_0_INR; lia | apply ways_even].
+          + simpl length. rewrite Hk2. replace (S (2 * S n') - 1)%nat with (2 * S n')%nat by lia. apply Nat.div2_double.
+          + simpl length. rewrite Hk2. replace (S (2 * S n') - 2)%nat with (S (2 * n')) by lia. rewrite !W.
+            replace (2 * S n')%nat with (S (S (2 * n'))) by lia. rewrite ways_two, !S_INR, mult_INR. simpl (INR 2). field. }
+      set (c := ways (length pool) k) in *.
+      apply at_most_n_weaken with (fun l => / c * products pair_h lambda l pool) (/ c * (bound_of q_of (length pool) k * all_G G pool)).
+      - apply at_most_n_scale; [left; apply Rinv_0_lt_compat; assumption|]. apply products_at_most; assumption.
+      - intros l Hl. set (x := lambda * (INR n * estimate l)).
+        pose proof (jensen pair_h lambda l pool x) as J. rewrite sums_closed, Hw, Rmult_0_r, Rplus_0_l, Hl in J.
+        replace (pred (pred k)) with (k - 2)%nat in J by lia. rewrite (estimate_pairs l) in J by lia. rewrite Hl in J. fold c in J.
+        replace (c * (1 + x) - lambda * (ways (length pool) (k - 2) * (INR k * (INR k - 1) / 2 * estimate l))) with c in J.
+        + apply Rmult_le_reg_l with c; [assumption|]. rewrite <- Rmult_assoc, Rinv_r, Rmult_1_l by lra. lra.
+        + replace (ways (length pool) (k - 2) * (INR k * (INR k - 1) / 2 * estimate l))
+            with (ways (length pool) (k - 2) * (INR k * (INR k - 1) / 2) * estimate l) by ring.
+          rewrite Hcount. unfold x. ring.
+      - rewrite HG. unfold bound_of. fold c. rewrite Hn. right. field. lra.
+    Qed.
+  End One.
+
+  (* t = sqrt((kappa + 3) log/floor(k/2)) *)
+  Definition t_of log k := sqrt ((kappa + 3) * log / INR (k / 2)).
+
+  (** One look: with probability at least 1 - exp(-log), v <= estimate/(1 - t). *)
+  Theorem variance_look log k : 0 <= kappa -> 0 < log -> (2 <= k)%nat -> t_of log k < 1 ->
+    chance P k (fun l => estimate l / (1 - t_of log k) < v) (exp (- log)).
+  Proof.
+    intros Hkappa Hlog Hk Ht. set (t := t_of log k) in *. set (N := INR (k / 2)).
+    assert (HN : 0 < N) by (apply lt_0_INR; apply Nat.div_str_pos; lia).
+    assert (Ht0 : 0 <= t) by apply sqrt_pos.
+    assert (Htt : t * t = (kappa + 3) * log / N).
+    { apply sqrt_sqrt. apply Rmult_le_pos; [apply Rmult_le_pos; lra | left; apply Rinv_0_lt_compat; assumption]. }
+    assert (Hv : 0 <= v).
+    { destruct variance as [H1 H2]. destruct (integral_const P 0) as [I1 I2]. rewrite <- H2, <- I2. apply E_monotone; auto. intro. apply dot_nonneg. }
+    assert (Hest : forall l, length l = k -> 0 <= estimate l).
+    { intros l Hl. unfold estimate. rewrite Hl. assert (2 <= INR k) by (apply (le_INR 2); assumption).
+      apply Rmult_le_pos; [|left; apply Rinv_0_lt_compat; lra]. unfold scatter. generalize (scale (/ INR (length l)) (vector_sum l)). intro m. clear Hl.
+      induction l as [|w l IH]; simpl; [lra | pose proof (dot_nonneg d (sub (X w) m)); lra]. }
+    destruct Hv as [Hv|Hv].
+    2: { apply chance_weaken with (fun _ => False) 0; [apply chance_never; auto | | left; apply exp_pos].
+      intros l Hl H. rewrite <- Hv in H. specialize (Hest l Hl).
+      assert (0 <= estimate l / (1 - t)) by (apply Rmult_le_pos; [assumption | left; apply Rinv_0_lt_compat; lra]). lra. }
+    set (lambda := 2 * t / ((kappa + 3) * v)).
+    assert (Hlambda : 0 <= lambda) by (unfold lambda; apply Rmult_le_pos; [lra | left; apply Rinv_0_lt_compat, Rmult_lt_0_compat; lra]).
+    set (z := lambda * (N * ((1 - t) * v))).
+    apply at_most_n_weaken with (fun l => exp z * exp (- (lambda * (N * estimate l)))) (exp z * q_of lambda ^ (k / 2)).
+    - apply at_most_n_scale; [left; apply exp_pos | apply exp_estimate; assumption].
+    - intros l Hl. destruct (classic (estimate l / (1 - t) < v)) as [H|H].
+      + rewrite ind_true by assumption. rewrite <- exp_plus. rewrite <- exp_0. apply exp_monotone. unfold z.
+        assert (estimate l < (1 - t) * v).
+        { apply Rmult_lt_reg_r with (/ (1 - t)); [apply Rinv_0_lt_compat; lra|]. replace ((1 - t) * v * / (1 - t)) with v by (field; lra). exact H. }
+        assert (lambda * (N * estimate l) <= lambda * (N * ((1 - t) * v))); [|lra].
+        apply Rmult_le_compat_l; [assumption|]. apply Rmult_le_compat_l; lra.
+      + rewrite ind_false by assumption. apply Rmult_le_pos; left; apply exp_pos.
+    - unfold q_of. rewrite <- exp_times, <- exp_plus. apply exp_monotone. fold N. unfold z, lambda.
+      right. replace log with (t * t * N / (kappa + 3)) by (rewrite Htt; field; split; lra). field. split; lra.
+  Qed.
+End Variance.
+
+(** * The kurtosis basis: looks at the variance and tracks together *)
+
+Definition log_of_variance_look delta j := - ln (VARIANCE_SHARE * LOOK_SHARE ^ S j * delta).
+
+Lemma shares_of_looks c J : 0 <= c -> total (fun j => VARIANCE_SHARE * LOOK_SHARE ^ S j * c) J <= VARIANCE_SHARE * c.
+Proof.
+  intro H. assert (K : total (fun j => VARIANCE_SHARE * LOOK_SHARE ^ S j * c) J = VARIANCE_SHARE * c * (1 - LOOK_SHARE ^ J)).
+  { unfold VARIANCE_SHARE, LOOK_SHARE. induction J as [|J IH]; [simpl; ring|]. cbn [total]. rewrite IH. simpl. field. }
+  rewrite K. assert (0 <= LOOK_SHARE ^ J) by (apply pow_le; unfold LOOK_SHARE; lra). unfold VARIANCE_SHARE in *. nra.
+Qed.
+
+Section Kurtosis.
+  Context {Omega : Type} (P : Expectation Omega) (d : nat) (X : Omega -> Vec) (g : Vec) (v kappa : R).
+  Let A w := sub (X w) g.
+  Hypothesis mean_is_g : forall i, (i < d)%nat -> integral P (fun w => X w i) (g i).
+  Hypothesis variance : integral P (fun w => dot d (A w) (A w)) v.
+  Hypothesis third : exists t : Vec, forall i, (i < d)%nat -> integral P (fun w => dot d (A w) (A w) * A w i) (t i).
+  Hypothesis fourth : exists f, f <= kappa * (v * v) /\ integral P (fun w => dot d (A w) (A w) * dot d (A w) (A w)) f.
+  Hypothesis kappa_nonneg : 0 <= kappa.
+  Variable s : nat -> R.
+  Hypothesis s_positive : forall i, 0 < s i.
+  (* look j = 0, 1, .. is taken after [count j] means *)
+  Variable count : nat -> nat.
+
+  (* B is what some look with t < 1 says of v, when k means are drawn *)
+  Definition seen delta J k (l : list Omega) (B : R) := exists j, (j < J)%nat /\ (2 <= count j <= k)%nat
+    /\ t_of kappa (log_of_variance_look delta j) (count j) < 1
+    /\ B = estimate d X (firstn (count j) l) / (1 - t_of kappa (log_of_variance_look delta j) (count j)).
+
+  (** THEOREM, kurtosis: with probability at least 1 - delta, no bound that any track states after any number of draws, with what any look said of v,
+      is below |g|. *)
+  Theorem kurtosis_basis delta n J : 0 < delta < 1 ->
+    chance P n (false_on_a_track d X g s (1 - VARIANCE_SHARE) delta n (seen delta J)) delta.
+  Proof.
+    intro Hd.
+    set (wrong_look := fun j l => (2 <= count j <= n)%nat /\ t_of kappa (log_of_variance_look delta j) (count j) < 1
+       /\ estimate d X (firstn (count j) l) / (1 - t_of kappa (log_of_variance_look delta j) (count j)) < v).
+    assert (Hx : forall j, 0 < VARIANCE_SHARE * LOOK_SHARE ^ S j * delta < 1).
+    { intro j. assert (0 < LOOK_SHARE ^ S j <= 1).
+      { split; [apply pow_lt; unfold LOOK_SHARE; lra|]. rewrite <- (pow1 (S j)). apply pow_incr. unfold LOOK_SHARE. lra. }
+      unfold VARIANCE_SHARE. nra. }
+    apply chance_weaken with (fun l => (exists j, (j < J)%nat /\ wrong_look j l) \/ false_on_a_track d X g s (1 - VARIANCE_SHARE) delta n (fun _ _ B => v <= B) l)
+      (total (fun j => VARIANCE_SHARE * LOOK_SHARE ^ S j * delta) J + (1 - VARIANCE_SHARE) * delta).
+    - apply chance_or.
+      + apply chance_any. intros j _. unfold wrong_look.
+        destruct (classic ((2 <= count j <= n)%nat /\ t_of kappa (log_of_variance_look delta j) (count j) < 1)) as [[Hc Ht]|N].
+        * apply chance_weaken with (fun l => estimate d X (firstn (count j) l) / (1 - t_of kappa (log_of_variance_look delta j) (count j)) < v)
+            (exp (- log_of_variance_look delta j)).
+          -- apply (chance_prefix P (count j) (fun l => estimate d X l / (1 - t_of kappa (log_of_variance_look delta j) (count j)) < v)); [lia|].
+             apply (variance_look P d X g v kappa mean_is_g variance third fourth); try assumption; [|lia].
+             unfold log_of_variance_look. pose proof (ln_increasing _ _ (proj1 (Hx j)) (proj2 (Hx j))). rewrite ln_1 in *. lra.
+          -- intros l _ H. apply H.
+          -- unfold log_of_variance_look. rewrite Ropp_involutive, exp_ln by apply Hx. lra.
+        * apply chance_weaken with (fun _ => False) 0; [apply chance_never; auto | intros l _ H; apply N; tauto | left; apply Hx].
+      + apply (tracks P d X g v mean_is_g); [exists v; split; [lra | assumption] | assumption | unfold VARIANCE_SHARE; lra | assumption].
+    - intros l _ (i & Hi & k & B & Hk & (j & Hj & Hc & Ht & HB) & HF).
+      destruct (Rle_lt_dec v B) as [H|H].
+      + right. exists i. split; [assumption|]. exists k, B. repeat split; try assumption; apply HF.
+      + left. exists j. split; [assumption|]. repeat split; [lia | lia | assumption | rewrite <- HB; assumption].
+    - pose proof (shares_of_looks delta J ltac:(lra)). lra.
+  Qed.
+End Kurtosis.
