@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pasta_opt::certificate::{CertificateError, ClaimError, Consequence, delta_of_attempt};
+use pasta_opt::certificate::{CertificateError, ClaimError, Consequence, delta_of_attempt, number_by_hand};
 use pasta_opt::oracle::{About, Answer, Draw, Form, Request, Source};
 use pasta_opt::prelude::*;
 use pasta_opt::problems::Quadratic;
@@ -232,6 +232,20 @@ fn the_attempts_of_a_run_share_its_error() {
 }
 
 #[test]
+fn an_attempt_by_hand_draws_no_sample_that_an_attempt_of_a_run_has_drawn() {
+    // A run's attempts have the numbers 1, 2, .. and the seed that an attempt by hand has by default.
+    let (oracle, x) = (oracle(Tail::Gaussian, 1), [0.05]);
+    let bound = |number: u64| {
+        let mut gate = Gate::new(oracle.clone(), 1);
+        Certifier::start(&mut gate, &x, claim(DECLARED), number).unwrap().finish(&mut gate).unwrap().bound
+    };
+    let of_run: Vec<_> = (1..6).map(bound).collect();
+    let by_hand: Vec<_> = (1..6).map(number_by_hand).map(bound).collect();
+    assert!(by_hand.iter().all(|bound| !of_run.contains(bound)), "{of_run:?} {by_hand:?}");
+    assert!((1..6).all(|i| by_hand[i..].iter().all(|bound| *bound != by_hand[i - 1])), "{by_hand:?}");
+}
+
+#[test]
 fn claims_that_mean_nothing_are_refused_with_the_number() {
     let oracle = oracle(Tail::Gaussian, 1);
     let refuse = |claim, x: &[f64]| refused(&oracle, x, claim);
@@ -400,8 +414,8 @@ fn what_follows_for_the_gap_is_true_and_says_on_what_it_rests() {
     let bound = certificate.bound.unwrap();
     let convex = Consequence::Convex { radius: 0.102 };
     let pl = Consequence::Pl { mu: 0.25 };
-    assert_eq!(convex.gap(&certificate), Some(0.102 * bound));
-    assert_eq!(pl.gap(&certificate), Some(bound * bound / 0.5));
+    assert_eq!(convex.gap(&certificate), Some((0.102 * bound).next_up()));
+    assert_eq!(pl.gap(&certificate), Some(((bound * bound).next_up() / 0.5).next_up()));
     assert!(gap <= convex.gap(&certificate).unwrap() && gap <= pl.gap(&certificate).unwrap());
     assert!(
         convex

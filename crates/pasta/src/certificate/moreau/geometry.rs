@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::super::Basis;
+use super::super::means::NUMBER_BITS;
 use crate::draws::Role;
 use crate::kernels::{squared_distance, update_mean};
 use crate::oracle::{About, Answer, Batch, Charge, Draw, Oracle, OracleError, Request, Source, Team};
@@ -83,13 +84,14 @@ impl Geometry {
         self.mu() * d * d / d.hypot(r)
     }
 
-    /// lambda (|x - ybar| + D) with the largest D that mu D^2 <= U sqrt(D^2 + r^2) allows.
+    /// lambda (|x - ybar| + D) with the largest D that mu D^2 <= U sqrt(D^2 + r^2) allows, rounded up.
     pub(super) fn moreau_bound(&self, norm: f64) -> f64 {
         let r = if self.has_last() { self.scale } else { 0.0 };
         let u = norm / self.mu();
         // D^2 is the larger root of t^2 = u^2 (t + r^2).
         let d = (0.5 * u * (u + u.hypot(2.0 * r))).sqrt();
-        self.lambda * (self.distance + d)
+        // A dozen operations, and the sum of squares in |x - ybar|.
+        self.lambda * (self.distance + d) * (1.0 + (self.mean.len() as f64 / 8.0 + 32.0) * f64::EPSILON)
     }
 
     /// Adds what is known without a sample: the pull, and (rho S)/r, since mean <lambda (y_t - x), y_t - ybar> = lambda S.
@@ -139,13 +141,19 @@ impl Averaged {
     pub(super) fn draw(&self, draw: &Draw, t: usize) -> Draw {
         match draw {
             Draw::Batch(batch) => {
-                let points = self.geometry.points.len() as u64;
-                let step = batch.step.wrapping_mul(points).wrapping_add(t as u64);
+                let step = step_at(batch.step, self.geometry.points.len(), t);
                 Draw::Batch(Batch { step, ..batch.clone() })
             }
             everything @ Draw::Everything(_) => everything.clone(),
         }
     }
+}
+
+/// The step of the samples at point number `t`. The attempt stays where it is: another attempt may rest on another number of points, and still has
+/// samples of its own.
+fn step_at(step: u64, points: usize, t: usize) -> u64 {
+    let number = step & ((1 << NUMBER_BITS) - 1);
+    (step - number).wrapping_add(number.wrapping_mul(points as u64)).wrapping_add(t as u64)
 }
 
 impl Oracle for Averaged {
@@ -192,5 +200,25 @@ impl Oracle for Averaged {
 
     fn team(&self) -> Option<&dyn Team> {
         self.oracle.team()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn attempts_that_rest_on_different_numbers_of_points_share_no_sample() {
+        let steps = |attempt: u64, points: usize| {
+            let numbers = (0..100).map(move |number| (attempt << NUMBER_BITS) | number);
+            numbers.flat_map(move |step| (0..points).map(move |t| step_at(step, points, t)))
+        };
+        let attempts = [(0, 1), (1, 4096), (2, 2048), (3, 1000), (4, 1024)];
+        let mut seen = HashSet::new();
+        for (attempt, points) in attempts {
+            assert!(steps(attempt, points).all(|step| seen.insert(step)), "attempt {attempt}");
+        }
     }
 }
