@@ -136,7 +136,80 @@ pub struct Fitted {
     pub gap: Option<f64>,
     /// What the point is worth.
     pub verdict: Verdict,
+    /// Features whose weights the rows do not decide, in their order: see [`LeftOut`].
+    pub left_out: Vec<LeftOut>,
 }
+
+/// A feature that was left out of a fit, with weight 0: others say all that it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Its place among the [features](Linear::feature_names), or the number of features for the intercept.
+    pub feature: usize,
+    /// Why it was left out.
+    pub why: Redundant,
+}
+
+/// Why the rows do not decide the weight of a feature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Redundant {
+    /// It is the same in all rows.
+    Constant,
+    /// It is a combination of the features before it, up to rounding.
+    Dependent,
+}
+
+impl LeftOut {
+    /// Those of a table whose columns a walk has looked at, or has not.
+    fn of(linear: &Linear, looked: Option<&[usize]>) -> Vec<Self> {
+        let constant = linear.constant_features();
+        let dependent = looked.unwrap_or_default().iter().filter(|feature| !constant.contains(feature));
+        let mut all: Vec<Self> =
+            dependent.map(|feature| Self { feature: *feature, why: Redundant::Dependent }).collect();
+        all.extend(constant.iter().map(|feature| Self { feature: *feature, why: Redundant::Constant }));
+        all.sort_unstable_by_key(|left_out| left_out.feature);
+        all
+    }
+
+    /// What to say about those of a fit, given the names of the features; `None` if there are none.
+    ///
+    /// ```
+    /// use pasta_opt::fit::{LeftOut, Redundant};
+    ///
+    /// let names = ["a", "b", "c"].map(str::to_owned);
+    /// let left_out = [LeftOut { feature: 2, why: Redundant::Dependent }];
+    /// let words = "the minimiser is not unique: rank 2 of 3; left out, with weight 0: c (depends on columns before it)";
+    /// assert_eq!(LeftOut::words(&left_out, &names).as_deref(), Some(words));
+    /// ```
+    pub fn words(left_out: &[Self], names: &[String]) -> Option<String> {
+        let of = |why: Redundant, one: &str, many: &str| {
+            let mine = left_out.iter().filter(|left_out| left_out.why == why);
+            let name = |left_out: &Self| names.get(left_out.feature).map_or("the intercept", String::as_str);
+            let named: Vec<&str> = mine.map(name).collect();
+            let more = named.len().saturating_sub(MOST_NAMED);
+            let list = named[..named.len() - more].join(", ");
+            match (named.len(), more) {
+                (0, _) => None,
+                (1, _) => Some(format!("{list} ({one})")),
+                (_, 0) => Some(format!("{list} ({many})")),
+                _ => Some(format!("{list} and {more} more ({many})")),
+            }
+        };
+        let dependent =
+            of(Redundant::Dependent, "depends on columns before it", "depend on columns before them");
+        let constant = of(Redundant::Constant, "constant", "constant");
+        let rank = names.len().saturating_sub(left_out.len());
+        let unique = dependent
+            .as_ref()
+            .map(|_| format!("the minimiser is not unique: rank {rank} of {}; ", names.len()));
+        let parts: Vec<String> = [dependent, constant].into_iter().flatten().collect();
+        let parts = (!parts.is_empty()).then(|| parts.join(", "))?;
+        Some(format!("{}left out, with weight 0: {parts}", unique.unwrap_or_default()))
+    }
+}
+
+/// Names of features that are left out that are said.
+const MOST_NAMED: usize = 12;
 
 /// f and its gradient, by a pass over the rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -335,6 +408,7 @@ impl Fit {
         };
         gate.hold(0);
         let (point, steps, gap) = (walk.view().point.to_vec(), walk.view().step, walk.view().gap);
+        let left_out = LeftOut::of(linear, walk.view().left_out);
         let end = match walk.view().exact {
             // The walk's own last pass was over all rows at this point: another would have the same bits.
             Some((objective, gradient)) => Exactly { objective, gradient },
@@ -352,7 +426,7 @@ impl Fit {
             _ if kinks => Verdict::Kinks,
             _ => Verdict::NotCertified,
         };
-        Ok(Fitted { gate, point, stop, steps, target, start, end, gap, verdict })
+        Ok(Fitted { gate, point, stop, steps, target, start, end, gap, verdict, left_out })
     }
 }
 

@@ -142,7 +142,8 @@ impl Kinks {
         }
         self.before = Some((width, end));
         let smooth = smoothed(&self.linear, self.kink, self.width)?;
-        self.newton = Newton::from(smooth, from, Until::Gradient(self.enough()), None)?;
+        let columns = self.newton.columns().cloned();
+        self.newton = Newton::from(smooth, from, Until::Gradient(self.enough()), None)?.knowing(columns);
         Ok(())
     }
 
@@ -273,6 +274,7 @@ impl Walk for Kinks {
         view.ended = self.ended;
         view.exact = self.found.map(|(exact, _)| exact);
         view.gap = self.found.map(|(_, gap)| gap);
+        view.left_out = self.newton.columns().map(|columns| &columns.left_out[..]);
         view
     }
 

@@ -12,6 +12,7 @@ use super::design::{Design, Model, Scaling, feature_names, total_weight};
 use super::loss::{Scalar, with_scalar};
 use super::sampling::Urn;
 use super::{Loss, TableError};
+use crate::kernels::double::Double;
 use crate::kernels::rows;
 use crate::kernels::{dot, squared_norm};
 use crate::oracle::{About, Draw, Form, Source};
@@ -136,6 +137,11 @@ impl Linear {
         self.scaling.as_ref()
     }
 
+    /// How far columns are from 0, in standard deviations, at most.
+    pub(crate) fn offset(&self) -> f64 {
+        self.scaling.as_ref().map_or(0.0, Scaling::offset)
+    }
+
     /// Features of one output: columns and their monomials, without the intercept.
     pub fn features(&self) -> usize {
         self.features
@@ -190,7 +196,10 @@ impl Linear {
             match &self.scaling {
                 Some(Scaling { shift, scale }) if self.design.degree == 1 => {
                     let raw: Vec<f64> = w.iter().zip(scale).map(|(w, scale)| w / scale).collect();
-                    intercepts.push(b - dot(shift, &raw));
+                    // By the weights as they are rounded: what that takes counts by distances from the means, not from 0.
+                    let products =
+                        shift.iter().zip(&raw).map(|(shift, raw)| Double::from(*shift) * Double::from(*raw));
+                    intercepts.push(products.fold(Double::from(b), |b, product| b - product).rounded());
                     weights.extend(raw);
                 }
                 _ => {

@@ -22,6 +22,7 @@ use multiversion::multiversion;
 use serde::{Deserialize, Serialize};
 
 use super::TableError;
+use crate::kernels::double::Double;
 use crate::kernels::elementary::exp;
 
 pub use smoothed::Kink;
@@ -187,6 +188,12 @@ pub(crate) trait Scalar: Copy + Sync {
     #[inline]
     fn both(self, z: f64, y: f64) -> (f64, f64) {
         (self.value(z, y), self.slope(z, y))
+    }
+
+    /// Its derivative where the score is known to more digits than a double has.
+    #[inline]
+    fn precise_slope(self, z: Double, y: f64) -> Double {
+        Double::from(self.slope(z.hi, y)) + Double::from(self.curvature(z.hi, y) * z.lo)
     }
 
     /// Its second derivative, or 0 where that is below; a difference of slopes unless it says better.
