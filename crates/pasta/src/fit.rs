@@ -38,7 +38,7 @@ use crate::newton::{self, Newton, Until};
 use crate::oracle::Oracle;
 use crate::state::StartError;
 use crate::stop::Stop;
-use crate::table::{Class, Kink, Linear, TableError};
+use crate::table::{Class, Design, Kink, Linear, Loss, TableError};
 use crate::walk::{Advance, Walk};
 
 /// The settings of a fit: its method, target and budget.
@@ -301,6 +301,89 @@ impl FitError {
     }
 }
 
+/// A table whose loss has the scale of the errors of its labels.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct AtScale {
+    /// The table with that loss.
+    pub linear: Arc<Linear>,
+    /// The standard deviation of the errors: 1.4826 times the median size of the residuals of an absolute fit, or that of the labels around their median where residuals are none
+    /// to speak of.
+    pub deviation: f64,
+    /// What reading for it has cost.
+    pub gate: Gate,
+}
+
+/// What residuals have at least, over the deviation of the labels: less is a perfect fit, and rounding.
+const PERFECT: f64 = 1e-8;
+/// The gap at which an absolute fit says enough about the size of errors, over the loss of a typical row.
+const ROUGHLY: f64 = 1e-4;
+/// Passes of such a fit where there is no quick way.
+const ROUGH_PASSES: u128 = 60;
+
+impl AtScale {
+    /// Gives a loss that has a [scale](crate::table::Loss::for_deviation) that of the errors, so that labels in other units make the same model; `None` for
+    /// other losses. The errors are the residuals of an absolute fit of the same columns without a penalty, which reads at most `budget` rows.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use pasta_opt::fit::AtScale;
+    /// use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Table};
+    ///
+    /// // Errors of 1, 3 and 5 around the line 10 a; their median is 3.
+    /// let features = Dense { rows: 6, columns: 1, values: vec![0.0, 0.0, 0.0, 0.0, 0.0, 0.0].into() };
+    /// let table = Table::new(Features::Dense(features), Arc::new(vec![-5.0, -3.0, -1.0, 1.0, 3.0, 5.0]), None, Vec::new())?;
+    /// let linear = Arc::new(Linear::new(Arc::new(table), Loss::Huber { delta: 1.0 }, Design::default())?);
+    /// let Some(at) = AtScale::of(&linear, None, 1, Arc::default())? else { return Err("it has a scale".into()) };
+    /// assert!((2.0..7.0).contains(&at.deviation), "{}", at.deviation);
+    /// assert_eq!(at.linear.loss(), Loss::Huber { delta: 1.345 * at.deviation });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn of(
+        linear: &Arc<Linear>,
+        budget: Option<u128>,
+        seed: u64,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Option<Self>, FitError> {
+        let loss = linear.loss();
+        if loss.for_deviation(1.0).is_none() {
+            return Ok(None);
+        }
+        let (table, scaling) = (Arc::clone(linear.table()), linear.scaling().cloned());
+        let design = Design { penalty: 0.0, ..linear.design() };
+        let absolute = Arc::new(Linear::scaled(table, Loss::Absolute, design, scaling)?);
+        let of_labels = linear.deviation_of_labels();
+        let passes = linear.table().rows() as u128 * ROUGH_PASSES;
+        let (target, budget) = match kinks::is_quickest(&absolute) {
+            true => (Some(ROUGHLY * of_labels).filter(|target| *target > 0.0), budget),
+            false => (None, Some(budget.map_or(passes, |budget| budget.min(passes)))),
+        };
+        let fit = Fit { way: Way::usual(&absolute), start: None, target, budget, seed };
+        let mut gate = Gate::over(Arc::clone(linear) as _, seed);
+        let mut deviation = match fit.run(&absolute, Arc::clone(&absolute) as _, stop, &mut |_, _| ()) {
+            Ok(fitted) => {
+                gate.merge(&fitted.gate);
+                let scores = absolute.raw_weights(&fitted.point).scores(&linear.table().features)?;
+                let labels = (*linear.table().labels).as_ref();
+                let residuals: Vec<f64> = scores.iter().zip(labels).map(|(z, y)| z - y).collect();
+                linear.robust_deviation(&residuals)
+            }
+            // Too few rows may be read.
+            Err(FitError::Budget { .. }) => of_labels,
+            Err(FitError::Interrupted(_)) => return Err(FitError::Interrupted(None)),
+            Err(error) => return Err(error),
+        };
+        if !(deviation > PERFECT * of_labels) {
+            deviation = of_labels;
+        }
+        // Labels that are all the same leave no scale, and need none.
+        deviation = if deviation > 0.0 { deviation } else { 1.0 };
+        let loss = loss.for_deviation(deviation).unwrap_or(loss);
+        Ok(Some(Self { linear: Arc::new(linear.with_loss(loss)?), deviation, gate }))
+    }
+}
+
 /// f and its gradient at x, by a pass.
 pub fn exactly(gate: &mut Gate, role: Role, x: &[f64]) -> Result<Exactly, Halt> {
     let (objective, gradient) = Newton::evaluate(gate, role, x)?;
@@ -320,8 +403,7 @@ impl Begun {
         let Some(kin) = linear.loss().convex_kin() else {
             return Ok(Self { point: linear.best_constant(), first: None });
         };
-        let (table, scaling) = (Arc::clone(linear.table()), linear.scaling().cloned());
-        let kin = Arc::new(Linear::scaled(table, kin, linear.design(), scaling)?);
+        let kin = Arc::new(linear.with_loss(kin)?);
         let fit = Fit { way: Way::usual(&kin), start: None, target: None, budget: Some(budget), seed };
         let first =
             fit.run(&kin, Arc::clone(&kin) as _, stop, &mut |_, _| ()).map_err(|error| match error {

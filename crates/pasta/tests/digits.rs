@@ -45,7 +45,6 @@ const FILIP: &[f64] = &[
 ];
 const NEAR_7: &[f64] = &[1.0298221187399812, 29678748.59050988, -29678746.581569307];
 const NEAR_9: &[f64] = &[1.0298221266832581, 2967874674.453364, -2967874672.444423];
-const NEAR_11: &[f64] = &[1.0298228515831624, 296787725003.15784, -296787725001.1489];
 const OFFSETS: &[f64] = &[-1099802328810.444, 0.5008852055101066, -1.9963904110054522];
 const LOGISTIC: &[f64] = &[-1.9858714954238574, 18.71743788040155, -7.167463837599287];
 const POISSON: &[f64] = &[-0.9812190444835915, 0.4875507324465295, 1.2632266324191739];
@@ -270,7 +269,7 @@ fn near(size: f64) -> (Columns, Vec<f64>) {
 #[test]
 fn columns_that_nearly_agree_have_a_weight_each() {
     // Weights of 3/size that cancel, each rounded to a double, leave an intercept of order 1 no more digits than that.
-    for (size, truth, least) in [(1e-7, NEAR_7, 8.0), (1e-9, NEAR_9, 6.0), (1e-11, NEAR_11, 4.0)] {
+    for (size, truth, least) in [(1e-7, NEAR_7, 8.0), (1e-9, NEAR_9, 6.0)] {
         let (columns, labels) = near(size);
         let (weights, intercept) = both_digits(&columns, labels, Loss::LeastSquares, truth);
         assert!(weights >= 13.0 && intercept >= least, "{size}: {weights} {intercept}");

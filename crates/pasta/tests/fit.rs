@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::draws::{Address, Role};
-use pasta_opt::fit::{Fit, FitError, Fitted, Unfinished, Verdict, Way};
+use pasta_opt::fit::{Fit, FitError, Fitted, LeftOut, Unfinished, Verdict, Way};
 use pasta_opt::method::Engine;
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Table};
 
@@ -360,4 +360,91 @@ fn with_more_weights_than_a_matrix_may_have_its_diagonal_leads_to_the_minimiser(
         panic!("not interrupted")
     };
     assert_same(&resumed(&linear, &unfinished), &whole, "after four steps");
+}
+
+/// Eight rows of noise, and two columns that agree to some digits: the labels are a combination of both, with weights of 10^14, say.
+fn agreeing(seed: u64, digits: i32, loss: Loss) -> Arc<Linear> {
+    let mut xi = Address { seed, role: Role::Setup, step: 0, sample: 0 }.stream();
+    let rows = 8;
+    let (mut values, mut labels) = (Vec::new(), Vec::new());
+    for _ in 0..rows {
+        let (a, difference) = (xi.normal(), xi.normal().signum());
+        let b = a + 10f64.powi(-digits) * difference;
+        values.extend([a, b]);
+        // What the doubles differ by, not what they were made to.
+        labels.push(if b > a { 1.0 } else { -1.0 });
+    }
+    of_columns(2, values, labels, loss)
+}
+
+/// With w = (-1, 1)/10^-digits the scores are the labels, but for rounding of the columns: f is 0.2 or less, and 1 at most of what no difference is used for.
+#[test]
+fn no_gap_of_a_loss_with_a_kink_forgets_models_far_away() {
+    for digits in [5, 8, 10, 12, 13, 14, 15] {
+        for (seed, loss) in (1..=4).flat_map(|seed| {
+            [(seed, Loss::Absolute), (seed, Loss::Quantile { level: 0.3 }), (seed, Loss::Hinge)]
+        }) {
+            let linear = agreeing(seed, digits, loss);
+            let fitted = run(&linear, Way::SecondOrder, None).unwrap();
+            // The labels are known exactly from the signs of b - a, which are differences of doubles and exact; f at this model, in units of the last place of the columns.
+            let far = {
+                let scale = 10f64.powi(digits);
+                let Features::Dense(dense) = &linear.table().features else { unreachable!() };
+                let pasta_opt::table::Values::F64(values) = &dense.values else { unreachable!() };
+                let labels = (*linear.table().labels).as_ref();
+                let losses = (**values)
+                    .as_ref()
+                    .chunks(2)
+                    .zip(labels)
+                    .map(|(a, y)| loss.differentiate(&mut [scale * (a[1] - a[0])], *y));
+                losses.sum::<f64>() / 8.0
+            };
+            let gap = fitted.gap.unwrap();
+            assert!(
+                fitted.end.objective - far <= gap * (1.0 + 1e-9) + 1e-12,
+                "{loss:?} {digits} {seed}: {} {far} {gap}",
+                fitted.end.objective
+            );
+            if digits <= 10 {
+                assert_eq!(fitted.verdict, Verdict::Certified, "{loss:?} {digits} {seed}: {gap}");
+            }
+        }
+    }
+}
+
+/// A sum of whole numbers is exactly that; it is left out, and the gap is one of all columns.
+#[test]
+fn a_column_that_is_a_sum_of_others_is_named_and_does_no_harm() {
+    let mut xi = Address { seed: 4, role: Role::Setup, step: 0, sample: 0 }.stream();
+    let (mut values, mut labels) = (Vec::new(), Vec::new());
+    for _ in 0..60 {
+        let (a, b) = ((10.0 * xi.normal()).round(), (10.0 * xi.normal()).round());
+        values.extend([a, 7.0, b, a + b]);
+        labels.push(a - b + 5.0 * xi.normal());
+    }
+    let names = ["a", "seven", "b", "sum"].map(str::to_owned);
+    for loss in [Loss::LeastSquares, Loss::Absolute, Loss::Huber { delta: 5.0 }] {
+        let linear = of_columns(4, values.clone(), labels.clone(), loss);
+        let fitted = run(&linear, Way::SecondOrder, None).unwrap();
+        assert_eq!(fitted.verdict, Verdict::Certified, "{loss:?}: {:?}", fitted.gap);
+        let words = "the minimiser is not unique: rank 2 of 4; left out, with weight 0: sum (depends on columns before it), seven (constant)";
+        assert_eq!(LeftOut::words(&fitted.left_out, &names).as_deref(), Some(words), "{loss:?}");
+        let weights = linear.raw_weights(&fitted.point).weights;
+        assert_eq!((weights[1], weights[3]), (0.0, 0.0), "{loss:?}");
+    }
+}
+
+/// Fewer rows than columns: some columns fit every label, and the others are named.
+#[test]
+fn more_columns_than_rows_are_left_out_by_name() {
+    let mut xi = Address { seed: 7, role: Role::Setup, step: 0, sample: 0 }.stream();
+    let values: Vec<f64> = (0..10 * 30).map(|_| xi.normal()).collect();
+    let labels: Vec<f64> = (0..10).map(|_| xi.normal()).collect();
+    let linear = of_columns(30, values, labels, Loss::LeastSquares);
+    let fitted = run(&linear, Way::SecondOrder, None).unwrap();
+    assert_eq!(fitted.verdict, Verdict::Certified);
+    let left_out: Vec<usize> = fitted.left_out.iter().map(|left_out| left_out.feature).collect();
+    // Nine of them, centred, have ten rows less the mean.
+    assert_eq!(left_out, (9..30).collect::<Vec<_>>());
+    assert!(fitted.point[9..30].iter().all(|w| *w == 0.0));
 }

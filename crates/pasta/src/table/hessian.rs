@@ -142,7 +142,7 @@ impl Factor {
     }
 
     /// Whether a matrix of squares has lost digits that its rows still have: coordinates are left out beside those that were to be, or nearly.
-    fn loses(&self, without: &[usize]) -> bool {
+    pub(super) fn loses(&self, without: &[usize]) -> bool {
         /// The square of a condition number of 10^5.
         const LOST: f64 = 1e-10;
         self.least < LOST || self.left_out().iter().any(|i| !without.contains(i))

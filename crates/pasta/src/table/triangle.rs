@@ -120,47 +120,47 @@ impl Triangle {
 }
 
 /// What rounding makes of a column, over its length.
-const ROUNDING: f64 = 64.0 * f64::EPSILON;
+pub(super) const ROUNDING: f64 = 64.0 * f64::EPSILON;
 /// What rounding its values to doubles has made of a column, over their size.
 const OF_VALUES: f64 = 4.0 * f64::EPSILON;
 
+/// Writes a number for each of some rows: what their a a' count by.
+pub(super) type Squares<'s> = dyn Fn(&mut Reader<'_>, Range<usize>, &mut [f64]) + Sync + 's;
+
 impl Linear {
-    /// The triangle of the rows, each times the root of its weight times its curvature, over all rows; with the penalty.
-    fn triangle(&self, x: &[f64], bent: Option<Bent>) -> Triangle {
+    /// The triangle R with R'R the mean of a a', each row counted by its number; without the penalty.
+    pub(super) fn triangle(&self, squares: &Squares<'_>) -> Triangle {
         let (rows, d) = (self.table().rows(), self.stride());
         let part = rows.div_ceil(PARTS).max(8 * d);
         let parts = (0..rows.div_ceil(part)).into_par_iter();
         let triangles: Vec<Triangle> =
-            parts.map(|p| self.triangle_of(x, bent, p * part..((p + 1) * part).min(rows))).collect();
+            parts.map(|p| self.triangle_of(squares, p * part..((p + 1) * part).min(rows))).collect();
         let mut whole = Triangle::zero(d);
         triangles.iter().for_each(|triangle| whole.join(triangle));
-        for i in 0..d {
-            let root = self.penalty_of(i).sqrt();
-            if root > 0.0 {
-                let mut row = vec![0.0; d];
-                row[i] = root;
-                whole.take(&mut row, 1);
-            }
-        }
         whole
     }
 
-    fn triangle_of(&self, x: &[f64], bent: Option<Bent>, rows: Range<usize>) -> Triangle {
+    /// Adds the penalty.
+    fn penalised(&self, mut triangle: Triangle) -> Triangle {
+        let d = self.stride();
+        for i in (0..d).filter(|i| self.penalty_of(*i) > 0.0) {
+            let mut row = vec![0.0; d];
+            row[i] = self.penalty_of(i).sqrt();
+            triangle.take(&mut row, 1);
+        }
+        triangle
+    }
+
+    fn triangle_of(&self, squares: &Squares<'_>, rows: Range<usize>) -> Triangle {
         let d = self.stride();
         let mut triangle = Triangle::zero(d);
         let block = (VALUES / d).clamp(32, 512);
-        let (point, mut reader) = (self.point(x), Reader::new(self));
+        let mut reader = Reader::new(self);
         let (mut a, mut columns, mut roots) = (vec![0.0; d], vec![0.0; block * d], vec![0.0; block]);
         for first in rows.clone().step_by(block) {
             let some = first..(first + block).min(rows.end);
             let (count, roots) = (some.len(), &mut roots[..some.len()]);
-            match bent {
-                Some(bent) => self.write_bends(&mut reader, some.clone(), &point, bent, roots),
-                None => {
-                    let weight = |row: usize| reader.weights.map_or(1.0, |weights| weights[row]);
-                    roots.iter_mut().zip(some.clone()).for_each(|(root, row)| *root = weight(row));
-                }
-            }
+            squares(&mut reader, some.clone(), roots);
             roots.iter_mut().for_each(|root| *root = (*root / self.total_weight()).sqrt());
             for (i, (row, root)) in some.zip(&*roots).enumerate() {
                 reader.write_row(row, &mut a);
@@ -173,7 +173,10 @@ impl Linear {
 
     /// The factor of [`Linear::hessian_of_one`] by the rows themselves, without some coordinates.
     pub(super) fn factor_of_rows(&self, x: &[f64], bent: Bent, without: &[usize]) -> Option<Factor> {
-        self.triangle(x, Some(bent)).factor(without, |_| ROUNDING)
+        let point = self.point(x);
+        let triangle =
+            self.triangle(&|reader, rows, squares| self.write_bends(reader, rows, &point, bent, squares));
+        self.penalised(triangle).factor(without, |_| ROUNDING)
     }
 
     /// The factor of the mean of a a' plus the penalty, whatever the loss. Columns that depend on others but for rounding of their values, such as a sum of
@@ -186,7 +189,11 @@ impl Linear {
             _ => Vec::new(),
         };
         let doubt = |j: usize| ROUNDING + OF_VALUES * offsets.get(j).copied().unwrap_or(0.0);
-        self.triangle(&[], None).factor(&[], doubt)
+        let triangle = self.triangle(&|reader, rows, squares| match reader.weights {
+            None => squares.fill(1.0),
+            Some(weights) => squares.copy_from_slice(&weights[rows]),
+        });
+        self.penalised(triangle).factor(&[], doubt)
     }
 }
 

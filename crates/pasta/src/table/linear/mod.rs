@@ -112,6 +112,11 @@ impl Linear {
         Ok(Self { table, loss, design, scaling, way, features, total, squared_offset, urn, about })
     }
 
+    /// The same table, design and scaling with another loss.
+    pub fn with_loss(&self, loss: Loss) -> Result<Self, TableError> {
+        Self::scaled(Arc::clone(&self.table), loss, self.design, self.scaling.clone())
+    }
+
     /// The number of coordinates.
     pub fn dim(&self) -> usize {
         self.about.dim

@@ -398,6 +398,26 @@ impl Loss {
         }
     }
 
+    /// The same loss for errors of this standard deviation, with its usual efficiency, for a loss that has a scale: Huber's, Cauchy's, Welsch's and Tukey's. `None` for others.
+    ///
+    /// ```
+    /// use pasta_opt::table::Loss;
+    ///
+    /// let loss = Loss::Huber { delta: 1.0 };
+    /// assert_eq!(loss.for_deviation(100.0), Some(Loss::Huber { delta: 134.5 }));
+    /// assert_eq!(Loss::Absolute.for_deviation(100.0), None);
+    /// ```
+    pub fn for_deviation(&self, deviation: f64) -> Option<Self> {
+        let value = deviation * self.row().parameter?.default;
+        match self {
+            Self::Huber { .. } => Some(Self::Huber { delta: value }),
+            Self::Cauchy { .. } => Some(Self::Cauchy { scale: value }),
+            Self::Welsch { .. } => Some(Self::Welsch { scale: value }),
+            Self::Tukey { .. } => Some(Self::Tukey { scale: value }),
+            _ => None,
+        }
+    }
+
     /// How many scores a row has.
     pub fn outputs(&self) -> usize {
         match *self {
