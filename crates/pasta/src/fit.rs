@@ -316,8 +316,6 @@ pub struct AtScale {
 
 /// What residuals have at least, over the deviation of the labels: less is a perfect fit, and rounding.
 const PERFECT: f64 = 1e-8;
-/// The gap at which an absolute fit says enough about the size of errors, over the loss of a typical row.
-const ROUGHLY: f64 = 1e-4;
 /// Passes of such a fit where there is no quick way.
 const ROUGH_PASSES: u128 = 60;
 
@@ -355,11 +353,9 @@ impl AtScale {
         let absolute = Arc::new(Linear::scaled(table, Loss::Absolute, design, scaling)?);
         let of_labels = linear.deviation_of_labels();
         let passes = linear.table().rows() as u128 * ROUGH_PASSES;
-        let (target, budget) = match kinks::is_quickest(&absolute) {
-            true => (Some(ROUGHLY * of_labels).filter(|target| *target > 0.0), budget),
-            false => (None, Some(budget.map_or(passes, |budget| budget.min(passes)))),
-        };
-        let fit = Fit { way: Way::usual(&absolute), start: None, target, budget, seed };
+        let is_quick = kinks::is_quickest(&absolute);
+        let budget = if is_quick { budget } else { Some(budget.map_or(passes, |budget| budget.min(passes))) };
+        let fit = Fit { way: Way::usual(&absolute), start: None, target: None, budget, seed };
         let mut gate = Gate::over(Arc::clone(linear) as _, seed);
         let mut deviation = match fit.run(&absolute, Arc::clone(&absolute) as _, stop, &mut |_, _| ()) {
             Ok(fitted) => {
