@@ -218,11 +218,11 @@ fn digits(columns: &Columns, labels: Vec<f64>, loss: Loss, truth: &[f64]) -> f64
 }
 
 #[test]
-fn longley_has_twelve_digits() {
+fn longley_has_all_digits() {
     let columns = (0..6).map(|j| LONGLEY_ROWS.iter().map(|row| row[j]).collect()).collect();
     let labels = LONGLEY_ROWS.iter().map(|row| row[6]).collect();
     let got = digits(&columns, labels, Loss::LeastSquares, LONGLEY);
-    assert!(got >= 13.0, "{got}");
+    assert!(got >= 15.0, "{got}");
 }
 
 #[test]
@@ -243,17 +243,18 @@ fn polynomials_of_wampler_have_all_digits_that_their_labels_have() {
         (with_errors(100.0), WAMPLER4),
         (with_errors(10000.0), WAMPLER5),
     ];
-    for (number, (labels, truth)) in tables.into_iter().enumerate() {
+    // R's `lm` has 9.8, 13.1, 9.3, 7.5 and 5.5. The intercept is a difference of numbers up to 10^6 times as large; those of the second table are of its own size.
+    let least = [10.0, 13.5, 10.0, 10.0, 10.0];
+    for (number, ((labels, truth), least)) in tables.into_iter().zip(least).enumerate() {
         let got = digits(&columns, labels, Loss::LeastSquares, truth);
-        // Coefficients in units of standard deviations are rounded once more, and the intercept is a difference of numbers up to 10^6 times as large.
-        assert!(got >= 10.0, "Wampler {}: {got}", number + 1);
+        assert!(got >= least, "Wampler {}: {got}", number + 1);
     }
 }
 
 #[test]
-fn filippellis_polynomial_of_degree_ten_has_ten_digits() {
+fn filippellis_polynomial_of_degree_ten_has_thirteen_digits() {
     let got = digits(&powers(&FILIP_X, 10), FILIP_Y.to_vec(), Loss::LeastSquares, FILIP);
-    assert!(got >= 10.0, "{got}");
+    assert!(got >= 13.0, "{got}");
 }
 
 /// Two columns that agree but for a difference of this size, which is what the labels depend on.
@@ -272,7 +273,7 @@ fn columns_that_nearly_agree_have_a_weight_each() {
     for (size, truth, least) in [(1e-7, NEAR_7, 8.0), (1e-9, NEAR_9, 6.0)] {
         let (columns, labels) = near(size);
         let (weights, intercept) = both_digits(&columns, labels, Loss::LeastSquares, truth);
-        assert!(weights >= 13.0 && intercept >= least, "{size}: {weights} {intercept}");
+        assert!(weights >= 15.0 && intercept >= least, "{size}: {weights} {intercept}");
     }
 }
 

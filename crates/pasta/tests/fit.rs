@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::draws::{Address, Role};
-use pasta_opt::fit::{Fit, FitError, Fitted, LeftOut, Unfinished, Verdict, Way};
+use pasta_opt::fit::{AtScale, Fit, FitError, Fitted, LeftOut, Unfinished, Verdict, Way};
 use pasta_opt::method::Engine;
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Table};
 
@@ -447,4 +447,57 @@ fn more_columns_than_rows_are_left_out_by_name() {
     // Nine of them, centred, have ten rows less the mean.
     assert_eq!(left_out, (9..30).collect::<Vec<_>>());
     assert!(fitted.point[9..30].iter().all(|w| *w == 0.0));
+}
+
+/// Prices in dollars and in thousands are the same prices.
+#[test]
+fn labels_in_other_units_make_the_same_robust_model() {
+    let mut xi = Address { seed: 3, role: Role::Setup, step: 0, sample: 0 }.stream();
+    let rows = 200;
+    let (mut values, mut labels) = (Vec::new(), Vec::new());
+    for row in 0..rows {
+        let (a, b) = (xi.normal(), 50.0 + 10.0 * xi.normal());
+        values.extend([a, b]);
+        // One row in eight is far off; the errors of the others have deviation 3.
+        let error = if row % 8 == 0 { 200.0 } else { 3.0 * xi.normal() };
+        labels.push(20.0 + 2.0 * a - 0.5 * b + error);
+    }
+    for loss in [
+        Loss::Huber { delta: 1.0 },
+        Loss::Cauchy { scale: 1.0 },
+        Loss::Welsch { scale: 1.0 },
+        Loss::Tukey { scale: 1.0 },
+    ] {
+        let model = |unit: f64| {
+            let linear = of_columns(2, values.clone(), labels.iter().map(|y| unit * y).collect(), loss);
+            let at = AtScale::of(&linear, None, 1, Arc::default()).unwrap().unwrap();
+            // An eighth of the rows move the median of 1.4826 |r| up by a seventh or so; three standard errors of 200 rows are another quarter.
+            assert!((0.7..1.5).contains(&(at.deviation / (3.0 * unit))), "{loss:?}: {}", at.deviation);
+            let fitted = run(&at.linear, Way::usual(&at.linear), None).unwrap();
+            assert_eq!(fitted.verdict, Verdict::Certified, "{loss:?} {unit}");
+            let model = at.linear.raw_weights(&fitted.point);
+            [model.weights[0] / unit, model.weights[1] / unit, model.intercepts[0] / unit]
+        };
+        let (one, thousand) = (model(1.0), model(1000.0));
+        // Both gradients are a millionth of those at the start; `auto` does not take the last steps.
+        assert!(
+            one.iter().zip(&thousand).all(|(a, b)| (a - b).abs() < 1e-4 * a.abs()),
+            "{loss:?}: {one:?} {thousand:?}"
+        );
+    }
+    let linear = of_columns(2, values, labels, Loss::Absolute);
+    assert!(AtScale::of(&linear, None, 1, Arc::default()).unwrap().is_none());
+}
+
+/// Labels that a line fits exactly leave no residuals: the scale is that of the labels.
+#[test]
+fn a_perfect_fit_has_a_scale_all_the_same() {
+    let values: Vec<f64> = (0..20).map(f64::from).collect();
+    let labels = values.iter().map(|a| 3.0 * a - 1.0).collect();
+    let linear = of_columns(1, values, labels, Loss::Huber { delta: 1.0 });
+    let at = AtScale::of(&linear, None, 1, Arc::default()).unwrap().unwrap();
+    // The median distance of 3 times 0, .., 19 from their median is 15.
+    assert!((at.deviation * 0.6745 - 15.0).abs() <= 1.5, "{}", at.deviation);
+    let flat = of_columns(1, vec![1.0, 2.0, 3.0], vec![4.0; 3], Loss::Huber { delta: 1.0 });
+    assert_eq!(AtScale::of(&flat, None, 1, Arc::default()).unwrap().unwrap().deviation, 1.0);
 }
