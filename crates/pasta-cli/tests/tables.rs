@@ -647,7 +647,7 @@ fn the_scale_of_a_robust_loss_follows_the_labels_and_is_said() {
         assert_eq!(model["deviation"], thousands["deviation"]);
         // Errors of -6, .., 6, which have the deviation 3.7, and a ninth far off.
         assert!((2.5..7.0).contains(&number(&thousands["deviation"])), "{thousands:#}");
-        let said = place.pasta(&format!("fit thousands.csv --loss {loss} --label y"));
+        let mut said = place.pasta(&format!("fit thousands.csv --loss {loss} --label y"));
         let said = said.assert().success().stderr(contains("from the residuals"));
         assert!(unwrapped(&said.get_output().stdout).contains("from the residuals of an absolute fit"));
     }

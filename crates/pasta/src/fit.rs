@@ -198,7 +198,8 @@ impl LeftOut {
         let dependent =
             of(Redundant::Dependent, "depends on columns before it", "depend on columns before them");
         let constant = of(Redundant::Constant, "constant", "constant");
-        let rank = names.len().saturating_sub(left_out.len());
+        let columns = left_out.iter().filter(|left_out| left_out.feature < names.len()).count();
+        let rank = names.len() - columns;
         let unique = dependent
             .as_ref()
             .map(|_| format!("the minimiser is not unique: rank {rank} of {}; ", names.len()));

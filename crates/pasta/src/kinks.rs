@@ -165,7 +165,7 @@ impl Kinks {
     }
 
     /// The gap by slopes of the rows at the end, for the target that it is compared with; infinite if it cannot be told.
-    fn gap(&mut self, gate: &mut Gate, value: f64) -> Result<f64, Halt> {
+    fn gap(&self, gate: &mut Gate, value: f64) -> Result<f64, Halt> {
         let left_out = match self.newton.columns().cloned() {
             None => Vec::new(),
             Some(columns) => {
@@ -176,8 +176,8 @@ impl Kinks {
                 columns.left_out.clone()
             }
         };
-        let point = self.newton.point().to_vec();
-        let Some(mut slopes) = Slopes::new(&self.linear, self.kink, self.width, &point, &left_out) else {
+        let point = self.newton.point();
+        let Some(mut slopes) = Slopes::new(&self.linear, self.kink, self.width, point, &left_out) else {
             return Ok(f64::INFINITY);
         };
         let target = self.last * self.kink.steepest().powi(2);
@@ -211,7 +211,8 @@ impl Kinks {
         newton::count_pass(&self.linear, gate)?;
         let Some(factor) = self.linear.factor_of_columns() else { return Ok(false) };
         for j in others {
-            newton::count_pass(&self.linear, gate)?;
+            // One to find the combination, one to refine it, one to see that nothing is left.
+            (0..3).try_for_each(|_| newton::count_pass(&self.linear, gate))?;
             if !self.linear.depends_exactly(*j, &factor) {
                 return Ok(false);
             }

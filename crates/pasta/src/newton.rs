@@ -157,8 +157,8 @@ const FALLS: f64 = 0.25;
 const QUICKLY: f64 = 1e-3;
 /// Below this share of <x, H x> a promise is rounding.
 const FLOOR: f64 = 1e-26;
-/// Plain sums lose digits as columns are far from 0 and depend on each other: up to so many times a rounding is no matter.
-const CAREFUL: f64 = 1e3;
+/// Plain sums lose digits as columns are far from 0 and depend on each other: up to so many times a rounding, some four digits, sums in twice the precision are not worth their price.
+const CAREFUL: f64 = 1e4;
 
 /// Refuses losses that are not smooth and convex, which second-order steps do not fit. For the others they are the quickest way that is known.
 pub fn fits(linear: &Linear) -> Result<(), TableError> {
@@ -373,8 +373,14 @@ impl Newton {
         }
         let Some((x, lower, next)) = found else {
             self.ended = Some(Stop::Settled);
-            let polished =
-                if let Until::Flat(_) = self.until { self.polish(gate, value, &gradient)? } else { None };
+            let polished = match self.until {
+                Until::Gradient(_) => None,
+                Until::Flat(_) => match self.polish(gate, value, &gradient) {
+                    // It has arrived all the same.
+                    Err(Halt::OverBudget { .. }) => None,
+                    polished => polished?,
+                },
+            };
             let (x, value, gradient) = polished.unwrap_or_else(|| (self.x.clone(), value, gradient));
             self.x = x;
             self.here = Some((value, gradient));
@@ -674,7 +680,7 @@ impl Walk for Newton {
 /// Costs a few passes, some dozen with steps that do not end; `None` for a loss that always has a minimiser in such directions.
 pub fn falls_for_ever(linear: &Arc<Linear>, gate: &mut Gate, x: &[f64]) -> Result<Option<bool>, Halt> {
     /// Steps from x, and those in a row that must promise what a tail does.
-    const STEPS: u32 = 25;
+    const STEPS: u32 = 15;
     const IN_A_ROW: u32 = 4;
     /// Below this a row goes no further: 1, less rounding of the step.
     const FURTHER: f64 = 0.9;

@@ -501,3 +501,57 @@ fn a_perfect_fit_has_a_scale_all_the_same() {
     let flat = of_columns(1, vec![1.0, 2.0, 3.0], vec![4.0; 3], Loss::Huber { delta: 1.0 });
     assert_eq!(AtScale::of(&flat, None, 1, Arc::default()).unwrap().unwrap().deviation, 1.0);
 }
+
+/// Every row occurs with both labels, so that no direction tells them apart; with `alone`, two more rows, of one label, are not zero in a column that is zero elsewhere, which then has no
+/// best weight. The columns are mixed, so that none of them shows it by itself.
+fn told_apart(seed: u64, loss: Loss, alone: bool) -> Arc<Linear> {
+    let mut xi = Address { seed, role: Role::Setup, step: 0, sample: 0 }.stream();
+    let (mut values, mut labels) = (Vec::new(), Vec::new());
+    let yes = |count: f64| if loss == Loss::Poisson { 1.0 + count } else { 1.0 };
+    let mut row = |a: [f64; 3], label: f64| {
+        values.extend([a[0] + 2.0 * a[2], a[1] - a[2], a[0] + a[1] + 3.0 * a[2]]);
+        labels.push(label);
+    };
+    for _ in 0..12 {
+        let a = [(3.0 * xi.normal()).round(), (30.0 * xi.normal()).round(), 0.0];
+        row(a, yes((2.0 * xi.normal()).abs().round()));
+        row(a, 0.0);
+    }
+    if alone {
+        (1..=2).for_each(|k| row([f64::from(k), 3.0, f64::from(k)], 0.0));
+    } else {
+        row([1.0, 3.0, 1.0], 0.0);
+        row([1.0, 3.0, 1.0], yes(0.0));
+    }
+    of_columns(3, values, labels, loss)
+}
+
+#[test]
+fn a_loss_without_a_minimiser_is_told_from_one_with() {
+    for loss in [Loss::Logistic, Loss::Poisson] {
+        for seed in 1..=20 {
+            for alone in [false, true] {
+                let linear = told_apart(seed, loss, alone);
+                let mut fitted = run(&linear, Way::SecondOrder, None).unwrap();
+                let falls = fitted.falls_for_ever(&linear, None, Arc::default()).unwrap();
+                assert_eq!(falls, alone, "{loss:?} {seed}");
+            }
+        }
+    }
+}
+
+/// Fifteen rows, five columns, three counts that are not zero: a linear program finds a direction in which all zeros fall. Second derivatives in it are 10^-14 of the others'.
+#[test]
+fn counts_that_are_zero_in_a_direction_of_all_columns_have_no_minimiser() {
+    #[rustfmt::skip]
+    let values = vec![
+        -8.3, 0.012, -0.012, -0.048, 7.3, -3.6, -0.133, -0.046, 0.148, -2.6, -6.7, -0.302, -0.084, -0.06, 5.0, -13.5, 0.039, 0.11, -0.102, -0.8,
+        16.7, 0.033, -0.085, -0.033, 23.5, -4.6, -0.229, -0.044, -0.05, -6.2, 3.4, 0.139, 0.163, 0.172, 4.7, -5.1, -0.06, -0.121, 0.104, -5.9,
+        7.3, 0.041, 0.122, -0.011, 5.4, 11.7, 0.248, 0.041, 0.065, 1.8, -12.6, 0.091, 0.112, -0.091, 11.0, -14.4, 0.019, -0.066, 0.039, -11.6,
+        25.0, -0.043, 0.131, 0.154, -4.1, -1.0, 0.098, -0.029, -0.023, -13.7, -6.8, -0.076, 0.048, 0.05, -9.5,
+    ];
+    let labels = vec![0.0, 3.0, 2.0, 0.0, 0.0, 0.0, 0.0, 3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+    let linear = of_columns(5, values, labels, Loss::Poisson);
+    let mut fitted = run(&linear, Way::SecondOrder, None).unwrap();
+    assert!(fitted.falls_for_ever(&linear, None, Arc::default()).unwrap());
+}

@@ -142,9 +142,10 @@ impl Linear {
         self.scaling.as_ref()
     }
 
-    /// How far columns are from 0, in standard deviations, at most.
+    /// How far columns are from 0 as they are added up, in standard deviations, at most; 0 where each row is centred first.
     pub(crate) fn offset(&self) -> f64 {
-        self.scaling.as_ref().map_or(0.0, Scaling::offset)
+        let scaling = self.scaling.as_ref().filter(|_| self.way == Way::Stored);
+        scaling.map_or(0.0, Scaling::offset)
     }
 
     /// Features of one output: columns and their monomials, without the intercept.
