@@ -604,3 +604,53 @@ fn a_page_shows_the_curve() {
     let page = place.read("run.html");
     assert!(page.contains("passes over the table") && page.contains("logistic loss on pairs.svm"));
 }
+
+#[test]
+fn columns_that_are_left_out_are_named_on_screen_in_json_and_in_the_model() {
+    let place = place();
+    let words = "fit plane.csv --loss least-squares --one-hot";
+    let text = unwrapped(&place.pasta(words).assert().success().get_output().stdout);
+    assert!(
+        text.contains("the minimiser is not unique: rank 3 of 4; left out, with weight 0: colour="),
+        "{text}"
+    );
+    assert!(text.contains("of colour: other words are compared with it"), "{text}");
+    let fitted = place.json(&format!("{words} -o model.json"), 0);
+    let left_out = fitted["left_out"].as_array().unwrap();
+    assert_eq!((left_out.len(), &left_out[0]["why"]), (1, &json!("dependent")));
+    let model: Value = serde_json::from_str(&place.read("model.json")).unwrap();
+    assert_eq!(model["left_out"], fitted["left_out"]);
+    assert_eq!(model["weights"][left_out[0]["feature"].as_str().unwrap()], json!(0.0));
+    place.pasta("predict model.json plane.csv").assert().success();
+    // A penalty decides between them.
+    assert_eq!(place.json(&format!("{words} --penalty 1e-3"), 0)["left_out"], json!([]));
+}
+
+#[test]
+fn the_scale_of_a_robust_loss_follows_the_labels_and_is_said() {
+    let place = Place::new();
+    let row = |k: u32, unit: f64| {
+        let error = if k.is_multiple_of(9) { 400.0 } else { f64::from(k * 31 % 13) - 6.0 };
+        format!("{},{}\n", f64::from(k) / 7.0, unit * (3.0 * f64::from(k) + error))
+    };
+    let table = |unit: f64| format!("x,y\n{}", (0..90).map(|k| row(k, unit)).collect::<String>());
+    place.write("dollars.csv", &table(1000.0));
+    place.write("thousands.csv", &table(1.0));
+    for loss in ["huber", "tukey"] {
+        let fit = |file: &str| place.json(&format!("fit {file} --loss {loss} --label y -o model.json"), 0);
+        let (dollars, thousands) = (fit("dollars.csv"), fit("thousands.csv"));
+        let number = |of: &Value| of.as_f64().unwrap();
+        let ratio = number(&dollars["weights"]["x"]) / number(&thousands["weights"]["x"]);
+        // Gradients of a millionth of those at the start.
+        assert!((ratio - 1000.0).abs() < 0.1, "{loss}: {ratio}");
+        let model: Value = serde_json::from_str(&place.read("model.json")).unwrap();
+        assert_eq!(model["deviation"], thousands["deviation"]);
+        // Errors of -6, .., 6, which have the deviation 3.7, and a ninth far off.
+        assert!((2.5..7.0).contains(&number(&thousands["deviation"])), "{thousands:#}");
+        let mut said = place.pasta(&format!("fit thousands.csv --loss {loss} --label y"));
+        let said = said.assert().success().stderr(contains("from the residuals"));
+        assert!(unwrapped(&said.get_output().stdout).contains("from the residuals of an absolute fit"));
+    }
+    let given = place.json("fit dollars.csv --loss huber --delta 2 --label y", 0);
+    assert_eq!((&given["loss"]["delta"], &given["deviation"]), (&json!(2.0), &Value::Null));
+}

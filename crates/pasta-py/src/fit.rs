@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pasta_opt::checkpoint::{Checkpoint, Saver};
-use pasta_opt::fit::{Fit, FitError, Fitted, Way};
+use pasta_opt::fit::{AtScale, Fit, FitError, Fitted, LeftOut, Way};
 use pasta_opt::gate::Gate;
 use pasta_opt::ledger::Ledger;
 use pasta_opt::method::{self, Values};
 use pasta_opt::oracle::{About, Answer, Charge, Draw, Form, Oracle, OracleError, Request};
 use pasta_opt::run::{Event, Run};
-use pasta_opt::table::Linear;
+use pasta_opt::table::{Linear, Loss};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -32,6 +32,13 @@ struct Outcome {
     certificate: Certificate,
     /// Whether the loss has no minimiser.
     falls_for_ever: bool,
+    /// Of a loss whose scale was taken from the residuals: their standard deviation.
+    deviation: Option<f64>,
+    /// The parameter of the loss.
+    parameter: Option<f64>,
+    left_out: Vec<LeftOut>,
+    /// What to say about these.
+    redundant: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -64,10 +71,24 @@ fn way(method: Option<MethodOf>, linear: &Arc<Linear>) -> PyResult<(Way, String)
     Ok((way, name))
 }
 
-/// Fits a model to a table, by the quickest way if no method is named. The outcome as JSON, and the point.
+/// The parameter of a loss.
+fn parameter(loss: Loss) -> Option<f64> {
+    match loss {
+        Loss::Huber { delta: value }
+        | Loss::Quantile { level: value }
+        | Loss::Cauchy { scale: value }
+        | Loss::Welsch { scale: value }
+        | Loss::Tukey { scale: value } => Some(value),
+        _ => None,
+    }
+}
+
+/// Fits a model to a table, by the quickest way if no method is named. The outcome as JSON, and the point. If the scale of the loss was left to the table, it is that of the residuals.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "keywords of Python, one by one")]
 pub(crate) fn fit(
     table: Bound<'_, Native>,
+    names: Vec<String>,
     method: Option<MethodOf>,
     target: Option<f64>,
     budget: Option<u128>,
@@ -77,20 +98,29 @@ pub(crate) fn fit(
     let (py, linear) = (table.py(), linear(&table)?);
     let rows = linear.table().rows() as f64;
     let (way, method) = way(method, &linear)?;
-    let fit = Fit { way, start: None, target, budget, seed };
+    let follows = table.get().follows;
     let fitted = alone(py, threads, move |stop| {
+        let half = budget.map(|budget| budget / 2);
+        let at_scale = if follows { AtScale::of(&linear, half, seed, Arc::clone(stop))? } else { None };
+        let linear = at_scale.as_ref().map_or(linear, |at_scale| Arc::clone(&at_scale.linear));
+        let before = at_scale.as_ref().map_or(0, |at_scale| at_scale.gate.ledger().samples());
+        let budget = budget.map(|budget| budget.saturating_sub(before));
+        let fit = Fit { way, start: None, target, budget, seed };
         let mut fitted = fit.run(&linear, linear.clone(), Arc::clone(stop), &mut |_, _| ())?;
         let falls = fitted.falls_for_ever(&linear, budget, Arc::clone(stop))?;
-        Ok((fitted, falls))
+        if let Some(at_scale) = &at_scale {
+            fitted.gate.merge(&at_scale.gate);
+        }
+        Ok((fitted, falls, at_scale.map(|at_scale| at_scale.deviation), parameter(linear.loss())))
     })?;
-    let (fitted, falls_for_ever) = fitted.map_err(|error: FitError| match error {
+    let (fitted, falls_for_ever, deviation, parameter) = fitted.map_err(|error: FitError| match error {
         error if error.is_interrupted() => PyKeyboardInterrupt::new_err("interrupted"),
         error if error.is_not_finite() => value_error(format!(
             "the gradient of the loss is not finite: {error}; the labels or columns are too large for this loss, or the weights of rows too small; scale them"
         )),
         error => value_error(error),
     })?;
-    let Fitted { gate, point, stop, steps, target, start, end, gap, verdict, .. } = fitted;
+    let Fitted { gate, point, stop, steps, target, start, end, gap, verdict, left_out, .. } = fitted;
     let outcome = Outcome {
         method,
         stop: stop.kind(),
@@ -108,6 +138,10 @@ pub(crate) fn fit(
             gap,
         },
         falls_for_ever,
+        deviation,
+        parameter,
+        redundant: LeftOut::words(&left_out, &names),
+        left_out,
     };
     Ok((serde_json::to_string(&outcome).map_err(value_error)?, PyArray1::from_vec(py, point)))
 }

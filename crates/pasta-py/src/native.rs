@@ -23,6 +23,8 @@ pub(crate) struct Native {
     words: String,
     /// For a table.
     pub(crate) linear: Option<Arc<Linear>>,
+    /// True if the scale of its loss is that of the residuals when it is fitted: none was given.
+    pub(crate) follows: bool,
     /// For a hard instance.
     hard: Option<Arc<HardInstance>>,
 }
@@ -162,7 +164,7 @@ impl Native {
 pub(crate) fn read_problem(py: Python<'_>, file: PathBuf) -> PyResult<Native> {
     let read = py.detach(|| pasta_cli::answers::problem(&file));
     let (oracle, start, words) = read.map_err(PyValueError::new_err)?;
-    Ok(Native { oracle, start, words, linear: None, hard: None })
+    Ok(Native { oracle, start, words, linear: None, follows: false, hard: None })
 }
 
 /// The instance of Theorem 1, or of Theorem 2.
@@ -188,7 +190,7 @@ pub(crate) fn hard_instance(
     };
     let hard = Arc::new(instance.map_err(value_error)?);
     let (oracle, words) = (hard.clone() as Arc<dyn Oracle>, Objective::identity(&*hard));
-    Ok(Native { oracle, start: vec![0.0; hard.dim()], words, linear: None, hard: Some(hard) })
+    Ok(Native { oracle, start: vec![0.0; hard.dim()], words, linear: None, follows: false, hard: Some(hard) })
 }
 
 /// Numbers of a table, in double or single precision.
@@ -241,9 +243,10 @@ pub(crate) fn table<'py>(
         Linear::new(Arc::new(table), loss, design)
     };
     let linear = Arc::new(py.detach(|| pool.install(make)).map_err(value_error)?);
+    let follows = parameter.is_none() && loss.for_deviation(1.0).is_some();
     let words = format!("{name} loss on a table of {rows} rows and {columns} columns");
     let start = linear.start();
-    Ok(Native { oracle: linear.clone(), start, words, linear: Some(linear), hard: None })
+    Ok(Native { oracle: linear.clone(), start, words, linear: Some(linear), follows, hard: None })
 }
 
 /// All losses: name, formula, labels, class, the name and usual value of the parameter.

@@ -53,6 +53,32 @@ pub fn ceiling(limit: f64) -> String {
     real((limit / unit).floor() * unit)
 }
 
+/// An upper bound, in at most six digits that are not below it.
+///
+/// ```
+/// use pasta_report::number::{real, upward};
+///
+/// assert_eq!((real(1.2345671), upward(1.2345671)), ("1.23457".to_owned(), "1.23457".to_owned()));
+/// assert_eq!((real(1.2345611), upward(1.2345611)), ("1.23456".to_owned(), "1.23457".to_owned()));
+/// assert_eq!(upward(0.5), "0.5");
+/// ```
+pub fn upward(bound: f64) -> String {
+    const DIGITS: usize = 6;
+    let nearest = format!("{bound:.*e}", DIGITS - 1);
+    let Some((digits, exponent)) = nearest.split_once('e') else { return real(bound) };
+    let (Ok(shown), Ok(whole), Ok(exponent)) =
+        (nearest.parse::<f64>(), digits.replace('.', "").parse::<i64>(), exponent.parse::<i32>())
+    else {
+        return real(bound);
+    };
+    if shown >= bound {
+        return exactly(shown);
+    }
+    // One more in the last digit, by text: powers of ten are no doubles.
+    let above: Result<f64, _> = format!("{}e{}", whole + 1, exponent - (DIGITS as i32 - 1)).parse();
+    above.map_or_else(|_| real(bound), exactly)
+}
+
 /// Counts from here on are shown in three digits.
 const IN_FULL: f64 = 1e15;
 

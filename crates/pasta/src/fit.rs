@@ -38,7 +38,7 @@ use crate::newton::{self, Newton, Until};
 use crate::oracle::Oracle;
 use crate::state::StartError;
 use crate::stop::Stop;
-use crate::table::{Class, Kink, Linear, TableError};
+use crate::table::{Class, Design, Kink, Linear, Loss, TableError};
 use crate::walk::{Advance, Walk};
 
 /// The settings of a fit: its method, target and budget.
@@ -136,7 +136,81 @@ pub struct Fitted {
     pub gap: Option<f64>,
     /// What the point is worth.
     pub verdict: Verdict,
+    /// Features whose weights the rows do not decide, in their order: see [`LeftOut`].
+    pub left_out: Vec<LeftOut>,
 }
+
+/// A feature that was left out of a fit, with weight 0: others say all that it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Its place among the [features](Linear::feature_names), or the number of features for the intercept.
+    pub feature: usize,
+    /// Why it was left out.
+    pub why: Redundant,
+}
+
+/// Why the rows do not decide the weight of a feature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Redundant {
+    /// It is the same in all rows.
+    Constant,
+    /// It is a combination of the features before it, up to rounding.
+    Dependent,
+}
+
+impl LeftOut {
+    /// Those of a table whose columns a walk has looked at, or has not.
+    fn of(linear: &Linear, looked: Option<&[usize]>) -> Vec<Self> {
+        let constant = linear.constant_features();
+        let dependent = looked.unwrap_or_default().iter().filter(|feature| !constant.contains(feature));
+        let mut all: Vec<Self> =
+            dependent.map(|feature| Self { feature: *feature, why: Redundant::Dependent }).collect();
+        all.extend(constant.iter().map(|feature| Self { feature: *feature, why: Redundant::Constant }));
+        all.sort_unstable_by_key(|left_out| left_out.feature);
+        all
+    }
+
+    /// What to say about those of a fit, given the names of the features; `None` if there are none.
+    ///
+    /// ```
+    /// use pasta_opt::fit::{LeftOut, Redundant};
+    ///
+    /// let names = ["a", "b", "c"].map(str::to_owned);
+    /// let left_out = [LeftOut { feature: 2, why: Redundant::Dependent }];
+    /// let words = "the minimiser is not unique: rank 2 of 3; left out, with weight 0: c (depends on columns before it)";
+    /// assert_eq!(LeftOut::words(&left_out, &names).as_deref(), Some(words));
+    /// ```
+    pub fn words(left_out: &[Self], names: &[String]) -> Option<String> {
+        let of = |why: Redundant, one: &str, many: &str| {
+            let mine = left_out.iter().filter(|left_out| left_out.why == why);
+            let name = |left_out: &Self| names.get(left_out.feature).map_or("the intercept", String::as_str);
+            let named: Vec<&str> = mine.map(name).collect();
+            let more = named.len().saturating_sub(MOST_NAMED);
+            let list = named[..named.len() - more].join(", ");
+            match (named.len(), more) {
+                (0, _) => None,
+                (1, _) => Some(format!("{list} ({one})")),
+                (_, 0) => Some(format!("{list} ({many})")),
+                _ => Some(format!("{list} and {more} more ({many})")),
+            }
+        };
+        let dependent =
+            of(Redundant::Dependent, "depends on columns before it", "depend on columns before them");
+        let constant = of(Redundant::Constant, "constant", "constant");
+        let columns = left_out.iter().filter(|left_out| left_out.feature < names.len()).count();
+        let rank = names.len() - columns;
+        let unique = dependent
+            .as_ref()
+            .map(|_| format!("the minimiser is not unique: rank {rank} of {}; ", names.len()));
+        let parts: Vec<String> = [dependent, constant].into_iter().flatten().collect();
+        let parts = (!parts.is_empty()).then(|| parts.join(", "))?;
+        Some(format!("{}left out, with weight 0: {parts}", unique.unwrap_or_default()))
+    }
+}
+
+/// Names of features that are left out that are said.
+const MOST_NAMED: usize = 12;
 
 /// f and its gradient, by a pass over the rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -228,6 +302,85 @@ impl FitError {
     }
 }
 
+/// A table whose loss has the scale of the errors of its labels.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct AtScale {
+    /// The table with that loss.
+    pub linear: Arc<Linear>,
+    /// The standard deviation of the errors: 1.4826 times the median size of the residuals of an absolute fit, or that of the labels around their median where residuals are none
+    /// to speak of.
+    pub deviation: f64,
+    /// What reading for it has cost.
+    pub gate: Gate,
+}
+
+/// What residuals have at least, over the deviation of the labels: less is a perfect fit, and rounding.
+const PERFECT: f64 = 1e-8;
+/// Passes of such a fit where there is no quick way.
+const ROUGH_PASSES: u128 = 60;
+
+impl AtScale {
+    /// Gives a loss that has a [scale](crate::table::Loss::for_deviation) that of the errors, so that labels in other units make the same model; `None` for
+    /// other losses. The errors are the residuals of an absolute fit of the same columns without a penalty, which reads at most `budget` rows.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use pasta_opt::fit::AtScale;
+    /// use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Table};
+    ///
+    /// // Errors of 1, 3 and 5 around the line 10 a; their median is 3.
+    /// let features = Dense { rows: 6, columns: 1, values: vec![0.0, 0.0, 0.0, 0.0, 0.0, 0.0].into() };
+    /// let table = Table::new(Features::Dense(features), Arc::new(vec![-5.0, -3.0, -1.0, 1.0, 3.0, 5.0]), None, Vec::new())?;
+    /// let linear = Arc::new(Linear::new(Arc::new(table), Loss::Huber { delta: 1.0 }, Design::default())?);
+    /// let Some(at) = AtScale::of(&linear, None, 1, Arc::default())? else { return Err("it has a scale".into()) };
+    /// assert!((2.0..7.0).contains(&at.deviation), "{}", at.deviation);
+    /// assert_eq!(at.linear.loss(), Loss::Huber { delta: 1.345 * at.deviation });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn of(
+        linear: &Arc<Linear>,
+        budget: Option<u128>,
+        seed: u64,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Option<Self>, FitError> {
+        let loss = linear.loss();
+        if loss.for_deviation(1.0).is_none() {
+            return Ok(None);
+        }
+        let (table, scaling) = (Arc::clone(linear.table()), linear.scaling().cloned());
+        let design = Design { penalty: 0.0, ..linear.design() };
+        let absolute = Arc::new(Linear::scaled(table, Loss::Absolute, design, scaling)?);
+        let of_labels = linear.deviation_of_labels();
+        let passes = linear.table().rows() as u128 * ROUGH_PASSES;
+        let is_quick = kinks::is_quickest(&absolute);
+        let budget = if is_quick { budget } else { Some(budget.map_or(passes, |budget| budget.min(passes))) };
+        let fit = Fit { way: Way::usual(&absolute), start: None, target: None, budget, seed };
+        let mut gate = Gate::over(Arc::clone(linear) as _, seed);
+        let mut deviation = match fit.run(&absolute, Arc::clone(&absolute) as _, stop, &mut |_, _| ()) {
+            Ok(fitted) => {
+                gate.merge(&fitted.gate);
+                let scores = absolute.raw_weights(&fitted.point).scores(&linear.table().features)?;
+                let labels = (*linear.table().labels).as_ref();
+                let residuals: Vec<f64> = scores.iter().zip(labels).map(|(z, y)| z - y).collect();
+                linear.robust_deviation(&residuals)
+            }
+            // Too few rows may be read.
+            Err(FitError::Budget { .. }) => of_labels,
+            Err(FitError::Interrupted(_)) => return Err(FitError::Interrupted(None)),
+            Err(error) => return Err(error),
+        };
+        if !(deviation > PERFECT * of_labels) {
+            deviation = of_labels;
+        }
+        // Labels that are all the same leave no scale, and need none.
+        deviation = if deviation > 0.0 { deviation } else { 1.0 };
+        let loss = loss.for_deviation(deviation).unwrap_or(loss);
+        Ok(Some(Self { linear: Arc::new(linear.with_loss(loss)?), deviation, gate }))
+    }
+}
+
 /// f and its gradient at x, by a pass.
 pub fn exactly(gate: &mut Gate, role: Role, x: &[f64]) -> Result<Exactly, Halt> {
     let (objective, gradient) = Newton::evaluate(gate, role, x)?;
@@ -247,8 +400,7 @@ impl Begun {
         let Some(kin) = linear.loss().convex_kin() else {
             return Ok(Self { point: linear.best_constant(), first: None });
         };
-        let (table, scaling) = (Arc::clone(linear.table()), linear.scaling().cloned());
-        let kin = Arc::new(Linear::scaled(table, kin, linear.design(), scaling)?);
+        let kin = Arc::new(linear.with_loss(kin)?);
         let fit = Fit { way: Way::usual(&kin), start: None, target: None, budget: Some(budget), seed };
         let first =
             fit.run(&kin, Arc::clone(&kin) as _, stop, &mut |_, _| ()).map_err(|error| match error {
@@ -335,6 +487,7 @@ impl Fit {
         };
         gate.hold(0);
         let (point, steps, gap) = (walk.view().point.to_vec(), walk.view().step, walk.view().gap);
+        let left_out = LeftOut::of(linear, walk.view().left_out);
         let end = match walk.view().exact {
             // The walk's own last pass was over all rows at this point: another would have the same bits.
             Some((objective, gradient)) => Exactly { objective, gradient },
@@ -352,7 +505,7 @@ impl Fit {
             _ if kinks => Verdict::Kinks,
             _ => Verdict::NotCertified,
         };
-        Ok(Fitted { gate, point, stop, steps, target, start, end, gap, verdict })
+        Ok(Fitted { gate, point, stop, steps, target, start, end, gap, verdict, left_out })
     }
 }
 

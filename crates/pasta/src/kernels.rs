@@ -1,5 +1,6 @@
 //! The vector loops. Fixed order of additions, no fused multiply-add: the same bits on every x86-64 and aarch64.
 
+pub(crate) mod double;
 pub(crate) mod elementary;
 pub(crate) mod huge;
 pub(crate) mod rows;

@@ -6,10 +6,11 @@
 //! The gradient of f need not be small where f is least, so the end is told otherwise. At a point x let p_i be the slope in t of each row's smoothed loss. Since
 //! lo <= p_i <= hi, the mean of p_i t_i plus the penalty is nowhere above f, and it is convex. With g its gradient at x, and `left` by how much it is below f there,
 //!
-//! f(y) >= f(x) - left - |g| |y - x|
+//! f(y) >= f(x) - left + <g, y - x>
 //!
-//! for every other point y. Slopes are corrected, row by row, until rounding is all there is of g: then f is nowhere below f(x) - left, and `left` is the gap that is printed. Where
-//! that cannot be had, the gap is f(x) itself, for f is nowhere below 0.
+//! for every other point y. The last term has no bound as long as g is not zero, however small it is: columns that agree to 14 digits may have a y at a distance of
+//! 10^14. So other slopes are looked for, near these, that have no gradient at all; the gap is what they leave, and what rounding may hide is part of it. Where
+//! there are none, or a column was left out that depends on others up to rounding but not exactly, the gap is f(x) itself, for f is nowhere below 0.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -72,8 +73,10 @@ const ROUGHLY: f64 = 1e-5;
 const FINELY: f64 = 1e-8;
 /// Steps at one width after which rounding is in the way: some dozen do it otherwise.
 const MOST_STEPS: u64 = 50;
-/// Passes in which slopes are corrected: the second corrects what rounding and rows at their ends left of the first, and so on.
-const CORRECTIONS: u32 = 8;
+/// Passes in which slopes are corrected, where the first do not do: the second corrects what rounding and rows at their ends left of the first, and so on.
+const CORRECTIONS: u32 = 6;
+/// Of the gap that is allowed, what making slopes smaller may take.
+const SMALLER: f64 = 0.1;
 /// Widths below so much of the first are lost in rounding.
 const NARROWEST: f64 = 1e-12;
 
@@ -142,14 +145,15 @@ impl Kinks {
         }
         self.before = Some((width, end));
         let smooth = smoothed(&self.linear, self.kink, self.width)?;
-        self.newton = Newton::from(smooth, from, Until::Gradient(self.enough()), None)?;
+        let columns = self.newton.columns().cloned();
+        self.newton = Newton::from(smooth, from, Until::Gradient(self.enough()), None)?.knowing(columns);
         Ok(())
     }
 
     /// By how much f can be above its least value where the last smoothing ended, or at the start if f is lower there.
     fn look(&mut self, gate: &mut Gate) -> Result<(), Halt> {
         let (mut value, mut gradient) = Newton::evaluate(gate, Role::Large, self.newton.point())?;
-        let mut gap = self.gap(gate)?.map_or(value, |gap| gap.min(value));
+        let mut gap = self.gap(gate, value)?.min(value);
         self.is_back = value > self.value;
         if self.is_back {
             gap = (gap - (value - self.value)).max(0.0);
@@ -160,20 +164,60 @@ impl Kinks {
         Ok(())
     }
 
-    /// The gap by corrected slopes, if rounding is all they leave of the gradient.
-    fn gap(&self, gate: &mut Gate) -> Result<Option<f64>, Halt> {
-        let Some(mut slopes) = Slopes::new(&self.linear, self.kink, self.width, self.newton.point()) else {
-            return Ok(None);
+    /// The gap by slopes of the rows at the end, for the target that it is compared with; infinite if it cannot be told.
+    fn gap(&self, gate: &mut Gate, value: f64) -> Result<f64, Halt> {
+        let left_out = match self.newton.columns().cloned() {
+            None => Vec::new(),
+            Some(columns) => {
+                if !self.depend_exactly(gate, &columns.left_out)? {
+                    // Far out there may be a model that uses what rounding left of such a column.
+                    return Ok(f64::INFINITY);
+                }
+                columns.left_out.clone()
+            }
         };
-        for _ in 0..CORRECTIONS {
-            newton::count_pass(&self.linear, gate)?;
-            match slopes.pass() {
-                (left, true) => return Ok(Some(left)),
-                (_, false) if slopes.correct() => {}
-                (_, false) => break,
+        let point = self.newton.point();
+        let Some(mut slopes) = Slopes::new(&self.linear, self.kink, self.width, point, &left_out) else {
+            return Ok(f64::INFINITY);
+        };
+        let target = self.last * self.kink.steepest().powi(2);
+        let pass = |gate: &mut Gate| newton::count_pass(&self.linear, gate);
+        pass(gate)?;
+        let mut gap = slopes.gap();
+        if gap <= target || !slopes.correct() {
+            return Ok(gap);
+        }
+        for _ in 1..CORRECTIONS {
+            pass(gate)?;
+            slopes.look();
+            slopes.correct();
+        }
+        pass(gate)?;
+        gap = gap.min(slopes.gap());
+        if gap > target && slopes.shrink(SMALLER * (target / value).min(1.0)) {
+            pass(gate)?;
+            gap = gap.min(slopes.gap());
+        }
+        Ok(gap)
+    }
+
+    /// True if columns that are left out are combinations of others to the last digit.
+    fn depend_exactly(&self, gate: &mut Gate, left_out: &[usize]) -> Result<bool, Halt> {
+        let constant = self.linear.constant_features();
+        let mut others = left_out.iter().filter(|j| !constant.contains(j)).peekable();
+        if others.peek().is_none() {
+            return Ok(true);
+        }
+        newton::count_pass(&self.linear, gate)?;
+        let Some(factor) = self.linear.factor_of_columns() else { return Ok(false) };
+        for j in others {
+            // One to find the combination, one to refine it, one to see that nothing is left.
+            (0..3).try_for_each(|_| newton::count_pass(&self.linear, gate))?;
+            if !self.linear.depends_exactly(*j, &factor) {
+                return Ok(false);
             }
         }
-        Ok(None)
+        Ok(true)
     }
 
     /// A step at this width; once these have ended, the next width, or the look at the end.
@@ -230,9 +274,7 @@ impl Kinks {
 
 /// The same table and model with a smoothed loss.
 fn smoothed(linear: &Linear, kink: Kink, width: f64) -> Result<Arc<Linear>, TableError> {
-    let loss = Loss::Smoothed { kink, width };
-    let scaling = linear.scaling().cloned();
-    Linear::scaled(Arc::clone(linear.table()), loss, linear.design(), scaling).map(Arc::new)
+    linear.with_loss(Loss::Smoothed { kink, width }).map(Arc::new)
 }
 
 /// What a checkpoint holds besides vectors and what the second-order steps save.
@@ -273,6 +315,7 @@ impl Walk for Kinks {
         view.ended = self.ended;
         view.exact = self.found.map(|(exact, _)| exact);
         view.gap = self.found.map(|(_, gap)| gap);
+        view.left_out = self.newton.columns().map(|columns| &columns.left_out[..]);
         view
     }
 

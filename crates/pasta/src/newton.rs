@@ -5,7 +5,9 @@
 //! made where the way that is left would take more passes than the matrix costs. Where it costs many passes, its diagonal stands for it at
 //! first, and with more than 512 weights of a score to the end; where rows have several scores, one matrix for the columns serves all of them. For least squares the first step is
 //! the direct solution by normal equations, and those after it refine it by exact gradients, which makes up for the digits that normal equations
-//! lose.
+//! lose. Where columns nearly depend on each other, the factor is made of the rows themselves, by a QR factorisation, which loses half as many.
+//!
+//! A fit without a target of its own takes a few steps more, until rounding is all that is left: by gradients in twice the precision, where the columns ask for that.
 //!
 //! Second derivatives may vanish where a run begins (all rows on the flat part of Huber's loss) or say nothing about the next point. So H counts each row
 //! by a curvature between its second derivative and one that majorises its loss, whose step always leads down. A run begins with the majoriser; each
@@ -40,10 +42,11 @@ use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
 use crate::draws::Role;
 use crate::estimator::Kind;
 use crate::gate::{Gate, Halt};
+use crate::kernels::double::Double;
 use crate::kernels::{along, dot, minus, squared_distance, squared_norm};
 use crate::oracle::{Answer, Charge, Request};
 use crate::stop::Stop;
-use crate::table::{Class, Factor, Linear, Loss, MOST_FULL, TableError, Tails};
+use crate::table::{Class, Columns, Factor, Linear, Loss, MOST_FULL, TableError, Tails};
 use crate::walk::{Advance, Record, View, Walk};
 
 /// When a run ends.
@@ -67,6 +70,8 @@ pub struct Newton {
     /// f and its gradient at x, once they are known.
     here: Option<(f64, Vec<f64>)>,
     factor: Option<Arc<Curved>>,
+    /// What the first whole matrix said about the columns.
+    columns: Option<Arc<Columns>>,
     /// What the steps since then said.
     memory: Arc<Memory>,
     /// The share of the majoriser in the next matrix.
@@ -90,11 +95,14 @@ struct Curved {
 }
 
 impl Curved {
-    /// The matrix at a point, and its factor; `None` if it is zero or not finite.
-    fn new(linear: &Linear, at: &[f64], whole: bool, caution: f64) -> Option<Self> {
-        let hessian =
-            if whole { linear.hessian_of_one(at, caution) } else { linear.hessian_diagonal(at, caution) };
-        Some(Self { factor: hessian.factor()?, whole, caution, at: at.to_vec() })
+    /// The factor of the matrix at a point; `None` if that is zero or not finite.
+    fn new(linear: &Linear, at: &[f64], whole: bool, caution: f64, columns: &Columns) -> Option<Self> {
+        let factor = if whole {
+            linear.factor_of_one(at, caution, columns)?
+        } else {
+            linear.hessian_diagonal(at, caution).factor()?
+        };
+        Some(Self { factor, whole, caution, at: at.to_vec() })
     }
 }
 
@@ -141,6 +149,16 @@ const BROKEN: f64 = 0.25;
 const BOLDER: f64 = 0.05;
 const WARIER: f64 = 10.0;
 const WARY: f64 = 0.1;
+/// The last digits take at most so many steps, and new matrices.
+const POLISHES: u32 = 12;
+const MATRICES: u32 = 3;
+/// Of the fall that a step promises, the next one promises less than the first share, or the step is not taken; above the second a new matrix is worth its price.
+const FALLS: f64 = 0.25;
+const QUICKLY: f64 = 1e-3;
+/// Below this share of <x, H x> a promise is rounding.
+const FLOOR: f64 = 1e-26;
+/// Plain sums lose digits as columns are far from 0 and depend on each other: up to so many times a rounding, some four digits, sums in twice the precision are not worth their price.
+const CAREFUL: f64 = 1e4;
 
 /// Refuses losses that are not smooth and convex, which second-order steps do not fit. For the others they are the quickest way that is known.
 pub fn fits(linear: &Linear) -> Result<(), TableError> {
@@ -194,6 +212,7 @@ impl Newton {
             x,
             here,
             factor: None,
+            columns: None,
             memory,
             caution: 1.0,
             norms: Vec::new(),
@@ -244,13 +263,42 @@ impl Newton {
         (speed <= 0.0 || left > cost + AFTER).then_some(true)
     }
 
-    /// Makes a matrix at x.
+    /// Makes a matrix at x; the first that is whole says what the columns are worth.
     fn look(&mut self, gate: &mut Gate, whole: bool) -> Result<(), Halt> {
         count_pass(&self.linear, gate)?;
-        self.factor = Curved::new(&self.linear, &self.x, whole, self.caution).map(Arc::new);
+        let curved = match &self.columns {
+            None if whole => self.first_look(gate)?,
+            columns => {
+                let columns = columns.clone().unwrap_or_default();
+                Curved::new(&self.linear, &self.x, whole, self.caution, &columns)
+            }
+        };
+        self.factor = curved.map(Arc::new);
         self.memory = Arc::default();
         self.norms.clear();
         Ok(())
+    }
+
+    /// The first whole matrix. If it loses digits, the rows themselves say which columns depend on others.
+    fn first_look(&mut self, gate: &mut Gate) -> Result<Option<Curved>, Halt> {
+        let (linear, caution) = (Arc::clone(&self.linear), self.caution);
+        let curved = |factor: Factor, at: &[f64]| Curved { factor, whole: true, caution, at: at.to_vec() };
+        let Some(factor) = linear.hessian_of_one(&self.x, caution).factor() else { return Ok(None) };
+        if let Some(columns) = linear.columns_by(&factor) {
+            self.columns = Some(Arc::new(columns));
+            return Ok(Some(curved(factor, &self.x)));
+        }
+        count_pass(&linear, gate)?;
+        let (columns, factor) = linear.columns_by_rows();
+        let columns = Arc::new(columns);
+        self.columns = Some(Arc::clone(&columns));
+        match factor {
+            Some(factor) if linear.loss() == Loss::LeastSquares => Ok(Some(curved(factor, &self.x))),
+            _ => {
+                count_pass(&linear, gate)?;
+                Ok(Curved::new(&linear, &self.x, true, caution, &columns))
+            }
+        }
     }
 
     /// Whether no other matrix would lead further from x than this one.
@@ -325,6 +373,16 @@ impl Newton {
         }
         let Some((x, lower, next)) = found else {
             self.ended = Some(Stop::Settled);
+            let polished = match self.until {
+                Until::Gradient(_) => None,
+                Until::Flat(_) => match self.polish(gate, value, &gradient) {
+                    // It has arrived all the same.
+                    Err(Halt::OverBudget { .. }) => None,
+                    polished => polished?,
+                },
+            };
+            let (x, value, gradient) = polished.unwrap_or_else(|| (self.x.clone(), value, gradient));
+            self.x = x;
             self.here = Some((value, gradient));
             return Ok(None);
         };
@@ -373,6 +431,82 @@ impl Newton {
         Ok(best)
     }
 
+    /// The last digits: steps by the matrix that is there, and by a new one where those do not lead on, until rounding is all that is left. f no longer shows them, so what
+    /// counts is the fall that a step promises. `None` where that leads nowhere.
+    ///
+    /// Where columns nearly depend on each other, or are far from 0, gradients have twice the precision, and so has the point until the end.
+    fn polish(&mut self, gate: &mut Gate, value: f64, gradient: &[f64]) -> Result<Option<Evaluated>, Halt> {
+        let linear = Arc::clone(&self.linear);
+        let Some(mut curved) =
+            self.factor.clone().filter(|curved| curved.whole && linear.loss().outputs() == 1)
+        else {
+            return Ok(None);
+        };
+        let careful = linear.offset().max(1.0) > CAREFUL * curved.factor.least();
+        let evaluate = |gate: &mut Gate, x: &[Double]| -> Result<Evaluated, Halt> {
+            let at: Vec<f64> = x.iter().map(|x| x.rounded()).collect();
+            if careful {
+                count_pass(&linear, gate)?;
+                return Ok((at, value, linear.precise_gradient(x)));
+            }
+            Self::evaluate(gate, Role::Large, &at).map(|(value, gradient)| (at, value, gradient))
+        };
+        let mut x: Vec<Double> = self.x.iter().map(|x| Double::from(*x)).collect();
+        let mut here = (self.x.clone(), value, gradient.to_vec());
+        if careful {
+            here = evaluate(gate, &x)?;
+        }
+        let mut matrices = if linear.loss() == Loss::LeastSquares { 0 } else { MATRICES };
+        let mut left = curved.factor.promised(&here.2);
+        let mut has_moved = false;
+        for _ in 0..POLISHES {
+            let floor = if careful { 0.0 } else { FLOOR * curved.factor.squared_length(&here.0) };
+            if left <= floor || !left.is_finite() {
+                break;
+            }
+            let way = curved.factor.solve(&here.2);
+            let there: Vec<Double> = x.iter().zip(&way).map(|(x, way)| *x - Double::from(*way)).collect();
+            let next = match evaluate(gate, &there) {
+                Ok(next) => Some(next),
+                Err(Halt::NotFinite { .. }) => None,
+                Err(halt) => return Err(halt),
+            };
+            let then = next.as_ref().map_or(f64::INFINITY, |next| curved.factor.promised(&next.2));
+            let share = then / left;
+            if let Some(next) = next.filter(|_| share < FALLS) {
+                (x, here, left, has_moved) = (there, next, then, true);
+            }
+            if share < QUICKLY {
+                continue;
+            }
+            if matrices == 0 {
+                if share < FALLS { continue } else { break }
+            }
+            matrices -= 1;
+            count_pass(&linear, gate)?;
+            let columns = self.columns.clone().unwrap_or_default();
+            let Some(new) = Curved::new(&linear, &here.0, true, 0.0, &columns) else { break };
+            curved = Arc::new(new);
+            left = curved.factor.promised(&here.2);
+        }
+        if !has_moved {
+            return Ok(None);
+        }
+        if careful {
+            // What is handed out is rounded, and so is its gradient; where plain sums have too few digits to show that it is small, those of all digits do.
+            let (at, _, _) = here;
+            let (value, gradient) = Self::evaluate(gate, Role::Large, &at)?;
+            here = (at, value, gradient);
+            if squared_norm(&here.2).sqrt() > self.target() {
+                count_pass(&linear, gate)?;
+                let at: Vec<Double> = here.0.iter().map(|x| Double::from(*x)).collect();
+                here.2 = linear.precise_gradient(&at);
+            }
+        }
+        // Plain sums show where f is only as far as their digits go.
+        Ok(Some(here).filter(|(_, after, _)| careful || *after <= value + ROUNDING * value.abs()))
+    }
+
     /// The run that a checkpoint was taken of, from where it was taken, bit for bit.
     pub(crate) fn resume(
         linear: Arc<Linear>,
@@ -381,7 +515,7 @@ impl Newton {
     ) -> Result<Self, CheckpointError> {
         let damaged = || CheckpointError::damaged("the vectors of its run do not fit the problem");
         let (saved, mut vectors): (Saved, Vec<Vec<f64>>) = checkpoint.take(Self::SECTION)?;
-        let Saved { steps, ended, value, norms, whole, caution, of_matrix, first } = saved;
+        let Saved { steps, ended, value, norms, whole, caution, of_matrix, first, columns } = saved;
         let known = 2 + usize::from(value.is_some()) + usize::from(whole.is_some());
         let pairs = vectors.len().checked_sub(known).filter(|rest| rest % 2 == 0).ok_or_else(damaged)?;
         if fits(&linear).is_err() || vectors.iter().any(|v| v.len() != linear.dim()) {
@@ -400,11 +534,38 @@ impl Newton {
             None => None,
             Some(whole) => {
                 // The same matrix once more, which no ledger counts again.
-                Some(Arc::new(Curved::new(&linear, &take(), whole, of_matrix).ok_or_else(damaged)?))
+                let columns = columns.clone().unwrap_or_default();
+                let curved = Curved::new(&linear, &take(), whole, of_matrix, &columns);
+                Some(Arc::new(curved.ok_or_else(damaged)?))
             }
         };
-        let memory = Arc::new(memory);
-        Ok(Self { linear, until, first, start, x, here, factor, memory, caution, norms, steps, ended })
+        let (memory, columns) = (Arc::new(memory), columns.map(Arc::new));
+        Ok(Self {
+            linear,
+            until,
+            first,
+            start,
+            x,
+            here,
+            factor,
+            columns,
+            memory,
+            caution,
+            norms,
+            steps,
+            ended,
+        })
+    }
+
+    /// The same run with columns that another run of the same table has looked at.
+    pub(crate) fn knowing(mut self, columns: Option<Arc<Columns>>) -> Self {
+        self.columns = columns;
+        self
+    }
+
+    /// What it knows of the columns.
+    pub(crate) fn columns(&self) -> Option<&Arc<Columns>> {
+        self.columns.as_ref()
     }
 
     /// The table and its loss.
@@ -447,6 +608,8 @@ struct Saved {
     /// f at the start.
     #[serde(default)]
     first: Option<f64>,
+    #[serde(default)]
+    columns: Option<Columns>,
 }
 
 impl Walk for Newton {
@@ -482,6 +645,7 @@ impl Walk for Newton {
         let mut view = View::new(self.steps, &self.start, &self.x);
         view.ended = self.ended;
         view.exact = self.here.as_ref().map(|(value, gradient)| (*value, squared_norm(gradient).sqrt()));
+        view.left_out = self.columns.as_ref().map(|columns| &columns.left_out[..]);
         view
     }
 
@@ -495,7 +659,8 @@ impl Walk for Newton {
         let vectors = [&start[..], &x[..]].into_iter().chain(known).chain(at).chain(pairs);
         let value = here.as_ref().map(|(value, _)| *value);
         let (steps, ended, norms, caution, first) = (*steps, *ended, norms.clone(), *caution, self.first);
-        let data = Saved { steps, ended, value, norms, whole, caution, of_matrix, first };
+        let columns = self.columns.as_deref().cloned();
+        let data = Saved { steps, ended, value, norms, whole, caution, of_matrix, first, columns };
         to.put(Self::SECTION, &data, vectors);
     }
 }
@@ -507,14 +672,18 @@ impl Walk for Newton {
 ///
 /// - the intercept, which the labels decide, and each column for itself, by the signs of its values;
 /// - x itself, which is such a direction where every row is right;
-/// - up to [`MOST_FULL`] coordinates, the steps of second order from x. Where f has a minimiser each step promises much less than the one before it. On tails that fall like
-///   e^-t it promises 1/e of that, to several digits, again and again.
+/// - up to [`MOST_FULL`] coordinates, the steps of second order from x. The slope of a row's loss is some l_i > 0 towards what the row wants, and its curvature at most l_i. With c
+///   the step, H c = -grad f, the numbers l_i (1 - <a_i, c>) for rows of classes (signs as each row wants them) make a gradient of zero; if all are positive, no direction helps some rows
+///   and hurts none, by Stiemke's lemma, and f has a minimiser. So f falls for ever only if every step, however close to the end, takes some row further by 1 or more.
+///   Where f has a minimiser steps get shorter instead. The same holds for counts of zero. With several scores each step promises 1/e of the fall of the one before, to several digits, again and again.
 ///
 /// Costs a few passes, some dozen with steps that do not end; `None` for a loss that always has a minimiser in such directions.
 pub fn falls_for_ever(linear: &Arc<Linear>, gate: &mut Gate, x: &[f64]) -> Result<Option<bool>, Halt> {
     /// Steps from x, and those in a row that must promise what a tail does.
-    const STEPS: u32 = 12;
+    const STEPS: u32 = 15;
     const IN_A_ROW: u32 = 4;
+    /// Below this a row goes no further: 1, less rounding of the step.
+    const FURTHER: f64 = 0.9;
     /// What the next step promises on a tail, over what this one does: 1/e, to some digits.
     const TAIL: Range<f64> = 0.36..0.376;
     /// A promise below this share of f is rounding.
@@ -541,11 +710,19 @@ pub fn falls_for_ever(linear: &Arc<Linear>, gate: &mut Gate, x: &[f64]) -> Resul
     let mut x = x.to_vec();
     let (mut value, mut gradient) = Newton::evaluate(gate, Role::Large, &x)?;
     let (mut before, mut in_a_row) = (f64::INFINITY, 0);
+    let one_score = linear.loss().outputs() == 1;
     for _ in 0..STEPS {
         let Some(way) = full_step(linear, gate, &x, &gradient)? else { break };
         let promised = -dot(&way, &gradient);
+        if one_score {
+            count_pass(linear, gate)?;
+            if tails.furthest(&way) < FURTHER {
+                return Ok(Some(false));
+            }
+        }
         if promised <= ROUNDING * value.abs() {
-            break;
+            // Nothing is left to fall by, and still some row goes on.
+            return Ok(Some(one_score));
         }
         in_a_row = if TAIL.contains(&(promised / before)) { in_a_row + 1 } else { 0 };
         if in_a_row >= IN_A_ROW {
@@ -575,7 +752,10 @@ fn full_step(
     gradient: &[f64],
 ) -> Result<Option<Vec<f64>>, Halt> {
     count_pass(linear, gate)?;
-    let factor = linear.hessian(x).factor();
+    let factor = match linear.loss().outputs() {
+        1 => linear.factor_of_one(x, 0.0, &Columns::default()),
+        _ => linear.hessian(x).factor(),
+    };
     Ok(factor.map(|factor| factor.solve(gradient).iter().map(|v| -v).collect()))
 }
 

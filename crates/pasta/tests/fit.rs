@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::draws::{Address, Role};
-use pasta_opt::fit::{Fit, FitError, Fitted, Unfinished, Verdict, Way};
+use pasta_opt::fit::{AtScale, Fit, FitError, Fitted, LeftOut, Unfinished, Verdict, Way};
 use pasta_opt::method::Engine;
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Table};
 
@@ -360,4 +360,198 @@ fn with_more_weights_than_a_matrix_may_have_its_diagonal_leads_to_the_minimiser(
         panic!("not interrupted")
     };
     assert_same(&resumed(&linear, &unfinished), &whole, "after four steps");
+}
+
+/// Eight rows of noise, and two columns that agree to some digits: the labels are a combination of both, with weights of 10^14, say.
+fn agreeing(seed: u64, digits: i32, loss: Loss) -> Arc<Linear> {
+    let mut xi = Address { seed, role: Role::Setup, step: 0, sample: 0 }.stream();
+    let rows = 8;
+    let (mut values, mut labels) = (Vec::new(), Vec::new());
+    for _ in 0..rows {
+        let (a, difference) = (xi.normal(), xi.normal().signum());
+        let b = a + 10f64.powi(-digits) * difference;
+        values.extend([a, b]);
+        // What the doubles differ by, not what they were made to.
+        labels.push(if b > a { 1.0 } else { -1.0 });
+    }
+    of_columns(2, values, labels, loss)
+}
+
+/// With w = (-1, 1)/10^-digits the scores are the labels, but for rounding of the columns: f is 0.2 or less, and 1 at most of what no difference is used for.
+#[test]
+fn no_gap_of_a_loss_with_a_kink_forgets_models_far_away() {
+    for digits in [5, 8, 10, 12, 13, 14, 15] {
+        for (seed, loss) in (1..=4).flat_map(|seed| {
+            [(seed, Loss::Absolute), (seed, Loss::Quantile { level: 0.3 }), (seed, Loss::Hinge)]
+        }) {
+            let linear = agreeing(seed, digits, loss);
+            let fitted = run(&linear, Way::SecondOrder, None).unwrap();
+            // The labels are known exactly from the signs of b - a, which are differences of doubles and exact; f at this model, in units of the last place of the columns.
+            let far = {
+                let scale = 10f64.powi(digits);
+                let Features::Dense(dense) = &linear.table().features else { unreachable!() };
+                let pasta_opt::table::Values::F64(values) = &dense.values else { unreachable!() };
+                let labels = (*linear.table().labels).as_ref();
+                let losses = (**values)
+                    .as_ref()
+                    .chunks(2)
+                    .zip(labels)
+                    .map(|(a, y)| loss.differentiate(&mut [scale * (a[1] - a[0])], *y));
+                losses.sum::<f64>() / 8.0
+            };
+            let gap = fitted.gap.unwrap();
+            assert!(
+                fitted.end.objective - far <= gap * (1.0 + 1e-9) + 1e-12,
+                "{loss:?} {digits} {seed}: {} {far} {gap}",
+                fitted.end.objective
+            );
+            if digits <= 10 {
+                assert_eq!(fitted.verdict, Verdict::Certified, "{loss:?} {digits} {seed}: {gap}");
+            }
+        }
+    }
+}
+
+/// A sum of whole numbers is exactly that; it is left out, and the gap is one of all columns.
+#[test]
+fn a_column_that_is_a_sum_of_others_is_named_and_does_no_harm() {
+    let mut xi = Address { seed: 4, role: Role::Setup, step: 0, sample: 0 }.stream();
+    let (mut values, mut labels) = (Vec::new(), Vec::new());
+    for _ in 0..60 {
+        let (a, b) = ((10.0 * xi.normal()).round(), (10.0 * xi.normal()).round());
+        values.extend([a, 7.0, b, a + b]);
+        labels.push(a - b + 5.0 * xi.normal());
+    }
+    let names = ["a", "seven", "b", "sum"].map(str::to_owned);
+    for loss in [Loss::LeastSquares, Loss::Absolute, Loss::Huber { delta: 5.0 }] {
+        let linear = of_columns(4, values.clone(), labels.clone(), loss);
+        let fitted = run(&linear, Way::SecondOrder, None).unwrap();
+        assert_eq!(fitted.verdict, Verdict::Certified, "{loss:?}: {:?}", fitted.gap);
+        let words = "the minimiser is not unique: rank 2 of 4; left out, with weight 0: sum (depends on columns before it), seven (constant)";
+        assert_eq!(LeftOut::words(&fitted.left_out, &names).as_deref(), Some(words), "{loss:?}");
+        let weights = linear.raw_weights(&fitted.point).weights;
+        assert_eq!((weights[1], weights[3]), (0.0, 0.0), "{loss:?}");
+    }
+}
+
+/// Fewer rows than columns: some columns fit every label, and the others are named.
+#[test]
+fn more_columns_than_rows_are_left_out_by_name() {
+    let mut xi = Address { seed: 7, role: Role::Setup, step: 0, sample: 0 }.stream();
+    let values: Vec<f64> = (0..10 * 30).map(|_| xi.normal()).collect();
+    let labels: Vec<f64> = (0..10).map(|_| xi.normal()).collect();
+    let linear = of_columns(30, values, labels, Loss::LeastSquares);
+    let fitted = run(&linear, Way::SecondOrder, None).unwrap();
+    assert_eq!(fitted.verdict, Verdict::Certified);
+    let left_out: Vec<usize> = fitted.left_out.iter().map(|left_out| left_out.feature).collect();
+    // Nine of them, centred, have ten rows less the mean.
+    assert_eq!(left_out, (9..30).collect::<Vec<_>>());
+    assert!(fitted.point[9..30].iter().all(|w| *w == 0.0));
+}
+
+/// Prices in dollars and in thousands are the same prices.
+#[test]
+fn labels_in_other_units_make_the_same_robust_model() {
+    let mut xi = Address { seed: 3, role: Role::Setup, step: 0, sample: 0 }.stream();
+    let rows = 200;
+    let (mut values, mut labels) = (Vec::new(), Vec::new());
+    for row in 0..rows {
+        let (a, b) = (xi.normal(), 50.0 + 10.0 * xi.normal());
+        values.extend([a, b]);
+        // One row in eight is far off; the errors of the others have deviation 3.
+        let error = if row % 8 == 0 { 200.0 } else { 3.0 * xi.normal() };
+        labels.push(20.0 + 2.0 * a - 0.5 * b + error);
+    }
+    for loss in [
+        Loss::Huber { delta: 1.0 },
+        Loss::Cauchy { scale: 1.0 },
+        Loss::Welsch { scale: 1.0 },
+        Loss::Tukey { scale: 1.0 },
+    ] {
+        let model = |unit: f64| {
+            let linear = of_columns(2, values.clone(), labels.iter().map(|y| unit * y).collect(), loss);
+            let at = AtScale::of(&linear, None, 1, Arc::default()).unwrap().unwrap();
+            // An eighth of the rows move the median of 1.4826 |r| up by a seventh or so; three standard errors of 200 rows are another quarter.
+            assert!((0.7..1.5).contains(&(at.deviation / (3.0 * unit))), "{loss:?}: {}", at.deviation);
+            let fitted = run(&at.linear, Way::usual(&at.linear), None).unwrap();
+            assert_eq!(fitted.verdict, Verdict::Certified, "{loss:?} {unit}");
+            let model = at.linear.raw_weights(&fitted.point);
+            [model.weights[0] / unit, model.weights[1] / unit, model.intercepts[0] / unit]
+        };
+        let (one, thousand) = (model(1.0), model(1000.0));
+        // Both gradients are a millionth of those at the start; `auto` does not take the last steps.
+        assert!(
+            one.iter().zip(&thousand).all(|(a, b)| (a - b).abs() < 1e-4 * a.abs()),
+            "{loss:?}: {one:?} {thousand:?}"
+        );
+    }
+    let linear = of_columns(2, values, labels, Loss::Absolute);
+    assert!(AtScale::of(&linear, None, 1, Arc::default()).unwrap().is_none());
+}
+
+/// Labels that a line fits exactly leave no residuals: the scale is that of the labels.
+#[test]
+fn a_perfect_fit_has_a_scale_all_the_same() {
+    let values: Vec<f64> = (0..20).map(f64::from).collect();
+    let labels = values.iter().map(|a| 3.0 * a - 1.0).collect();
+    let linear = of_columns(1, values, labels, Loss::Huber { delta: 1.0 });
+    let at = AtScale::of(&linear, None, 1, Arc::default()).unwrap().unwrap();
+    // The median distance of 3 times 0, .., 19 from their median is 15.
+    assert!((at.deviation * 0.6745 - 15.0).abs() <= 1.5, "{}", at.deviation);
+    let flat = of_columns(1, vec![1.0, 2.0, 3.0], vec![4.0; 3], Loss::Huber { delta: 1.0 });
+    assert_eq!(AtScale::of(&flat, None, 1, Arc::default()).unwrap().unwrap().deviation, 1.0);
+}
+
+/// Every row occurs with both labels, so that no direction tells them apart; with `alone`, two more rows, of one label, are not zero in a column that is zero elsewhere, which then has no
+/// best weight. The columns are mixed, so that none of them shows it by itself.
+fn told_apart(seed: u64, loss: Loss, alone: bool) -> Arc<Linear> {
+    let mut xi = Address { seed, role: Role::Setup, step: 0, sample: 0 }.stream();
+    let (mut values, mut labels) = (Vec::new(), Vec::new());
+    let yes = |count: f64| if loss == Loss::Poisson { 1.0 + count } else { 1.0 };
+    let mut row = |a: [f64; 3], label: f64| {
+        values.extend([a[0] + 2.0 * a[2], a[1] - a[2], a[0] + a[1] + 3.0 * a[2]]);
+        labels.push(label);
+    };
+    for _ in 0..12 {
+        let a = [(3.0 * xi.normal()).round(), (30.0 * xi.normal()).round(), 0.0];
+        row(a, yes((2.0 * xi.normal()).abs().round()));
+        row(a, 0.0);
+    }
+    if alone {
+        (1..=2).for_each(|k| row([f64::from(k), 3.0, f64::from(k)], 0.0));
+    } else {
+        row([1.0, 3.0, 1.0], 0.0);
+        row([1.0, 3.0, 1.0], yes(0.0));
+    }
+    of_columns(3, values, labels, loss)
+}
+
+#[test]
+fn a_loss_without_a_minimiser_is_told_from_one_with() {
+    for loss in [Loss::Logistic, Loss::Poisson] {
+        for seed in 1..=20 {
+            for alone in [false, true] {
+                let linear = told_apart(seed, loss, alone);
+                let mut fitted = run(&linear, Way::SecondOrder, None).unwrap();
+                let falls = fitted.falls_for_ever(&linear, None, Arc::default()).unwrap();
+                assert_eq!(falls, alone, "{loss:?} {seed}");
+            }
+        }
+    }
+}
+
+/// Fifteen rows, five columns, three counts that are not zero: a linear program finds a direction in which all zeros fall. Second derivatives in it are 10^-14 of the others'.
+#[test]
+fn counts_that_are_zero_in_a_direction_of_all_columns_have_no_minimiser() {
+    #[rustfmt::skip]
+    let values = vec![
+        -8.3, 0.012, -0.012, -0.048, 7.3, -3.6, -0.133, -0.046, 0.148, -2.6, -6.7, -0.302, -0.084, -0.06, 5.0, -13.5, 0.039, 0.11, -0.102, -0.8,
+        16.7, 0.033, -0.085, -0.033, 23.5, -4.6, -0.229, -0.044, -0.05, -6.2, 3.4, 0.139, 0.163, 0.172, 4.7, -5.1, -0.06, -0.121, 0.104, -5.9,
+        7.3, 0.041, 0.122, -0.011, 5.4, 11.7, 0.248, 0.041, 0.065, 1.8, -12.6, 0.091, 0.112, -0.091, 11.0, -14.4, 0.019, -0.066, 0.039, -11.6,
+        25.0, -0.043, 0.131, 0.154, -4.1, -1.0, 0.098, -0.029, -0.023, -13.7, -6.8, -0.076, 0.048, 0.05, -9.5,
+    ];
+    let labels = vec![0.0, 3.0, 2.0, 0.0, 0.0, 0.0, 0.0, 3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+    let linear = of_columns(5, values, labels, Loss::Poisson);
+    let mut fitted = run(&linear, Way::SecondOrder, None).unwrap();
+    assert!(fitted.falls_for_ever(&linear, None, Arc::default()).unwrap());
 }

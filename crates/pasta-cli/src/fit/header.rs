@@ -4,7 +4,7 @@ use pasta_opt::fit::RELATIVE;
 use pasta_opt::kinks;
 use pasta_opt::table::{Features, Loss};
 use pasta_report::grouped;
-use pasta_report::number::given;
+use pasta_report::number::{given, significant};
 
 use super::arguments::{Arguments, EXACT};
 use crate::table::{Loaded, counted, naming};
@@ -16,6 +16,7 @@ pub(super) fn header(
     loaded: &Loaded,
     method: &str,
     budget: u128,
+    deviation: Option<f64>,
 ) -> String {
     let linear = &loaded.linear;
     let table = linear.table();
@@ -47,7 +48,7 @@ pub(super) fn header(
          at most {} rows read, seed {}, threads {}",
         8 * width,
         naming(&loaded.encoding),
-        words(&linear.loss()),
+        words(&linear.loss(), deviation),
         if design.intercept { "intercept" } else { "no intercept" },
         if design.standardise { "standardised" } else { "raw columns" },
         design.degree,
@@ -64,14 +65,16 @@ pub(super) fn threads(arguments: &Arguments) -> String {
     arguments.threads.map_or_else(|| "all".to_owned(), |threads| threads.to_string())
 }
 
-/// A loss with its parameter.
-pub(super) fn words(loss: &Loss) -> String {
+/// A loss with its parameter, and where that is from.
+pub(super) fn words(loss: &Loss, deviation: Option<f64>) -> String {
     let name = loss.row().name;
+    let from = if deviation.is_some() { " from the residuals" } else { "" };
+    let shown = |value: f64| if deviation.is_some() { significant(value, 3) } else { value.to_string() };
     match *loss {
-        Loss::Huber { delta } => format!("{name} (delta {delta})"),
+        Loss::Huber { delta } => format!("{name} (delta {}{from})", shown(delta)),
         Loss::Quantile { level } => format!("{name} (level {level})"),
         Loss::Cauchy { scale } | Loss::Welsch { scale } | Loss::Tukey { scale } => {
-            format!("{name} (scale {scale})")
+            format!("{name} (scale {}{from})", shown(scale))
         }
         _ => name.to_owned(),
     }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use pasta_opt::fit::Fitted;
+use pasta_data::Encoding;
+use pasta_opt::fit::{Fitted, LeftOut, Redundant};
 use pasta_opt::gate::Halt;
 use pasta_opt::table::{Linear, Loss, Model};
 use pasta_opt::{kinks, newton};
@@ -12,7 +13,9 @@ use super::arguments::{AUTO, Arguments, EXACT};
 use super::descent::Run;
 use super::outcome::{Outcome, Validation};
 use super::rows::Opened;
-use crate::table::{Certificate, FORMAT, Loaded, ModelFile, Provenance, Score, refused, score};
+use crate::table::{
+    Certificate, FORMAT, LeftOutFeature, Loaded, ModelFile, Provenance, Score, refused, score,
+};
 
 /// Values times columns up to which proving constants takes no time to speak of.
 const QUICK: f64 = 4e6;
@@ -75,6 +78,8 @@ pub(super) fn judge(
     };
     let file = model_file(arguments, file, loaded, run, &model, &method)?;
     Ok(Outcome {
+        left_out: LeftOut::words(&run.left_out, &model.feature_names(&names)),
+        references: references(&loaded.encoding, &run.left_out),
         no_minimiser: no_minimiser(linear, &training, falls),
         stop: run.stop,
         budgeted: arguments.budget.is_some(),
@@ -112,6 +117,7 @@ fn model_file(
     };
     let constants = constants.iter().map(serde_json::to_value).collect::<Result<_, _>>();
     let (weights, intercept) = ModelFile::named(model, &names);
+    let left_out = LeftOutFeature::all(&run.left_out, &model.feature_names(&names));
     Ok(ModelFile {
         format: FORMAT,
         program: concat!("pasta ", env!("CARGO_PKG_VERSION")).into(),
@@ -143,7 +149,31 @@ fn model_file(
             gap: run.gap,
             tail: None,
         },
+        deviation: None,
+        left_out,
     })
+}
+
+/// The words whose columns were left out because those of the other words of their column say the same: the others are compared with them.
+fn references(encoding: &Encoding, left_out: &[LeftOut]) -> Vec<String> {
+    let Encoding::Cells { columns, .. } = encoding else { return Vec::new() };
+    let mut names = Vec::new();
+    let mut first = 0;
+    for column in columns {
+        let words = column.categories.as_deref().unwrap_or_default();
+        let dependent = |place: usize| {
+            left_out.iter().any(|one| one.feature == first + place && one.why == Redundant::Dependent)
+        };
+        names.extend(
+            words
+                .iter()
+                .enumerate()
+                .filter(|(place, _)| dependent(*place))
+                .map(|(_, word)| format!("{word} of {}", column.name)),
+        );
+        first += column.categories.as_ref().map_or(1, Vec::len);
+    }
+    names
 }
 
 /// Why the loss has no minimiser, and a hint, where that is seen: classes that can be separated, some or all of them, or counts that are zero in a whole

@@ -11,12 +11,14 @@ mod outcome;
 mod rows;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pasta_data::Source;
-use pasta_opt::fit::{Way, usual_budget};
+use pasta_opt::fit::{AtScale, FitError, Way, usual_budget};
 use pasta_opt::gate::Halt;
 use pasta_opt::stop::Stop;
+use pasta_opt::table::Linear;
 use pasta_report::console::{self, Exit, Failure, Signals, say, with_threads};
 
 pub(crate) use arguments::Arguments;
@@ -52,16 +54,28 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     let signals = Signals::register()?;
     let source = Source::named(&arguments.data);
     let file = source.name();
-    let opened = rows::open(arguments, &source)?;
+    let mut opened = rows::open(arguments, &source)?;
     if signals.received().is_some() {
         return Ok(interrupted(&signals));
     }
     let read = begun.elapsed();
+    let at_scale = match at_scale(arguments, &opened.loaded.linear, &signals) {
+        Err(FitError::Interrupted(_)) => return Ok(interrupted(&signals)),
+        Err(error) if error.is_not_finite() => {
+            return Err(descent::not_finite(&error, opened.loaded.linear.loss()));
+        }
+        at_scale => at_scale.map_err(Failure::input)?,
+    };
+    if let Some(at_scale) = &at_scale {
+        opened.loaded.linear = Arc::clone(&at_scale.linear);
+    }
     let linear = &opened.loaded.linear;
-    let budget = arguments.budget.unwrap_or_else(|| usual_budget(linear));
+    let read_before = at_scale.as_ref().map_or(0, |at_scale| at_scale.gate.ledger().samples());
+    let budget = arguments.budget.unwrap_or_else(|| usual_budget(linear)).saturating_sub(read_before);
     let way = asked.unwrap_or_else(|| Way::usual(linear));
     let method = arguments.method_name(&way);
-    say(&header::header(arguments, &file, &opened.loaded, &method, budget));
+    let deviation = at_scale.as_ref().map(|at_scale| at_scale.deviation);
+    say(&header::header(arguments, &file, &opened.loaded, &method, budget, deviation));
     let mut run = match descend(arguments, way, linear, budget, &signals)? {
         Descent::Done(run) => *run,
         Descent::Interrupted(None) => return Ok(interrupted(&signals)),
@@ -70,6 +84,9 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         }
     };
+    if let Some(at_scale) = &at_scale {
+        run.fitted.gate.merge(&at_scale.gate);
+    }
     let fitted = begun.elapsed();
     if console::is_muted() {
         // The first of several processes judges, and says how all exit.
@@ -81,8 +98,23 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
         Err(Halt::Interrupted) => return Ok(interrupted(&signals)),
         Err(halt) => return Err(Failure::system(halt)),
     };
-    let outcome = judging::judge(arguments, &file, &opened, &run, trained, method, falls)?;
+    let mut outcome = judging::judge(arguments, &file, &opened, &run, trained, method, falls)?;
+    outcome.model.deviation = deviation;
     answer(arguments, &outcome, &run, || timed(begun.elapsed(), read, fitted))
+}
+
+/// The table with a loss whose scale is that of the residuals, where it has one and none was given.
+fn at_scale(
+    arguments: &Arguments,
+    linear: &Arc<Linear>,
+    signals: &Signals,
+) -> Result<Option<AtScale>, FitError> {
+    if arguments.shaping.delta.is_some() || arguments.shaping.scale.is_some() {
+        return Ok(None);
+    }
+    // Half of what may be read, at most.
+    let budget = arguments.budget.map(|budget| budget / 2);
+    AtScale::of(linear, budget, arguments.seed, signals.flag())
 }
 
 /// Writes what was asked for, and says how it ended.

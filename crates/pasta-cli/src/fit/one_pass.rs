@@ -173,7 +173,7 @@ impl School {
             counted(first.features.columns() as u64, "column"),
             naming(&first.encoding),
             counted(first.features.rows() as u64, "row"),
-            words(&loss),
+            words(&loss, None),
             if design.intercept { "intercept" } else { "no intercept" },
             if design.standardise { "standardised" } else { "raw columns" },
             design.degree,
@@ -344,6 +344,8 @@ impl School {
             method: "one-pass".into(),
             seed: arguments.seed,
             ledger,
+            deviation: None,
+            left_out: Vec::new(),
             certificate: Certificate {
                 verdict,
                 exact: false,

@@ -2,7 +2,7 @@
 
 use pasta_opt::stop::Stop;
 use pasta_report::console::{Exit, Failure, Report};
-use pasta_report::number::real;
+use pasta_report::number::{real, upward};
 use pasta_report::{Table, grouped};
 use serde::Serialize;
 use serde::ser::SerializeMap;
@@ -26,6 +26,10 @@ pub(super) struct Outcome {
     /// Why there is no minimiser.
     pub(super) no_minimiser: Option<(&'static str, &'static str)>,
     pub(super) output: Option<String>,
+    /// Which columns were left out, and why.
+    pub(super) left_out: Option<String>,
+    /// Words with which the other words of their column are compared.
+    pub(super) references: Vec<String>,
 }
 
 /// How well the model does on rows that it was not fitted to.
@@ -131,7 +135,7 @@ impl Outcome {
         match (certificate.verdict, certificate.gap) {
             (Verdict::Certified, Some(gap)) => format!(
                 "certified: f is at most {} above its least value ({target} was allowed), by passes over all rows",
-                real(gap)
+                upward(gap)
             ),
             (Verdict::Certified, None) => {
                 format!("certified: |grad f| = {gradient} <= {target}, by a pass over all rows")
@@ -139,7 +143,7 @@ impl Outcome {
             (Verdict::NotCertified, _) => format!("not certified: |grad f| = {gradient}, more than {target}"),
             (Verdict::Worse, _) => "nothing is certified: f is larger than at the start".into(),
             (Verdict::Kinks, Some(gap)) => {
-                format!("not certified: f may be {} above its least value, more than {target}", real(gap))
+                format!("not certified: f may be {} above its least value, more than {target}", upward(gap))
             }
             (Verdict::Kinks, None) => {
                 format!(
@@ -166,6 +170,8 @@ impl Serialize for Outcome {
         map.serialize_entry("seed", &self.model.seed)?;
         map.serialize_entry("stop", self.stop.kind())?;
         map.serialize_entry("certificate", &self.model.certificate)?;
+        map.serialize_entry("deviation", &self.model.deviation)?;
+        map.serialize_entry("left_out", &self.model.left_out)?;
         map.serialize_entry("training", &self.training)?;
         map.serialize_entry("validation", &self.validation)?;
         map.serialize_entry("passes", &self.passes)?;
@@ -195,6 +201,19 @@ impl Report for Outcome {
             ),
             row("training", self.training.words()),
         ];
+        if let Some(deviation) = self.model.deviation {
+            rows.insert(
+                2,
+                row("scale", format!("{} from the residuals of an absolute fit", real(deviation))),
+            );
+        }
+        if let Some(left_out) = &self.left_out {
+            rows.insert(2, row("columns", left_out.clone()));
+        }
+        if !self.references.is_empty() {
+            let references = format!("{}: other words are compared with it", self.references.join(", "));
+            rows.insert(3, row("reference", references));
+        }
         if let Some(Validation { of, score }) = &self.validation {
             rows.push(row("validation", format!("{} of {of}", score.words())));
         }

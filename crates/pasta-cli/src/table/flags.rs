@@ -164,13 +164,13 @@ pub(crate) fn has_classes(loss: &str) -> bool {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = WHAT)]
 pub(crate) struct Shaping {
-    /// The error at which huber becomes linear [default: 1.345]
+    /// The error at which huber becomes linear [default: 1.345; for a fit in memory, times the deviation of the residuals of an absolute fit]
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true, value_parser = number)]
     pub(crate) delta: Option<f64>,
     /// The quantile that is estimated [default: 0.5]
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true, value_parser = number)]
     pub(crate) level: Option<f64>,
-    /// The scale of cauchy, welsch and tukey [default: that of 95 % efficiency for errors of deviation 1]
+    /// The scale of cauchy, welsch and tukey [default: that of 95 % efficiency for errors of deviation 1; for a fit in memory, of the deviation that huber takes]
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true, value_parser = number)]
     pub(crate) scale: Option<f64>,
     /// l of the term l/2 |w|^2, on the weights of standardised columns unless --raw; the intercept is free

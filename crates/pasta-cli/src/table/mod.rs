@@ -12,7 +12,7 @@ pub(crate) use load::{
     Loaded, Rows, check_folder, check_output, kept, load, load_table, mixed_columns, naming, refused,
     unreadable,
 };
-pub(crate) use model::{Certificate, FORMAT, ModelFile, Provenance, TailBound};
+pub(crate) use model::{Certificate, FORMAT, LeftOutFeature, ModelFile, Provenance, TailBound};
 pub(crate) use pasta_opt::fit::Verdict;
 pub(crate) use score::{Score, class, score};
 

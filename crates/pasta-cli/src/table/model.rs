@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pasta_data::Encoding;
-use pasta_opt::fit::Verdict;
+use pasta_opt::fit::{LeftOut, Redundant, Verdict};
 use pasta_opt::ledger::Ledger;
 use pasta_opt::table::{Design, Loss, Model, Scaling};
 use pasta_report::console::Failure;
@@ -42,6 +42,28 @@ pub(crate) struct ModelFile {
     pub(crate) seed: u64,
     pub(crate) ledger: Ledger,
     pub(crate) certificate: Certificate,
+    /// Of a loss whose scale was taken from the residuals: their standard deviation.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) deviation: Option<f64>,
+    /// Features whose weights the rows do not decide: they are 0.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) left_out: Vec<LeftOutFeature>,
+}
+
+/// A feature that was left out, by name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LeftOutFeature {
+    pub(crate) feature: String,
+    pub(crate) why: Redundant,
+}
+
+impl LeftOutFeature {
+    /// Those of a fit, given the names of the features.
+    pub(crate) fn all(left_out: &[LeftOut], names: &[String]) -> Vec<Self> {
+        let name = |feature: usize| names.get(feature).cloned().unwrap_or_else(|| "the intercept".into());
+        left_out.iter().map(|one| Self { feature: name(one.feature), why: one.why }).collect()
+    }
 }
 
 /// What the model was learnt from.

@@ -109,6 +109,10 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         design = (bool(self.fit_intercept), standardise, 1, _number("penalty", self.penalty))
         return _engine.table(numbers, shape, rows, labels, weights, named, *design, _threads(self.threads))
 
+    def _names(self, X: Any) -> list[str]:
+        """What columns are called."""
+        return [str(name) for name in getattr(self, "feature_names_in_", [f"x{place}" for place in range(X.shape[1])])]
+
     def _run(self, X: Any, labels: Vector, weights: Vector | None, named: tuple[str, float | None, int]) -> tuple[Vector, Vector, SimpleNamespace]:
         """Weights in rows, intercepts, and what the fit came to, with what a stream that goes on from it has to know."""
         budget = _budget(self.budget)
@@ -118,12 +122,14 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"target must be positive and finite, but is {self.target!r}")
         seed, threads = _whole("seed", self.seed, 0, 2**64 - 1), _threads(self.threads)
         table = self._table(X, labels, weights, named, standardise=bool(self.standardise))
-        text, point = _engine.fit(table, method, target, budget, seed, threads)
+        text, point = _engine.fit(table, self._names(X), method, target, budget, seed, threads)
         coef, intercept = table.raw_weights(point)
         outcome = namespace(text)
         outcome.ledger = json.loads(text)["ledger"]
         outcome.model = coef.reshape(len(intercept), -1), intercept
-        outcome.begun = self._begun(table, X, [labels], named[0])
+        outcome.begun = {**self._begun(table, X, [labels], named[0]), "parameters": [outcome.parameter]}
+        if outcome.redundant is not None:
+            warnings.warn(outcome.redundant, UserWarning, stacklevel=4)
         if outcome.certificate.verdict == "certified":
             outcome.stop = "certified"
         is_planned = outcome.stop == "planned-end" and has_steps
@@ -165,6 +171,9 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         self.certificate_: Any = [outcome.certificate for outcome in outcomes] if len(outcomes) > 1 else outcomes[0].certificate
         begun = outcomes[0].begun
         begun["radii"], begun["states"] = [outcome.begun["radii"][0] for outcome in outcomes], [None] * len(outcomes)
+        begun["parameters"] = [outcome.parameter for outcome in outcomes]
+        self.deviation_ = outcomes[0].deviation
+        self.left_out_ = [column.feature for column in outcomes[0].left_out]
         self._stream = {"design": self._design(), "model": _stacked([outcome.model for outcome in outcomes]), **begun}
 
     def _weights(self, sample_weight: Any, X: Any) -> Vector | None:
@@ -220,17 +229,21 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
             return
         X, labels, weights = _joined(chunks)
         models = []
+        parameters: list[float | None] = []
         for codes in labels:
             table = self._table(X, codes, weights, named, standardise=bool(self.standardise))
-            text, point = _engine.fit(table, None, None, None, _whole("seed", self.seed, 0, 2**64 - 1), _threads(self.threads))
+            seed, threads = _whole("seed", self.seed, 0, 2**64 - 1), _threads(self.threads)
+            text, point = _engine.fit(table, self._names(X), None, None, None, seed, threads)
             coef, intercept = table.raw_weights(point)
             models.append((coef.reshape(len(intercept), -1), intercept))
-            stream["method"] = json.loads(text)["method"]
+            outcome = json.loads(text)
+            stream["method"] = outcome["method"]
+            parameters.append(outcome["parameter"])
         stream["model"] = _stacked(models)
         stream["chunks"], stream["fitted"] = [(X, labels, weights)], rows
         if is_enough:
             del stream["chunks"]
-            stream.update(self._begun(table, X, labels, named[0]))
+            stream.update(self._begun(table, X, labels, named[0]), parameters=parameters)
 
     def _begun(self, table: _engine.Native, X: Any, labels: list[Vector], loss: str) -> dict[str, Any]:
         """What a stream has to know of the rows before it: the scaling of the columns, and how long a first step may be."""
@@ -258,6 +271,8 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         stream["states"] = list(stream["states"])
         models, ended = [], None
         for place, codes in enumerate(labels):
+            # The scale that the first rows had, where none was given.
+            named = named[0], stream.get("parameters", {place: named[1]})[place], named[2]
             table = self._table(scaled, codes, weights, named, standardise=False)
             start = self._stream_start(stream, place, outputs)
             state, point, stop = _engine.stream(table, stream["states"][place], start, stream["radii"][place])
@@ -311,7 +326,8 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
     do not write to them while `fit` runs.
 
     loss
-        least-squares, huber (`delta`), absolute, quantile (`level`), cauchy, welsch or tukey (`scale`), poisson, phase-retrieval.
+        least-squares, huber (`delta`), absolute, quantile (`level`), cauchy, welsch or tukey (`scale`), poisson, phase-retrieval. Unless `delta` or `scale`
+        is given, it follows the residuals of an absolute fit, so that labels in other units make the same model.
     penalty
         l of the term l/2 |w|^2, on the weights of standardised columns (unless ``standardise=False``).
     target
@@ -324,7 +340,9 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
     seed, threads
         As in :func:`pasta_opt.minimize`.
 
-    After `fit`: `coef_`, `intercept_`, `method_`, `n_iter_` (rounds), `passes_`, `stop_`, and `certificate_` with `verdict`, `gradient`, `target`, `objective`. An end
+    After `fit`: `coef_`, `intercept_`, `method_`, `n_iter_` (rounds), `passes_`, `stop_`, and `certificate_` with `verdict`, `gradient`, `target`, `objective`; `left_out_`,
+    the columns whose weights the rows do not decide and which are 0 (a UserWarning names them); `deviation_`, the standard deviation of the residuals that a loss without a given
+    `delta` or `scale` took its scale from. An end
     other than certified, or planned by a method with `steps`, is a ConvergenceWarning; so is a loss that has no minimiser. `partial_fit` keeps
     the first rows, 1,000 or 20 for each column, and fits them together; then it makes one pass over each chunk with steps that need no size (DoG, averaged). It
     certifies nothing.

@@ -68,6 +68,30 @@ impl Linear {
         kink.steepest() * *sizes.select_nth_unstable_by(middle, f64::total_cmp).1
     }
 
+    /// A standard deviation of numbers, one for each row, around 0 that a few of them far out do not change: the median of their sizes over that of normal ones of deviation 1. Their
+    /// mean size does it where more than half of them are 0.
+    pub(crate) fn robust_deviation(&self, numbers: &[f64]) -> f64 {
+        /// The median and the mean size of a normal number.
+        const NORMAL: (f64, f64) = (0.674_489_750_196_081_7, 0.797_884_560_802_865_4);
+        let sizes: Vec<f64> = numbers.iter().map(|number| number.abs()).collect();
+        let median = quantile(&sizes, self.table().weight_slice(), 0.5) / NORMAL.0;
+        if median > 0.0 {
+            return median;
+        }
+        let sum: f64 = match self.table().weight_slice() {
+            None => sizes.iter().sum(),
+            Some(weights) => sizes.iter().zip(weights).map(|(size, weight)| size * weight).sum(),
+        };
+        sum / self.total_weight() / NORMAL.1
+    }
+
+    /// That of the labels around their median.
+    pub(crate) fn deviation_of_labels(&self) -> f64 {
+        let middle = self.label_at(0.5);
+        let away: Vec<f64> = self.table().label_slice().iter().map(|y| y - middle).collect();
+        self.robust_deviation(&away)
+    }
+
     /// The weighted mean of a number for each label.
     fn mean_label(&self, of: impl Fn(f64) -> f64) -> f64 {
         let labels = self.table().label_slice();
@@ -80,21 +104,7 @@ impl Linear {
 
     /// The label below which there is this share of the weight.
     fn label_at(&self, share: f64) -> f64 {
-        let labels = self.table().label_slice();
-        let Some(weights) = self.table().weight_slice() else {
-            let mut labels = labels.to_vec();
-            let place = ((share * labels.len() as f64).ceil() as usize).clamp(1, labels.len()) - 1;
-            return *labels.select_nth_unstable_by(place, f64::total_cmp).1;
-        };
-        let mut pairs: Vec<(f64, f64)> = labels.iter().copied().zip(weights.iter().copied()).collect();
-        pairs.retain(|(_, weight)| *weight > 0.0);
-        pairs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-        let (mut below, half) = (0.0, share * self.total_weight());
-        let found = pairs.iter().find(|(_, weight)| {
-            below += weight;
-            below >= half
-        });
-        found.or(pairs.last()).map_or(0.0, |(y, _)| *y)
+        quantile(self.table().label_slice(), self.table().weight_slice(), share)
     }
 
     /// The constant of least Huber loss, or close to it: from the median by Newton's method, as long as that leads closer.
@@ -113,6 +123,24 @@ impl Linear {
         }
         best
     }
+}
+
+/// The number below which there is this share of the weight.
+fn quantile(numbers: &[f64], weights: Option<&[f64]>, share: f64) -> f64 {
+    let Some(weights) = weights else {
+        let mut numbers = numbers.to_vec();
+        let place = ((share * numbers.len() as f64).ceil() as usize).clamp(1, numbers.len()) - 1;
+        return *numbers.select_nth_unstable_by(place, f64::total_cmp).1;
+    };
+    let mut pairs: Vec<(f64, f64)> = numbers.iter().copied().zip(weights.iter().copied()).collect();
+    pairs.retain(|(_, weight)| *weight > 0.0);
+    pairs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let (mut below, part) = (0.0, share * weights.iter().sum::<f64>());
+    let found = pairs.iter().find(|(_, weight)| {
+        below += weight;
+        below >= part
+    });
+    found.or(pairs.last()).map_or(0.0, |(number, _)| *number)
 }
 
 /// The number, or 0 if it is none.

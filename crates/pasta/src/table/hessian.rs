@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::linear::{Reader, Way};
 use super::loss::{bend, curvatures, with_scalar};
 use super::{Class, Linear, Loss, Scaling};
@@ -68,8 +70,13 @@ impl Hessian {
 
     /// Its factor; `None` if it is zero or not finite.
     pub fn factor(&self) -> Option<Factor> {
+        self.factor_without(&[])
+    }
+
+    /// The same without some coordinates.
+    pub(crate) fn factor_without(&self, left_out: &[usize]) -> Option<Factor> {
         let mean = self.mean();
-        (mean > 0.0 && mean.is_finite()).then(|| Factor::of(self)).flatten()
+        (mean > 0.0 && mean.is_finite()).then(|| Factor::of(self, left_out)).flatten()
     }
 }
 
@@ -79,22 +86,26 @@ pub struct Factor {
     dim: usize,
     /// Row by row; nothing above the diagonal is used, which is infinite where a coordinate is left out. Of a diagonal matrix the roots alone.
     entries: Vec<f64>,
+    /// Of the coordinates that are not left out, the least share of one that those before it do not have. 1 for a diagonal.
+    least: f64,
 }
 
 impl Factor {
     /// Of a coordinate that depends on those before it rounding leaves at most so much, times the root of their number.
     const ROUNDING: f64 = 64.0 * f64::EPSILON;
 
-    fn of(hessian: &Hessian) -> Option<Self> {
+    fn of(hessian: &Hessian, left_out: &[usize]) -> Option<Self> {
         let (d, mut a) = match hessian {
             Hessian::Diagonal(diagonal) => {
                 let root = |h: &f64| if *h == 0.0 { f64::INFINITY } else { h.sqrt() };
-                let entries: Vec<f64> = diagonal.iter().map(root).collect();
+                let mut entries: Vec<f64> = diagonal.iter().map(root).collect();
+                left_out.iter().for_each(|i| entries[*i] = f64::INFINITY);
                 let positive = diagonal.iter().all(|h| *h >= 0.0 && h.is_finite());
-                return positive.then_some(Self { dim: diagonal.len(), entries });
+                return positive.then_some(Self { dim: diagonal.len(), entries, least: 1.0 });
             }
             Hessian::Full { dim, entries } => (*dim, entries.clone()),
         };
+        let mut least = 1.0_f64;
         for i in 0..d {
             let (above, below) = a.split_at_mut(i * d);
             let row = &mut below[..d];
@@ -107,15 +118,34 @@ impl Factor {
             if !rest.is_finite() {
                 return None;
             }
-            let is_own = rest > Self::ROUNDING * (i as f64 + 1.0).sqrt() * whole;
+            let is_own = rest > Self::ROUNDING * (i as f64 + 1.0).sqrt() * whole && !left_out.contains(&i);
             row[i] = if is_own { rest.sqrt() } else { f64::INFINITY };
+            least = if is_own { least.min(rest / whole) } else { least };
         }
-        Some(Self { dim: d, entries: a })
+        Some(Self { dim: d, entries: a, least })
+    }
+
+    /// One whose rows, up to the diagonal, are known.
+    pub(super) fn of_rows(dim: usize, entries: Vec<f64>, least: f64) -> Self {
+        Self { dim, entries, least }
+    }
+
+    /// Of the coordinates that are not left out, the least share of one that those before it do not have: 1 where none says anything about another, and 0 where one
+    /// depends on others. The condition number of the rows is about one over its root.
+    pub(crate) fn least(&self) -> f64 {
+        self.least
     }
 
     /// Rows and columns.
     pub(crate) fn dim(&self) -> usize {
         self.dim
+    }
+
+    /// Whether a matrix of squares has lost digits that its rows still have: coordinates are left out beside those that were to be, or nearly.
+    pub(super) fn loses(&self, without: &[usize]) -> bool {
+        /// The square of a condition number of 10^5.
+        const LOST: f64 = 1e-10;
+        self.least < LOST || self.left_out().iter().any(|i| !without.contains(i))
     }
 
     /// The coordinates that are left out.
@@ -124,17 +154,37 @@ impl Factor {
         (0..self.dim).filter(|i| self.entries[root(*i)] == f64::INFINITY).collect()
     }
 
+    /// Twice the fall of f that a step promises where the gradient is g: <g, H^-1 g>.
+    pub(crate) fn promised(&self, g: &[f64]) -> f64 {
+        squared_norm(&self.half_solve(g))
+    }
+
+    /// <x, H x>, but for the coordinates that are left out.
+    pub(crate) fn squared_length(&self, x: &[f64]) -> f64 {
+        let d = self.dim;
+        let is_in = |i: &usize| self.entries[i * d + i].is_finite();
+        let column = |k: usize| (k..d).filter(is_in).map(|i| self.entries[i * d + k] * x[i]).sum::<f64>();
+        (0..d).filter(is_in).map(|k| column(k).powi(2)).sum()
+    }
+
+    /// L^-1 b, and 0 in the coordinates that are left out: its squared length is <b, v> of the v with H v = b.
+    pub(crate) fn half_solve(&self, b: &[f64]) -> Vec<f64> {
+        let d = self.dim;
+        let mut v = b.to_vec();
+        for i in 0..d {
+            let row = &self.entries[i * d..=i * d + i];
+            v[i] = (v[i] - rows::dot(&row[..i], &v[..i])) / row[i];
+        }
+        v
+    }
+
     /// v with H v = b, and 0 in the coordinates that are left out.
     pub fn solve(&self, b: &[f64]) -> Vec<f64> {
         let d = self.dim;
         if self.entries.len() == d {
             return b.iter().zip(&self.entries).map(|(b, root)| b / root / root).collect();
         }
-        let mut v = b.to_vec();
-        for i in 0..d {
-            let row = &self.entries[i * d..=i * d + i];
-            v[i] = (v[i] - rows::dot(&row[..i], &v[..i])) / row[i];
-        }
+        let mut v = self.half_solve(b);
         for i in (0..d).rev() {
             v[i] /= self.entries[i * d + i];
             let (last, row) = (v[i], &self.entries[i * d..i * d + i]);
@@ -144,9 +194,18 @@ impl Factor {
     }
 }
 
+/// What is known of the columns of a table, whatever the loss.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Columns {
+    /// The coordinates of a score that depend on others before them.
+    pub(crate) left_out: Vec<usize>,
+    /// True if the others nearly do: matrices of squares lose too many digits.
+    pub(crate) hard: bool,
+}
+
 /// What stands for the second derivative of the loss of a row.
 #[derive(Debug, Clone, Copy)]
-struct Bent {
+pub(super) struct Bent {
     /// Half the width over which kinks are smoothed.
     width: f64,
     /// The share of the way from the second derivative to the majoriser; with several scores, for which one number stands, there is no such way.
@@ -194,6 +253,41 @@ impl Linear {
         self.mirrored(dim, &sums)
     }
 
+    /// The factor of this matrix, without the columns that are left out: by the rows themselves where the matrix would lose too many digits.
+    pub(crate) fn factor_of_one(&self, x: &[f64], caution: f64, columns: &Columns) -> Option<Factor> {
+        let (by_rows, without) = (|| Bent { width: self.smoothing(x), caution }, &columns.left_out[..]);
+        if columns.hard {
+            return self.factor_of_rows(x, by_rows(), without);
+        }
+        let factor = self.hessian_of_one(x, caution).factor_without(without);
+        // Where a kink is smoothed, few rows are left that bend, and nothing is lost.
+        let may_lose = !matches!(self.loss(), Loss::Smoothed { .. });
+        match factor {
+            Some(factor) if may_lose && factor.loses(without) => self.factor_of_rows(x, by_rows(), without),
+            factor => factor,
+        }
+    }
+
+    /// What the factor of a matrix in which every row counts says about the columns; `None` if it lost too many digits to tell.
+    pub(crate) fn columns_by(&self, first: &Factor) -> Option<Columns> {
+        let left_out = first.left_out();
+        (!first.loses(&self.constant_features())).then_some(Columns { left_out, hard: false })
+    }
+
+    /// The same by the rows themselves, and the factor of the mean of their a a' plus the penalty.
+    pub(crate) fn columns_by_rows(&self) -> (Columns, Option<Factor>) {
+        let Some(factor) = self.factor_of_columns() else { return (Columns::default(), None) };
+        let left_out = factor.left_out();
+        (Columns { hard: factor.loses(&left_out), left_out }, Some(factor))
+    }
+
+    /// The features that do not vary, where columns are standardised.
+    pub(crate) fn constant_features(&self) -> Vec<usize> {
+        let scaling = self.scaling().filter(|_| self.design().degree == 1);
+        let is_constant = |j: &usize| scaling.is_some_and(|scaling| scaling.is_constant(*j));
+        (0..self.features()).filter(is_constant).collect()
+    }
+
     /// The diagonal of the second derivatives at x, by a pass over all rows, with the same `caution`.
     pub(crate) fn hessian_diagonal(&self, x: &[f64], caution: f64) -> Hessian {
         let sums = self.diagonal(x, Bent { width: self.smoothing(x), caution });
@@ -202,7 +296,7 @@ impl Linear {
     }
 
     /// The second derivative of the penalty in a coordinate.
-    fn penalty_of(&self, i: usize) -> f64 {
+    pub(super) fn penalty_of(&self, i: usize) -> f64 {
         if i % self.stride() < self.features() { self.design().penalty } else { 0.0 }
     }
 
@@ -283,7 +377,7 @@ impl Linear {
     }
 
     /// The weight of each of some rows times the second derivative of its loss; the mean eigenvalue of those, where a row has several scores.
-    fn write_bends(
+    pub(super) fn write_bends(
         &self,
         reader: &mut Reader<'_>,
         rows: Range<usize>,

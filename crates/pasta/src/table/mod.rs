@@ -34,14 +34,17 @@ mod lanczos;
 mod linear;
 mod loss;
 mod matrix;
+mod precise;
 mod sampling;
 mod slopes;
 mod tails;
+mod triangle;
 
 pub use constants::{Proved, ProvedConstant};
 pub use data::{Dense, Features, Shared, Sparse, Table, Values, room, shared};
 pub use design::{Design, Model, Scaling};
 pub use error::TableError;
+pub(crate) use hessian::Columns;
 pub use hessian::{Factor, Hessian, MOST_FULL};
 pub use linear::{Linear, Parts};
 pub use loss::{Bounds, Class, Kink, LOSSES, Labels, Loss, LossRow, Parameter};

@@ -3,20 +3,23 @@
 //! The loss of a row is max(lo t, hi t), so with any p_i from lo to hi the mean of the p_i t_i plus the penalty is nowhere above f. It is convex; where its gradient
 //! at x is zero it is least at x, and f(x) is above its own least value by at most the mean of what is left, the loss less p_i t_i.
 //!
-//! The slopes of the smoothed loss, p = t/width cut off at lo and hi, make a gradient that is small, but not as small as rounding allows: a width of 1e-9
-//! makes a slope of 1e-3 out of the twelfth digit of a score. So they are corrected, by q_i = s_i^2 <a_i, c> with the c that leaves no gradient and s_i how far p_i is from lo
-//! and hi. That is the shortest correction where a row's part counts by what it can bear; rows that cannot bear any have none.
+//! The slopes of the smoothed loss, p = t/width cut off at lo and hi, make a gradient g that is small but not zero, and f may fall for long along a direction in which g is
+//! hardly anything. So g is taken away by other slopes that are known to exist. Let s_i be how far p_i is from lo and hi, and M the mean of s_i^2 a_i a_i'. With
+//! M c = g the slopes p_i - s_i^2 t_i' <a_i, c> have no gradient, and with e^2 = <g, c> they are within lo and hi if e <= sqrt(w_i/W) for every row, whose share of the weight that is.
+//! They are below f by at most e sqrt(mean of s_i^2 t_i^2) more, by Cauchy and Schwarz. What rounding may have made of g counts in e, too.
+//!
+//! - Where few rows are near their kinks, M does not have all directions. If lo < 0 < hi, all slopes are made a little smaller, which gives every row some room.
+//! - With a penalty l, which is l/2 |w|^2, slopes that leave |g| are below the least value of f by at most |g|^2/(2 l) more; the intercept has none, and its part of g alone is taken away.
+//! - Where e is too large (a width of 1e-9 makes a slope of 1e-3 out of the twelfth digit of a score), slopes are corrected row by row by this c first.
 
 use std::ops::Range;
 
 use super::hessian::{Factor, Hessian, MOST_FULL};
 use super::linear::Reader;
-use super::{Kink, Linear};
-use crate::kernels::dot;
+use super::matrix::ROUNDOFF;
+use super::{Kink, Linear, triangle};
 use crate::kernels::rows::{self, SCORED};
-
-/// What rounding leaves of a mean, over the mean size of its parts.
-const ROUNDING: f64 = 64.0 * f64::EPSILON;
+use crate::kernels::{dot, squared_norm};
 
 /// Slopes of the rows of a table at a point, as a smoothing over a width has them, and their correction.
 #[derive(Debug)]
@@ -25,6 +28,10 @@ pub(crate) struct Slopes<'a> {
     kink: Kink,
     width: f64,
     x: &'a [f64],
+    /// Coordinates that depend on others exactly: where those have no gradient, they have none.
+    left_out: &'a [usize],
+    /// By how much slopes are made smaller.
+    smaller: f64,
     correction: Vec<f64>,
     /// Of the matrix that takes c to the gradient of its correction; none before the first pass, nor if there is none.
     factor: Option<Factor>,
@@ -39,34 +46,67 @@ struct Slope {
     room: f64,
 }
 
+/// What a pass over all rows says, in means: the losses less p t, s^2 t^2, what rounding may have made of the scores, the gradient and the size of its parts.
+struct Means {
+    left: f64,
+    spread: f64,
+    rounding: f64,
+    gradient: Vec<f64>,
+    sizes: Vec<f64>,
+}
+
+/// Sums besides the gradient, the sizes of its parts and the matrix.
+const SUMS: usize = 3;
+
 impl<'a> Slopes<'a> {
     /// Those at x; `None` where a correction would need a matrix that is too large.
-    pub(crate) fn new(linear: &'a Linear, kink: Kink, width: f64, x: &'a [f64]) -> Option<Self> {
+    pub(crate) fn new(
+        linear: &'a Linear,
+        kink: Kink,
+        width: f64,
+        x: &'a [f64],
+        left_out: &'a [usize],
+    ) -> Option<Self> {
         let (correction, gradient) = (vec![0.0; x.len()], Vec::new());
-        let slopes = Self { linear, kink, width, x, correction, factor: None, gradient };
+        let slopes =
+            Self { linear, kink, width, x, left_out, smaller: 0.0, correction, factor: None, gradient };
         (linear.dim() <= MOST_FULL).then_some(slopes)
     }
 
-    /// A pass over all rows: the mean of the losses less p t, and whether the gradient that is left is all rounding.
-    pub(crate) fn pass(&mut self) -> (f64, bool) {
+    /// A pass over all rows: by how much f can be above its least value; infinite where that cannot be told.
+    pub(crate) fn gap(&mut self) -> f64 {
         let d = self.linear.dim();
-        let of_matrix = if self.gradient.is_empty() { d * d } else { 0 };
-        let sums = self.linear.add_up(1 + 2 * d + of_matrix, &|rows, out| self.add(rows, out));
-        let mean = |sum: &f64| sum / self.linear.total_weight();
-        let penalty = self.linear.design().penalty;
-        let of_penalty = |i: usize| if i < self.linear.features() { penalty * self.x[i] } else { 0.0 };
-        let (gradient, sizes) = sums[1..=2 * d].split_at(d);
-        self.gradient = gradient.iter().enumerate().map(|(i, sum)| mean(sum) + of_penalty(i)).collect();
-        let mut left = self.gradient.iter().zip(sizes).enumerate();
-        let is_rounding = left.all(|(i, (g, size))| g.abs() <= ROUNDING * (mean(size) + of_penalty(i).abs()));
-        if of_matrix > 0 {
-            let entries = self.linear.means(d, &sums[1 + 2 * d..]);
-            self.factor = Hessian::Full { dim: d, entries }.factor();
+        let sums = self.linear.add_up(SUMS + 2 * d + d * d, &|rows, out| self.add(rows, out));
+        let means = self.means(&sums);
+        let entries = self.linear.means(d, &sums[SUMS + 2 * d..]);
+        self.factor = Hessian::Full { dim: d, entries: entries.clone() }.factor_without(self.left_out);
+        if self.factor.as_ref().is_some_and(|factor| factor.loses(self.left_out)) {
+            self.factor = self
+                .linear
+                .triangle(&|reader, rows, squares| {
+                    let mut a = vec![0.0; d];
+                    for (row, square) in rows.zip(squares) {
+                        reader.write_row(row, &mut a);
+                        let weight = reader.weights.map_or(1.0, |weights| weights[row]);
+                        *square = weight * self.of_row(&a, reader.labels[row]).room.powi(2);
+                    }
+                })
+                .factor(self.left_out, |_| triangle::ROUNDING);
         }
-        (mean(&sums[0]), is_rounding)
+        let gap = self.by_factor(&means).min(self.by_penalty(&means, &entries));
+        self.gradient = means.gradient;
+        // Everything above was rounded, too.
+        1.001 * gap + means.rounding
     }
 
-    /// Corrects the slopes for the next pass; false where they cannot be.
+    /// Makes slopes smaller by a share, where that leaves them room; false where it does not.
+    pub(crate) fn shrink(&mut self, share: f64) -> bool {
+        let (low, high) = self.kink.slopes();
+        self.smaller = share;
+        low < 0.0 && high > 0.0
+    }
+
+    /// Corrects the slopes by the gradient of the last pass; false where they cannot be.
     pub(crate) fn correct(&mut self) -> bool {
         let Some(factor) = &self.factor else { return false };
         let step = factor.solve(&self.gradient);
@@ -74,10 +114,84 @@ impl<'a> Slopes<'a> {
         true
     }
 
-    /// What is left, the gradient, the sizes of its parts, and above the diagonal the matrix, if there is room for it.
+    /// A pass that finds the gradient alone.
+    pub(crate) fn look(&mut self) {
+        let d = self.linear.dim();
+        let sums = self.linear.add_up(SUMS + 2 * d, &|rows, out| self.add(rows, out));
+        self.gradient = self.means(&sums).gradient;
+    }
+
+    fn means(&self, sums: &[f64]) -> Means {
+        let (d, penalty) = (self.linear.dim(), self.linear.design().penalty);
+        let mean = |sum: &f64| sum / self.linear.total_weight();
+        let of_penalty = |i: usize| if i < self.linear.features() { penalty * self.x[i] } else { 0.0 };
+        let (gradient, sizes) = sums[SUMS..SUMS + 2 * d].split_at(d);
+        Means {
+            left: mean(&sums[0]),
+            spread: mean(&sums[1]).sqrt(),
+            rounding: mean(&sums[2]),
+            gradient: gradient.iter().enumerate().map(|(i, sum)| mean(sum) + of_penalty(i)).collect(),
+            sizes: sizes.iter().enumerate().map(|(i, sum)| mean(sum) + of_penalty(i).abs()).collect(),
+        }
+    }
+
+    /// What rounding may have made of a mean, over the mean size of its parts: a chain of additions, and a few roundings of each part.
+    fn rounding(&self) -> f64 {
+        1.01 * ROUNDOFF * (self.linear.table().rows().min(1 << 17) as f64 + 64.0)
+    }
+
+    /// One over the root of the least share of the weight that a row has.
+    fn lightest(&self) -> f64 {
+        let weights = self.linear.table().weight_slice();
+        let least =
+            |weights: &[f64]| weights.iter().copied().filter(|w| *w > 0.0).fold(f64::INFINITY, f64::min);
+        (self.linear.total_weight() / weights.map_or(1.0, least)).sqrt()
+    }
+
+    /// The gap by slopes without a gradient.
+    fn by_factor(&self, means: &Means) -> f64 {
+        let Some(factor) = &self.factor else { return f64::INFINITY };
+        let d = self.linear.dim();
+        // Hinge: a direction in which no row is near its kink, with a gradient that is all rounding. Other losses shrink their slopes instead.
+        let is_flat = |i: usize| {
+            self.kink == Kink::Hinge && means.gradient[i].abs() <= 64.0 * f64::EPSILON * means.sizes[i]
+        };
+        if !factor.left_out().iter().all(|i| self.left_out.contains(i) || is_flat(*i)) {
+            return f64::INFINITY;
+        }
+        let mut doubts = vec![0.0; d];
+        for j in (0..d).filter(|j| !self.left_out.contains(j)) {
+            let mut unit = vec![0.0; d];
+            unit[j] = self.rounding() * means.sizes[j];
+            factor.half_solve(&unit).iter().zip(&mut doubts).for_each(|(v, doubt)| *doubt += v.abs());
+        }
+        let e = (factor.promised(&means.gradient)).sqrt() + squared_norm(&doubts).sqrt();
+        if e * self.lightest() <= 1.0 { means.left + e * means.spread } else { f64::INFINITY }
+    }
+
+    /// The gap by the penalty, which bounds the way to the minimiser.
+    fn by_penalty(&self, means: &Means, matrix: &[f64]) -> f64 {
+        let (d, features, penalty) =
+            (self.linear.dim(), self.linear.features(), self.linear.design().penalty);
+        let size = |i: usize| means.gradient[i].abs() + self.rounding() * means.sizes[i];
+        let (e, c) = match matrix.last() {
+            _ if d == features => (0.0, 0.0),
+            Some(own) if *own > 0.0 => (size(d - 1) / own.sqrt(), size(d - 1) / own),
+            _ => return f64::INFINITY,
+        };
+        let left = (0..features).map(|i| (size(i) + c * matrix[i * d + d - 1].abs()).powi(2)).sum::<f64>();
+        let left = left / (2.0 * penalty);
+        if penalty > 0.0 && e * self.lightest() <= 1.0 {
+            means.left + e * means.spread + left
+        } else {
+            f64::INFINITY
+        }
+    }
+
+    /// The sums of [`Means`], and above the diagonal the matrix, if there is room for it.
     fn add(&self, rows: Range<usize>, out: &mut [f64]) {
         let d = self.linear.dim();
-        let (left, out) = out.split_at_mut(1);
+        let (sums, out) = out.split_at_mut(SUMS);
         let (gradient, rest) = out.split_at_mut(d);
         let (sizes, matrix) = rest.split_at_mut(d);
         let (low, high) = self.kink.slopes();
@@ -91,7 +205,14 @@ impl<'a> Slopes<'a> {
                 reader.write_row(row, a);
                 let weight = reader.weights.map_or(1.0, |weights| weights[row]);
                 let Slope { t, dt, p, room } = self.of_row(a, reader.labels[row]);
-                left[0] += weight * t * if t > 0.0 { high - p } else { low - p };
+                let parts: f64 = a.iter().zip(self.x).map(|(a, x)| (a * x).abs()).sum();
+                let end = if t > 0.0 { high } else { low };
+                sums[0] += weight * t * (end - p);
+                sums[1] += weight * (room * t).powi(2);
+                // A row at the end that its t belongs to has nothing left, unless rounding hides the sign of t.
+                let doubt = ROUNDOFF * (d as f64 + 8.0) * (parts + reader.labels[row].abs() + 1.0);
+                let reach = if t.abs() <= doubt { high - low } else { end - p };
+                sums[2] += weight * doubt * reach.abs();
                 rows::add(weight * p * dt, a, gradient);
                 sizes.iter_mut().zip(&*a).for_each(|(size, a)| *size += weight * (p * a).abs());
                 *bend = weight * room * room;
@@ -106,8 +227,9 @@ impl<'a> Slopes<'a> {
         let (low, high) = self.kink.slopes();
         let (t, dt) = self.kink.inner(dot(a, self.x), y);
         let smoothed = (t / self.width).clamp(low, high);
-        let room = (smoothed - low).min(high - smoothed);
-        let q = if room > 0.0 { room * room * dt * dot(a, &self.correction) } else { 0.0 };
-        Slope { t, dt, p: (smoothed + q).clamp(low, high), room }
+        let before = (smoothed - low).min(high - smoothed);
+        let q = if before > 0.0 { before * before * dt * dot(a, &self.correction) } else { 0.0 };
+        let p = (1.0 - self.smaller) * (smoothed + q).clamp(low, high);
+        Slope { t, dt, p, room: (p - low).min(high - p) }
     }
 }

@@ -127,6 +127,18 @@ impl<'a> Tails<'a> {
         counts[0] == 0.0 && counts[1] > 0.0
     }
 
+    /// By how much a step takes the score of some row further to where the row wants it, at most, by a pass; for losses of one score. Minus infinity if no row wants anything.
+    pub(crate) fn furthest(&self, way: &[f64]) -> f64 {
+        let point = self.linear.point(way);
+        let (u, offset) = &point.outputs[0];
+        let mut reader = Reader::new(self.linear);
+        let gains = self.rows().filter(|(_, label)| self.wants(*label, 0) != 0.0).map(|(row, label)| {
+            reader.open(row);
+            self.wants(label, 0) * (reader.product(row, u) + offset)
+        });
+        gains.fold(f64::NEG_INFINITY, f64::max)
+    }
+
     /// By how much scores help a row of this label, or hurt it if less than 0.
     fn gain(&self, label: f64, scores: &[f64]) -> f64 {
         match self.linear.loss() {

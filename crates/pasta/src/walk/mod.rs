@@ -211,6 +211,8 @@ pub struct View<'w> {
     pub exact: Option<(f64, f64)>,
     /// By how much f can be above its least value there, where the walk had that from passes over all rows: see [`crate::kinks`].
     pub gap: Option<f64>,
+    /// The coordinates of a score that depend on others before them and are left out, where the walk has looked: see [`crate::newton`].
+    pub left_out: Option<&'w [usize]>,
 }
 
 impl<'w> View<'w> {
@@ -230,6 +232,7 @@ impl<'w> View<'w> {
             certification: None,
             exact: None,
             gap: None,
+            left_out: None,
         }
     }
 }

@@ -12,6 +12,7 @@ use super::design::{Design, Model, Scaling, feature_names, total_weight};
 use super::loss::{Scalar, with_scalar};
 use super::sampling::Urn;
 use super::{Loss, TableError};
+use crate::kernels::double::Double;
 use crate::kernels::rows;
 use crate::kernels::{dot, squared_norm};
 use crate::oracle::{About, Draw, Form, Source};
@@ -111,6 +112,11 @@ impl Linear {
         Ok(Self { table, loss, design, scaling, way, features, total, squared_offset, urn, about })
     }
 
+    /// The same table, design and scaling with another loss.
+    pub fn with_loss(&self, loss: Loss) -> Result<Self, TableError> {
+        Self::scaled(Arc::clone(&self.table), loss, self.design, self.scaling.clone())
+    }
+
     /// The number of coordinates.
     pub fn dim(&self) -> usize {
         self.about.dim
@@ -134,6 +140,12 @@ impl Linear {
     /// The scaling of the columns, if they are standardised.
     pub fn scaling(&self) -> Option<&Scaling> {
         self.scaling.as_ref()
+    }
+
+    /// How far columns are from 0 as they are added up, in standard deviations, at most; 0 where each row is centred first.
+    pub(crate) fn offset(&self) -> f64 {
+        let scaling = self.scaling.as_ref().filter(|_| self.way == Way::Stored);
+        scaling.map_or(0.0, Scaling::offset)
     }
 
     /// Features of one output: columns and their monomials, without the intercept.
@@ -190,7 +202,10 @@ impl Linear {
             match &self.scaling {
                 Some(Scaling { shift, scale }) if self.design.degree == 1 => {
                     let raw: Vec<f64> = w.iter().zip(scale).map(|(w, scale)| w / scale).collect();
-                    intercepts.push(b - dot(shift, &raw));
+                    // By the weights as they are rounded: what that takes counts by distances from the means, not from 0.
+                    let products =
+                        shift.iter().zip(&raw).map(|(shift, raw)| Double::from(*shift) * Double::from(*raw));
+                    intercepts.push(products.fold(Double::from(b), |b, product| b - product).rounded());
                     weights.extend(raw);
                 }
                 _ => {

@@ -1,6 +1,7 @@
 //! (z - y)^2/2.
 
 use super::{Bounds, Class, Labels, LossRow, Scalar};
+use crate::kernels::double::Double;
 
 pub(super) const ROW: LossRow = LossRow {
     name: "least-squares",
@@ -22,6 +23,11 @@ impl Scalar for LeastSquares {
     #[inline]
     fn slope(self, z: f64, y: f64) -> f64 {
         z - y
+    }
+
+    #[inline]
+    fn precise_slope(self, z: Double, y: f64) -> Double {
+        z - Double::from(y)
     }
 
     #[inline]

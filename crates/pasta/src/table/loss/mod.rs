@@ -22,6 +22,7 @@ use multiversion::multiversion;
 use serde::{Deserialize, Serialize};
 
 use super::TableError;
+use crate::kernels::double::Double;
 use crate::kernels::elementary::exp;
 
 pub use smoothed::Kink;
@@ -187,6 +188,12 @@ pub(crate) trait Scalar: Copy + Sync {
     #[inline]
     fn both(self, z: f64, y: f64) -> (f64, f64) {
         (self.value(z, y), self.slope(z, y))
+    }
+
+    /// Its derivative where the score is known to more digits than a double has.
+    #[inline]
+    fn precise_slope(self, z: Double, y: f64) -> Double {
+        Double::from(self.slope(z.hi, y)) + Double::from(self.curvature(z.hi, y) * z.lo)
     }
 
     /// Its second derivative, or 0 where that is below; a difference of slopes unless it says better.
@@ -387,6 +394,26 @@ impl Loss {
             Self::Cauchy { scale } | Self::Welsch { scale } | Self::Tukey { scale } => {
                 Some(Self::Huber { delta: scale })
             }
+            _ => None,
+        }
+    }
+
+    /// The same loss for errors of this standard deviation, with its usual efficiency, for a loss that has a scale: Huber's, Cauchy's, Welsch's and Tukey's. `None` for others.
+    ///
+    /// ```
+    /// use pasta_opt::table::Loss;
+    ///
+    /// let loss = Loss::Huber { delta: 1.0 };
+    /// assert_eq!(loss.for_deviation(100.0), Some(Loss::Huber { delta: 134.5 }));
+    /// assert_eq!(Loss::Absolute.for_deviation(100.0), None);
+    /// ```
+    pub fn for_deviation(&self, deviation: f64) -> Option<Self> {
+        let value = deviation * self.row().parameter?.default;
+        match self {
+            Self::Huber { .. } => Some(Self::Huber { delta: value }),
+            Self::Cauchy { .. } => Some(Self::Cauchy { scale: value }),
+            Self::Welsch { .. } => Some(Self::Welsch { scale: value }),
+            Self::Tukey { .. } => Some(Self::Tukey { scale: value }),
             _ => None,
         }
     }
