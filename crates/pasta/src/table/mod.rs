@@ -40,6 +40,7 @@ mod tails;
 
 pub use constants::{Proved, ProvedConstant};
 pub use data::{Dense, Features, Shared, Sparse, Table, Values, room, shared};
+pub(crate) use design::monomials;
 pub use design::{Design, Model, Scaling};
 pub use error::TableError;
 pub use hessian::{Factor, Hessian, MOST_FULL};
