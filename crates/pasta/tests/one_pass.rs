@@ -317,8 +317,7 @@ fn new_columns_of_a_stream_are_learnt_as_if_they_had_been_there() {
             (table_of(if wide { &rows } else { &narrow }, labels.clone()), table_of(&rows, labels))
         };
         let blocks: Vec<_> = (0..7).map(&mut block).collect();
-        let mut learner =
-            OnePass::start(blocks[0].0.clone(), Loss::LeastSquares, design, 1).unwrap();
+        let mut learner = OnePass::start(blocks[0].0.clone(), Loss::LeastSquares, design, 1).unwrap();
         for (k, (table, _)) in blocks.iter().enumerate() {
             if k == 3 {
                 assert!(learner.problem(table.clone()).is_err());

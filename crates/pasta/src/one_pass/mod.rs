@@ -150,7 +150,11 @@ impl OnePass {
     pub fn widen(&mut self, places: &[usize], columns: usize) -> Result<(), TableError> {
         let is_order = places.windows(2).all(|pair| pair[0] < pair[1]);
         if places.len() != self.width || !is_order || places.last().is_some_and(|last| *last >= columns) {
-            return Err(TableError::Shape { what: "places of columns", needs: self.width, got: places.len() });
+            return Err(TableError::Shape {
+                what: "places of columns",
+                needs: self.width,
+                got: places.len(),
+            });
         }
         let (had, stride) = (self.design.features(self.width)?, self.start.len() / self.loss.outputs());
         let features = self.design.features(columns)?;
@@ -158,8 +162,9 @@ impl OnePass {
         let of_one = self.places_of_features(places, columns);
         // The intercept comes after the features.
         let of_one = of_one.into_iter().chain((had..stride).map(|k| k - had + features)).collect::<Vec<_>>();
-        let coordinates: Vec<usize> =
-            (0..self.loss.outputs()).flat_map(|k| of_one.iter().map(move |place| k * wider + place)).collect();
+        let coordinates: Vec<usize> = (0..self.loss.outputs())
+            .flat_map(|k| of_one.iter().map(move |place| k * wider + place))
+            .collect();
         let dim = wider * self.loss.outputs();
         self.columns.widen(places, columns);
         // Phase retrieval starts with equal weights, all others at 0.
