@@ -320,7 +320,8 @@ fn new_columns_of_a_stream_are_learnt_as_if_they_had_been_there() {
         let mut learner = OnePass::start(blocks[0].0.clone(), Loss::LeastSquares, design, 1).unwrap();
         for (k, (table, _)) in blocks.iter().enumerate() {
             if k == 3 {
-                assert!(learner.problem(table.clone()).is_err());
+                assert!(learner.problem(table.clone()).is_err() && learner.first_seen(table).is_err());
+                assert!(learner.learn(table.clone(), &Arc::default()).is_err());
                 assert!(learner.widen(&[3, 1], 5).is_err() && learner.widen(&[0], 5).is_err());
                 learner.widen(&places, 5).unwrap();
             }

@@ -176,7 +176,7 @@ impl School {
         check_products(file, &*learner.problem(table).map_err(wrong)?)?;
         let target = arguments.target.map_or_else(|| format!("{RELATIVE} of the start"), given);
         say(&format!(
-            "{file}: one pass in blocks of {} bytes, {}{}, scaled and coded by the first block of {}; loss {}, {}, {}, degree {}, penalty \
+            "{file}: one pass in blocks of {} bytes, {}{}, scaled and coded by the first block of {} (later columns when they first vary); loss {}, {}, {}, degree {}, penalty \
              {}; |grad f| <= {target}, seed {}, threads {}",
             grouped(u64::from(arguments.block)),
             counted(first.features.columns() as u64, "column"),

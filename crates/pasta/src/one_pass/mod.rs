@@ -132,6 +132,12 @@ impl OnePass {
 
     /// Rows of the stream as a problem of their own, in the coordinates of the pass.
     pub fn problem(&self, rows: Arc<Table>) -> Result<Arc<Linear>, TableError> {
+        self.check(&rows)?;
+        Linear::scaled(rows, self.loss, self.design, self.columns.scaling().cloned()).map(Arc::new)
+    }
+
+    /// Refuses rows that do not belong to the stream.
+    fn check(&self, rows: &Table) -> Result<(), TableError> {
         if rows.weights.is_some() {
             return Err(TableError::Setting {
                 name: "weights of rows in a stream",
@@ -142,7 +148,13 @@ impl OnePass {
         if rows.columns() != self.width {
             return Err(TableError::Shape { what: "columns", needs: self.width, got: rows.columns() });
         }
-        Linear::scaled(rows, self.loss, self.design, self.columns.scaling().cloned()).map(Arc::new)
+        Ok(())
+    }
+
+    /// The scaling that rows of the stream have of their own; `None` where columns are taken as they are.
+    fn own_scaling(&self, rows: &Table) -> Result<Option<Scaling>, TableError> {
+        self.check(rows)?;
+        own_scaling(rows, &self.design)
     }
 
     /// Makes room for columns that rows from here on have, and which were 0 in all rows before: column k becomes column `places[k]` of `columns`. The order of columns must
@@ -247,7 +259,7 @@ impl OnePass {
 
     /// Columns that did not vary in any row that was learnt from, but do in these.
     pub fn first_seen(&self, rows: &Table) -> Result<Vec<usize>, TableError> {
-        match own_scaling(rows, &self.design)? {
+        match self.own_scaling(rows)? {
             Some(own) => self.columns.clone().wake(&own),
             None => Ok(Vec::new()),
         }
@@ -279,7 +291,7 @@ impl OnePass {
     /// first](Self::first_seen) have coordinates, too, in which their deviation over these rows is 1.
     pub fn look(&self, rows: &Arc<Table>, stop: &Arc<AtomicBool>) -> Result<(f64, f64), LearnError> {
         let mut awake = self.clone();
-        if let Some(own) = own_scaling(rows, &self.design)? {
+        if let Some(own) = self.own_scaling(rows)? {
             awake.wake(&own)?;
         }
         let problem = awake.problem(Arc::clone(rows))?;
@@ -316,7 +328,7 @@ impl OnePass {
 
     /// Learns from a block, and says how the work on it ended. After an error nothing that was learnt has changed.
     pub fn learn(&mut self, rows: Arc<Table>, stop: &Arc<AtomicBool>) -> Result<Stop, LearnError> {
-        let own = own_scaling(&rows, &self.design)?;
+        let own = self.own_scaling(&rows)?;
         if let Some(own) = &own {
             self.wake(own)?;
         }
