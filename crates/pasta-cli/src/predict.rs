@@ -9,7 +9,6 @@ use pasta_opt::table::Labels;
 use pasta_report::console::{self, Exit, Failure, Report, flags, say, with_threads};
 use serde::Serialize;
 
-use crate::npy;
 use crate::table::{ModelFile, Reading, Score, check_output, class, counted, load, refused, score};
 
 /// Predict with a model of `pasta fit`: a line for each row of a table.
@@ -201,7 +200,7 @@ impl Answer<'_> {
     fn array(&self) -> Result<Vec<u8>, Failure> {
         let placed = |number: &dyn Fn(usize) -> f64| {
             let numbers: Vec<f64> = self.places.lines().map(|row| row.map_or(f64::NAN, number)).collect();
-            Ok(npy::to_bytes(&numbers))
+            Ok(pasta_data::vector_to_npy(&numbers))
         };
         match self.wanted {
             Wanted::Classes => placed(&|row| self.classes[row] as f64),

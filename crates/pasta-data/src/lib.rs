@@ -39,6 +39,7 @@ pub use encoding::{Code, Encoding};
 use fault::Located;
 pub use fault::{Fault, ReadError};
 pub use names::is_same_number;
+pub use numpy::{vector_from_npy, vector_to_npy};
 use source::{Chunks, Opened};
 pub use source::{Source, Watch};
 pub use store::Storage;

@@ -19,6 +19,40 @@ use crate::store::Storage;
 use crate::{Data, Label, Meaning, Options, Precision};
 use pasta_opt::table::{Dense, Features, Sparse, Values, shared};
 
+/// A vector as the bytes of an NPY file (version 1.0, little-endian doubles).
+///
+/// ```
+/// let vector = [1.5, -0.0, f64::MIN_POSITIVE];
+/// let bytes = pasta_data::vector_to_npy(&vector);
+/// assert_eq!(pasta_data::vector_from_npy(&bytes)?, vector);
+/// // The numbers begin where numpy wants them.
+/// assert_eq!((bytes.len() - 8 * vector.len()) % 64, 0);
+/// # Ok::<(), pasta_data::Fault>(())
+/// ```
+pub fn vector_to_npy(vector: &[f64]) -> Vec<u8> {
+    const BEGIN: &[u8] = b"\x93NUMPY\x01\x00";
+    let mut header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({},), }}", vector.len());
+    // The data begins at a multiple of 64 bytes, after a line end.
+    let unpadded = BEGIN.len() + 2 + header.len() + 1;
+    header.push_str(&" ".repeat(unpadded.next_multiple_of(64) - unpadded));
+    header.push('\n');
+    let mut bytes = BEGIN.to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    vector.iter().for_each(|x| bytes.extend(x.to_le_bytes()));
+    bytes
+}
+
+/// The vector of an NPY file: an array of one dimension, or of one column.
+pub fn vector_from_npy(mut bytes: &[u8]) -> Result<Vec<f64>, Fault> {
+    let shape = Shape::read(&mut bytes)?;
+    // No more room than there are numbers.
+    if shape.count().is_none_or(|count| count > bytes.len()) {
+        return Err(Fault::Numpy("the array is cut short".into()));
+    }
+    shape.vector(&mut bytes, "the array", Memory(None))
+}
+
 /// What a file says of its array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Shape {

@@ -739,7 +739,7 @@ fn an_encoding_grows_by_words_and_columns_that_come_later() {
     let fixed = Options { grow: false, ..grow };
     let refused = read(&source("y,c,a\n1,green,5\n"), &fixed, Some(&first), &|_, _| {}).unwrap_err();
     assert!(matches!(refused.fault, Fault::Category { .. }));
-    let grow = Options { grow: true, ..options() };
+    let grow = Options { grow: true, format: Some(Format::Libsvm), ..options() };
     let first = of("1 1:1 2:1\n", &grow).encoding;
     for (text, columns) in [("1 5:2\n", 5), ("1 1:2\n", 2), ("1\n", 2)] {
         let data = read(&source(text), &grow, Some(&first), &|_, _| {}).unwrap();
@@ -856,4 +856,16 @@ fn a_bit_that_flips_in_a_cache_is_found() {
     assert!(text.contains("\"first_index\": 1"));
     fs::write(&about, text.replace("\"first_index\": 1", "\"first_index\": 0")).unwrap();
     assert!(cached().unwrap().written && !cached().unwrap().written);
+}
+
+#[test]
+fn a_vector_is_read_back_from_its_file_and_not_if_something_is_missing() {
+    for vector in [vec![], vec![1.5, -0.0, f64::MIN_POSITIVE], (0..1000).map(f64::from).collect()] {
+        let file = pasta_data::vector_to_npy(&vector);
+        assert_eq!((file.len() - 8 * vector.len()) % 64, 0);
+        assert_eq!(pasta_data::vector_from_npy(&file).unwrap(), vector);
+        assert!(pasta_data::vector_from_npy(&file[..file.len() - 1]).is_err());
+    }
+    assert!(pasta_data::vector_from_npy(b"something else").is_err());
+    assert!(pasta_data::vector_from_npy(&npy("<f8", false, "(900000000000,)", &[])).is_err());
 }

@@ -10,7 +10,6 @@ use serde::Deserialize;
 
 use super::Run;
 use super::result::Outcome;
-use crate::npy;
 use crate::spec::Problem;
 use crate::world::{self, At};
 use pasta_report as report;
@@ -86,7 +85,8 @@ pub(crate) fn point(folder: &Path, problem: &Problem) -> Result<Vec<f64>, Failur
         Earlier { point_file: Some(name), .. } => {
             let path = folder.join(name);
             let bytes = world::read(&path).map_err(failed(&path))?;
-            npy::from_bytes(&bytes).map_err(|what| Failure::input(what).in_file(path.display().to_string()))
+            let point = pasta_data::vector_from_npy(&bytes);
+            point.map_err(|fault| Failure::input(fault).in_file(path.display().to_string()))
         }
         _ => Err(refuse("it has no point")),
     }
@@ -221,7 +221,7 @@ impl Keep {
     pub(super) fn write_result(&self, outcome: &mut Outcome<'_>) -> Result<(), Failure> {
         let Some(path) = self.path() else { return Ok(()) };
         if let Some(point) = outcome.point.filter(|point| point.len() > POINT_IN_RESULT) {
-            report::write(path, POINT, npy::to_bytes(point))?;
+            report::write(path, POINT, pasta_data::vector_to_npy(point))?;
             (outcome.point, outcome.point_file) = (None, Some(POINT));
         }
         report::write(path, RESULT, console::pretty_json(outcome)?).map(drop)

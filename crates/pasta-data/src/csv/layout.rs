@@ -241,6 +241,14 @@ impl<'e> Layout<'e> {
         }
     }
 
+    /// How many features can have words: none, or all of them. What is kept for words is much for a line of millions of columns.
+    pub(super) fn worded(&self) -> usize {
+        let some = self.one_hot
+            || self.categories.iter().any(|is| *is)
+            || self.codes.iter().flatten().any(|code| code.categories.is_some());
+        if some { self.names.len() } else { 0 }
+    }
+
     /// Whether a feature may have no value.
     pub(super) fn may_miss(&self, place: usize) -> bool {
         let filled = self.codes.as_ref().map(|codes| codes[place].fill.is_some());

@@ -112,8 +112,9 @@ struct Part<T> {
     cells: Vec<T>,
     labels: Vec<f64>,
     weights: Vec<f64>,
+    /// The words of each feature; nothing where there can be none.
     words: Vec<Dictionary>,
-    /// The first word of each feature that stands for itself, and not for a category that was asked for.
+    /// The first word of each feature that stands for itself, and not for a category that was asked for; nothing where there can be none.
     first_words: Vec<Option<Place>>,
     names: Names,
 }
@@ -128,7 +129,7 @@ struct Place {
 }
 
 fn parse<T: Number>(chunk: &[u8], layout: &Layout<'_>) -> Parsed<Part<T>> {
-    let width = layout.names.len();
+    let width = layout.worded();
     let mut part = Part {
         cells: Vec::new(),
         labels: Vec::new(),

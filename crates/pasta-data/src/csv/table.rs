@@ -32,16 +32,17 @@ pub(super) struct Raw<T> {
 impl<T: Number> Raw<T> {
     pub(super) fn new(layout: &Layout<'_>, memory: Memory) -> Self {
         let known = |code: &Code| code.categories.as_deref().map_or_else(Dictionary::default, Dictionary::of);
+        let worded = layout.worded();
         let words = match &layout.codes {
-            Some(codes) => codes.iter().map(known).collect(),
-            None => vec![Dictionary::default(); layout.names.len()],
+            Some(codes) => codes.iter().take(worded).map(known).collect(),
+            None => vec![Dictionary::default(); worded],
         };
         Self {
             cells: Vec::new(),
             labels: Vec::new(),
             weights: Vec::new(),
             words,
-            first_words: vec![None; layout.names.len()],
+            first_words: vec![None; worded],
             names: Names::default(),
             memory,
         }
@@ -112,9 +113,9 @@ impl<T: Number> Raw<T> {
         // Where the words of the file stand among the sorted categories.
         let places: Vec<Option<Vec<usize>>> = codes
             .iter()
-            .zip(&words)
-            .map(|(code, words)| {
-                let categories = code.categories.as_ref()?;
+            .enumerate()
+            .map(|(place, code)| {
+                let (categories, words) = (code.categories.as_ref()?, words.get(place)?);
                 let places: HashMap<&String, usize> =
                     categories.iter().enumerate().map(|(k, word)| (word, k)).collect();
                 Some(words.words.iter().map(|word| places[word]).collect())
@@ -202,8 +203,9 @@ impl<T: Number> Raw<T> {
     pub(super) fn learn(&self, layout: &Layout<'_>) -> Result<Vec<Code>, Fault> {
         let width = layout.names.len();
         let code = |(place, name): (usize, &String)| {
-            let words = &self.words[place].words;
-            if !words.is_empty() {
+            if let Some(Dictionary { words, .. }) =
+                self.words.get(place).filter(|known| !known.words.is_empty())
+            {
                 let mut sorted = words.clone();
                 sorted.sort();
                 let fill = matches!(layout.missing, Missing::Mean | Missing::Median | Missing::Zero);

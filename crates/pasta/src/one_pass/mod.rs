@@ -162,10 +162,10 @@ impl OnePass {
     pub fn widen(&mut self, places: &[usize], columns: usize) -> Result<(), TableError> {
         let is_order = places.windows(2).all(|pair| pair[0] < pair[1]);
         if places.len() != self.width || !is_order || places.last().is_some_and(|last| *last >= columns) {
-            return Err(TableError::Shape {
-                what: "places of columns",
-                needs: self.width,
-                got: places.len(),
+            return Err(TableError::Setting {
+                name: "places of columns",
+                needs: "one for each, in the order of the columns",
+                got: places.len() as f64,
             });
         }
         let (had, stride) = (self.design.features(self.width)?, self.start.len() / self.loss.outputs());
@@ -185,26 +185,8 @@ impl OnePass {
         self.start = spread_out(&self.start, &coordinates, dim, start);
         self.first = spread_out(&self.first, &coordinates, dim, 0.0);
         let pull = self.design.penalty * self.rows as f64;
-        let mut diagonal: Vec<f64> =
-            (0..dim).map(|i| if i % wider < features { pull } else { 0.0 }).collect();
-        self.past = match &self.past {
-            Hessian::Full { dim: before, entries } if dim <= MOST_FULL => {
-                let mut wider = vec![0.0; dim * dim];
-                diagonal.iter().enumerate().for_each(|(i, h)| wider[i * dim + i] = *h);
-                for (row, i) in entries.chunks(*before).zip(&coordinates) {
-                    row.iter().zip(&coordinates).for_each(|(h, j)| wider[i * dim + j] = *h);
-                }
-                Hessian::Full { dim, entries: wider }
-            }
-            Hessian::Full { dim: before, entries } => {
-                coordinates.iter().enumerate().for_each(|(k, i)| diagonal[*i] = entries[k * before + k]);
-                Hessian::Diagonal(diagonal)
-            }
-            Hessian::Diagonal(before) => {
-                coordinates.iter().zip(before).for_each(|(i, h)| diagonal[*i] = *h);
-                Hessian::Diagonal(diagonal)
-            }
-        };
+        let new = (0..dim).map(|i| if i % wider < features { pull } else { 0.0 }).collect();
+        self.past = widened(&self.past, &coordinates, new);
         self.width = columns;
         Ok(())
     }
@@ -530,6 +512,26 @@ impl OnePass {
         }
         fourth * groups as f64 / (second * second)
     }
+}
+
+/// A matrix whose k-th coordinate becomes the one at `places[k]` of so many as `diagonal` has, which is the matrix of the new ones.
+fn widened(past: &Hessian, places: &[usize], mut diagonal: Vec<f64>) -> Hessian {
+    let dim = diagonal.len();
+    match past {
+        Hessian::Full { dim: before, entries } if dim <= MOST_FULL => {
+            let mut wider = vec![0.0; dim * dim];
+            diagonal.iter().enumerate().for_each(|(i, h)| wider[i * dim + i] = *h);
+            for (row, i) in entries.chunks(*before).zip(places) {
+                row.iter().zip(places).for_each(|(h, j)| wider[i * dim + j] = *h);
+            }
+            return Hessian::Full { dim, entries: wider };
+        }
+        Hessian::Full { dim: before, entries } => {
+            places.iter().enumerate().for_each(|(k, i)| diagonal[*i] = entries[k * before + k]);
+        }
+        Hessian::Diagonal(before) => places.iter().zip(before).for_each(|(i, h)| diagonal[*i] = *h),
+    }
+    Hessian::Diagonal(diagonal)
 }
 
 /// Coordinates in which every column shows: columns have mean 0 and deviation 1 over all rows that were learnt from, monomials are those of columns of deviation 1.
