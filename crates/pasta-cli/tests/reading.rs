@@ -58,7 +58,7 @@ fn new_words_and_new_columns_of_a_stream_are_learnt() {
     let place = Place::new();
     // y is 1, 2 or 3 by the colour, 10 times a, and noise; green comes late.
     let line = |k: u64| {
-        let (a, late) = (number(k), k > 15_000 && k % 3 == 0);
+        let (a, late) = (number(k), k > 15_000 && k.is_multiple_of(3));
         let (colour, y) = if late { ("green", 3.0) } else { [("red", 1.0), ("blue", 2.0)][k as usize % 2] };
         format!("{:.5},{colour},{a:.5}\n", y + 10.0 * a + 0.1 * number(k + (1 << 40)))
     };

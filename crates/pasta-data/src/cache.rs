@@ -379,6 +379,8 @@ fn write_as(
         storage: plan.storage,
         first_index: plan.first_index,
         columns: plan.columns,
+        // It holds one block at a time.
+        memory: None,
         ..options.clone()
     };
     let mut blocks = Blocks::open(source, &chosen(plan), BLOCK).map_err(Again::Failed)?;

@@ -277,9 +277,8 @@ impl School {
     fn tail(&mut self, waiting: VecDeque<Block>, signals: &Signals) -> Result<Option<Block>, Failure> {
         let encoding = waiting.back().map_or_else(|| self.encoding.clone(), |last| last.encoding.clone());
         // All as wide as the last.
-        let widened = |Block { rows, encoding: own }: Block| match own == encoding {
-            true => rows,
-            false => rows.widened(&own.places_in(&encoding), encoding.width()),
+        let widened = |Block { rows, encoding: own }: Block| {
+            if own == encoding { rows } else { rows.widened(&own.places_in(&encoding), encoding.width()) }
         };
         let mut waiting: VecDeque<Rows> = waiting.into_iter().map(widened).collect();
         let full = waiting.front().map_or(0, |rows| rows.labels.len());

@@ -50,8 +50,6 @@ pub(super) struct Layout<'e> {
     pub(super) categories: Vec<bool>,
     /// Of each feature, whether it was said to hold categories: then `None` is one, too.
     pub(super) asked: Vec<bool>,
-    /// Whether categories may be added to those of the encoding.
-    pub(super) grow: bool,
     pub(super) encoding: Option<&'e Encoding>,
     /// What becomes of each feature, by the encoding.
     pub(super) codes: Option<Vec<Code>>,
@@ -119,7 +117,6 @@ impl<'e> Layout<'e> {
             one_hot: options.one_hot,
             categories: Vec::new(),
             asked: Vec::new(),
-            grow: options.grow && encoding.is_some(),
             encoding,
             codes: encoding.map(Encoding::codes),
             known: Vec::new(),
@@ -169,9 +166,10 @@ impl<'e> Layout<'e> {
             self.match_features(columns, &features, &codes)?;
             self.names = codes.iter().map(|code| code.name.clone()).collect();
             // What is a category, the encoding says.
-            let fixed = |code: &Code| code.categories.as_deref().filter(|_| !self.grow).map(Dictionary::of);
+            let fixed =
+                |code: &Code| code.categories.as_deref().filter(|_| !options.grow).map(Dictionary::of);
             self.known = codes.iter().map(fixed).collect();
-            self.categories = codes.iter().map(|code| self.grow && code.categories.is_some()).collect();
+            self.categories = codes.iter().map(|code| options.grow && code.categories.is_some()).collect();
             self.asked = vec![false; codes.len()];
             for name in &options.categories {
                 if let Some(Role::Feature(place)) = find(name).map(|k| self.roles[k]) {
@@ -239,6 +237,11 @@ impl<'e> Layout<'e> {
             Some(known) => self.asked[place] || known.iter().any(|word| word == text),
             None => self.asked[place] && self.codes.is_none(),
         }
+    }
+
+    /// True if categories may be added to those of the encoding.
+    pub(super) fn grows(&self) -> bool {
+        self.codes.is_some() && self.categories.iter().any(|is| *is)
     }
 
     /// How many features can have words: none, or all of them. What is kept for words is much for a line of millions of columns.

@@ -95,12 +95,12 @@ impl<T: Number> Raw<T> {
         }
         let filled = self.cells.par_iter().filter(|cell| cell.code() == Some(0)).count() as u64;
         let codes = match layout.codes.clone() {
-            Some(codes) if layout.grow => self.grown(codes),
+            Some(codes) if layout.grows() => self.grown(codes),
             Some(codes) => codes,
             None => self.learn(&layout)?,
         };
         let encoding = match layout.encoding {
-            Some(encoding) if !layout.grow => encoding.clone(),
+            Some(encoding) if !layout.grows() => encoding.clone(),
             Some(encoding) => Encoding::Cells { columns: codes.clone(), named: encoding.is_named() },
             None => Encoding::Cells { columns: codes.clone(), named: layout.named },
         };
