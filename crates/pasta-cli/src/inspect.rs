@@ -61,7 +61,7 @@ fn inspect(arguments: &Arguments) -> Result<Exit, Failure> {
     let file = source.name();
     let (data, loss) = read(arguments, &source)?;
     let labels = LabelSummary::of(&data);
-    let dropped = data.dropped;
+    let dropped = data.left_out.len() as u64;
     let loaded = Loaded::new(&file, data, &loss, &arguments.shaping)?;
     let linear = loaded.linear;
     let table = linear.table();
@@ -105,7 +105,7 @@ fn read(arguments: &Arguments, source: &Source) -> Result<(Data, String), Failur
     if let Some(loss) = &arguments.loss {
         return Ok((load_table(source, &arguments.reading, loss)?, loss.clone()));
     }
-    let source = kept(source)?;
+    let source = kept(source, arguments.reading.memory)?;
     let data = load_table(&source, &arguments.reading, "least-squares")?;
     let loss = LabelSummary::of(&data).usual_loss();
     let data = if has_classes(loss) { load_table(&source, &arguments.reading, loss)? } else { data };

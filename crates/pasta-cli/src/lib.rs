@@ -10,7 +10,6 @@ mod compare;
 mod fit;
 mod forecast;
 mod inspect;
-mod npy;
 mod plan;
 mod predict;
 mod problems;

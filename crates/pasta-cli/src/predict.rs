@@ -9,13 +9,13 @@ use pasta_opt::table::Labels;
 use pasta_report::console::{self, Exit, Failure, Report, flags, say, with_threads};
 use serde::Serialize;
 
-use crate::npy;
 use crate::table::{ModelFile, Reading, Score, check_output, class, counted, load, refused, score};
 
 /// Predict with a model of `pasta fit`: a line for each row of a table.
 ///
 /// Columns are matched by name where they have names, in any order; one that is missing or unknown is refused. A column of labels
-/// is not needed; if it is there, the model is scored on it. Numbers are predicted as they are, classes by name.
+/// is not needed; if it is there, the model is scored on it. Numbers are predicted as they are, classes by name. With --missing drop-row there is NA in the place
+/// of a row that lacks a value.
 #[derive(Args)]
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Arguments {
@@ -73,9 +73,10 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     let wrong = |error| refused(&source.name(), &file.encoding.names(), &error);
     data.features.check().map_err(wrong)?;
     let mut scores = model.scores(&data.features).map_err(wrong)?;
+    let places = Places { left_out: data.left_out.clone(), kept: data.features.rows() };
     if let Some(k) = scores.iter().position(|score| !score.is_finite()) {
-        let message =
-            format!("row {}: its values are too large, the score is {}", k / model.outputs() + 1, scores[k]);
+        let row = places.lines().position(|row| row == Some(k / model.outputs())).unwrap_or(0);
+        let message = format!("row {}: its values are too large, the score is {}", row + 1, scores[k]);
         return Err(Failure::input(message).in_file(source.name()));
     }
     // Labels that the model has never seen cannot be scored, but are no reason not to predict.
@@ -100,7 +101,9 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     if wanted != Wanted::Scores {
         scores.chunks_exact_mut(outputs).for_each(|row| model.loss.mean(row));
     }
-    let answer = Answer { wanted, classes, numbers: scores, outputs, names: &file.classes.0, score: scored };
+    let dropped = places.left_out.len();
+    let answer =
+        Answer { wanted, places, classes, numbers: scores, outputs, names: &file.classes.0, score: scored };
     if let Some(path) = &arguments.output {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(std::path::Path::new("."));
@@ -114,11 +117,18 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
         };
         pasta_report::write(folder, name, bytes)?;
         if arguments.json {
-            let rows = answer.classes.len();
+            let rows = answer.places.lines().count();
             console::print(&Written { rows, output: path.display().to_string(), score: scored }, true)?;
         }
     } else {
         console::print(&answer, arguments.json)?;
+    }
+    if dropped > 0 {
+        say(&format!(
+            "{}: {} without a value, and NA in their place",
+            source.name(),
+            counted(dropped as u64, "row")
+        ));
     }
     if let Some(score) = scored {
         say(&score.words());
@@ -136,9 +146,31 @@ enum Wanted {
     Scores,
 }
 
+/// Which rows of the file there is a prediction for.
+struct Places {
+    /// Rows without one, in their order.
+    left_out: Vec<u64>,
+    /// How many have one.
+    kept: usize,
+}
+
+impl Places {
+    /// For each row of the file, which prediction it has, if any.
+    fn lines(&self) -> impl Iterator<Item = Option<usize>> {
+        let mut out = self.left_out.iter().peekable();
+        let mut kept = 0..self.kept;
+        (0..(self.kept + self.left_out.len()) as u64)
+            .map(move |line| if out.next_if(|row| **row == line).is_some() { None } else { kept.next() })
+    }
+}
+
+/// What stands in the place of a prediction that there is not.
+const NOTHING: &str = "NA";
+
 /// What the model says.
 struct Answer<'m> {
     wanted: Wanted,
+    places: Places,
     classes: Vec<usize>,
     numbers: Vec<f64>,
     outputs: usize,
@@ -156,16 +188,24 @@ impl Answer<'_> {
         }
     }
 
+    fn numbers_of_a_row(&self) -> usize {
+        if self.wanted == Wanted::Probabilities { self.outputs.max(2) } else { self.outputs }
+    }
+
     fn class(&self, row: usize) -> String {
         let class = self.classes[row];
         self.names.get(class).cloned().unwrap_or_else(|| class.to_string())
     }
 
     fn array(&self) -> Result<Vec<u8>, Failure> {
+        let placed = |number: &dyn Fn(usize) -> f64| {
+            let numbers: Vec<f64> = self.places.lines().map(|row| row.map_or(f64::NAN, number)).collect();
+            Ok(pasta_data::vector_to_npy(&numbers))
+        };
         match self.wanted {
-            Wanted::Classes => Ok(npy::to_bytes(&self.classes.iter().map(|k| *k as f64).collect::<Vec<_>>())),
+            Wanted::Classes => placed(&|row| self.classes[row] as f64),
             _ if self.outputs == 1 && self.wanted != Wanted::Probabilities => {
-                Ok(npy::to_bytes(&self.numbers))
+                placed(&|row| self.numbers[row])
             }
             _ => Err(Failure::input("a file .npy holds one number for each row; write text instead")),
         }
@@ -176,22 +216,23 @@ impl Serialize for Answer<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeMap;
         let mut map = serializer.serialize_map(None)?;
-        let rows = self.classes.len();
-        map.serialize_entry("rows", &rows)?;
+        let lines = || self.places.lines();
+        map.serialize_entry("rows", &lines().count())?;
+        map.serialize_entry("left_out", &self.places.left_out.len())?;
         map.serialize_entry("kind", &self.wanted)?;
         map.serialize_entry("classes", &self.names)?;
         match self.wanted {
             Wanted::Classes => {
-                map.serialize_entry(
-                    "predictions",
-                    &(0..rows).map(|row| self.class(row)).collect::<Vec<_>>(),
-                )?;
+                let of = |row: Option<usize>| row.map(|row| self.class(row));
+                map.serialize_entry("predictions", &lines().map(of).collect::<Vec<_>>())?;
             }
             _ if self.outputs == 1 && self.wanted != Wanted::Probabilities => {
-                map.serialize_entry("predictions", &self.numbers)?;
+                let of = |row: Option<usize>| row.map(|row| self.numbers[row]);
+                map.serialize_entry("predictions", &lines().map(of).collect::<Vec<_>>())?;
             }
             _ => {
-                map.serialize_entry("predictions", &(0..rows).map(|row| self.row(row)).collect::<Vec<_>>())?;
+                let of = |row: Option<usize>| row.map(|row| self.row(row));
+                map.serialize_entry("predictions", &lines().map(of).collect::<Vec<_>>())?;
             }
         }
         map.serialize_entry("score", &self.score)?;
@@ -206,10 +247,13 @@ impl Report for Answer<'_> {
             text.push_str(&self.names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(","));
             text.push('\n');
         }
-        for row in 0..self.classes.len() {
-            match self.wanted {
-                Wanted::Classes => text.push_str(&self.class(row)),
-                _ => {
+        for row in self.places.lines() {
+            match (self.wanted, row) {
+                (Wanted::Classes, None) => text.push_str(NOTHING),
+                // As many as a row has.
+                (_, None) => text.push_str(&vec![NOTHING; self.numbers_of_a_row()].join(",")),
+                (Wanted::Classes, Some(row)) => text.push_str(&self.class(row)),
+                (_, Some(row)) => {
                     for (k, number) in self.row(row).iter().enumerate() {
                         let comma = if k > 0 { "," } else { "" };
                         let _ = if *number != 0.0 && number.abs() < 1e-5 {

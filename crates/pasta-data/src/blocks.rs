@@ -10,7 +10,7 @@ use crate::{
 use pasta_opt::table::Features;
 
 /// A text whose rows come in blocks. What the first block shows holds for all: its columns, their words, what
-/// stands for missing values, and whether rows are dense.
+/// stands for missing values, and whether rows are dense. With [`Options::grow`] later blocks may add words, and columns of LIBSVM.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -112,11 +112,13 @@ impl Blocks {
                 Ok(data) => {
                     self.add_names(&data).map_err(|located| located.in_file(&self.name))?;
                     if self.encoding.is_none() {
-                        self.encoding = Some(data.encoding.clone());
                         self.options.storage = match data.features {
                             Features::Dense(_) => Storage::Dense,
                             Features::Sparse(_) => Storage::Sparse,
                         };
+                    }
+                    if self.encoding.is_none() || self.options.grow {
+                        self.encoding = Some(data.encoding.clone());
                     }
                     return Ok(Some(data));
                 }

@@ -1,5 +1,6 @@
 //! Tables larger than memory: a text is written once as arrays, and those are mapped.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use std::time::UNIX_EPOCH;
 
 use bytemuck::Pod;
 use pasta_opt::table::{Dense, Features, Shared, Sparse, Values};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::fault::{Fault, ReadError};
@@ -31,9 +33,11 @@ pub struct Cached {
 pub type Notify<'t> = &'t dyn Fn(&str);
 
 /// The format of a cache.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// Bytes of text that are parsed at a time.
 const BLOCK: usize = 4 << 20;
+/// Bytes of an array that have one checksum.
+const SUMMED: usize = 4 << 20;
 
 /// What the file `about.json` of a cache says; it is written last, so that a cache without it is none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,6 +55,24 @@ struct Contents {
     encoding: Encoding,
     label: String,
     classes: Vec<String>,
+    /// Cells that were missing and are 0.
+    filled: u64,
+    /// Of each array, CRC-32 of each 4 MiB. Nothing for a table that is handed on at once.
+    checksums: BTreeMap<String, Vec<u32>>,
+    /// CRC-32 of all of this with 0 in its place.
+    seal: u32,
+}
+
+impl Contents {
+    fn sealed(self) -> serde_json::Result<Self> {
+        let open = Self { seal: 0, ..self };
+        let seal = crc32fast::hash(&serde_json::to_vec(&open)?);
+        Ok(Self { seal, ..open })
+    }
+
+    fn is_whole(&self) -> bool {
+        self.clone().sealed().is_ok_and(|sealed| sealed.seal == self.seal)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,7 +86,7 @@ struct Origin {
 }
 
 /// Reads a text through a cache: a folder of arrays beside it, or in `folder`, which is written if it is not there or the text has changed since.
-/// The arrays are mapped, so that a table may be larger than memory. `notify` is told what is written where. Of several processes that want the same cache
+/// The arrays are mapped, so that a table may be larger than memory; their checksums are compared first. `notify` is told what is written where. Of several processes that want the same cache
 /// one writes it, and the others wait for it.
 ///
 /// For LIBSVM, and for CSV files of numbers without missing values: what a column holds must not depend on all rows. Names of classes may be words.
@@ -99,8 +121,11 @@ pub fn cached(
     let mut own = path.file_name().map_or_else(Default::default, ToOwned::to_owned);
     own.push(".cache");
     let place = folder.or(path.parent()).unwrap_or(Path::new("")).join(own);
-    let found =
-        || read_contents(&place).filter(|contents| contents.format == FORMAT && contents.text == text);
+    let found = || {
+        let is_ours =
+            |contents: &Contents| contents.format == FORMAT && contents.text == text && contents.is_whole();
+        read_contents(&place).filter(is_ours)
+    };
     let hint = |error: ReadError| match error.fault {
         Fault::System(message) => fail(Fault::Cache(place.display().to_string(), message)),
         _ => error,
@@ -124,10 +149,8 @@ pub fn cached(
         write(path, options, &place, text.clone(), watch).map_err(hint)?
     };
     drop(lock);
-    let mapped = map(&place, contents, true);
-    let data = mapped.ok_or_else(|| {
-        fail(Fault::Cache(place.display().to_string(), "its files do not fit together; delete it".into()))
-    })?;
+    let mapped = map(&place, contents, true, !written);
+    let data = mapped.map_err(|what| fail(Fault::Damaged(place.display().to_string(), what)))?;
     Ok(Cached { data, folder: place, written })
 }
 
@@ -135,7 +158,7 @@ pub fn cached(
 fn glimpse(path: &Path, bytes: u64) -> io::Result<u32> {
     const EACH: u64 = 1 << 16;
     let mut file = File::open(path)?;
-    let mut checksum = flate2::Crc::new();
+    let mut checksum = crc32fast::Hasher::new();
     let mut part = Vec::new();
     for begin in [0, (bytes / 2).saturating_sub(EACH / 2), bytes.saturating_sub(EACH)] {
         part.clear();
@@ -143,7 +166,7 @@ fn glimpse(path: &Path, bytes: u64) -> io::Result<u32> {
         (&mut file).take(EACH).read_to_end(&mut part)?;
         checksum.update(&part);
     }
-    Ok(checksum.sum())
+    Ok(checksum.finalize())
 }
 
 /// Everything that changes what is written, in words.
@@ -168,7 +191,7 @@ fn locked(place: &Path) -> io::Result<File> {
 struct Shelf {
     contents: Contents,
     labelled: bool,
-    dropped: u64,
+    left_out: Vec<u64>,
 }
 
 /// Writes a table into a folder of its own, so that other processes of this machine can [pick it up](pick_up) without a copy in memory.
@@ -176,10 +199,7 @@ pub fn put_down(data: &Data, place: &Path) -> io::Result<()> {
     let mut arrays = Arrays::create(place)?;
     put(&mut arrays.starts, &[0_u64])?;
     let entries = append(&mut arrays, data, 0)?;
-    let Arrays { values, indices, starts, labels, weights } = arrays;
-    for file in [values, indices, starts, labels, weights] {
-        file.into_inner().map_err(io::IntoInnerError::into_error)?;
-    }
+    arrays.finish()?;
     let values = match &data.features {
         Features::Dense(Dense { values, .. }) | Features::Sparse(Sparse { values, .. }) => values,
     };
@@ -195,18 +215,21 @@ pub fn put_down(data: &Data, place: &Path) -> io::Result<()> {
         encoding: data.encoding.clone(),
         label: data.label.clone(),
         classes: data.classes.clone(),
+        filled: data.filled,
+        checksums: BTreeMap::new(),
+        seal: 0,
     };
-    let shelf = Shelf { contents, labelled: data.labels.is_some(), dropped: data.dropped };
+    let (labelled, left_out) = (data.labels.is_some(), data.left_out.clone());
+    let shelf = Shelf { contents, labelled, left_out };
     fs::write(place.join("about.json"), serde_json::to_vec(&shelf)?)
 }
 
 /// The table that was [put down](put_down) in a folder. Its columns are mapped; once it is picked up, the folder may be removed.
 pub fn pick_up(place: &Path) -> io::Result<Data> {
     let shelf: Shelf = serde_json::from_slice(&fs::read(place.join("about.json"))?)?;
-    let Shelf { contents, labelled, dropped } = shelf;
-    let broken = || io::Error::other("the files of a table do not fit together");
-    let data = map(place, contents, labelled).ok_or_else(broken)?;
-    Ok(Data { dropped, ..data })
+    let Shelf { contents, labelled, left_out } = shelf;
+    let data = map(place, contents, labelled, false).map_err(io::Error::other)?;
+    Ok(Data { left_out, ..data })
 }
 
 fn read_contents(place: &Path) -> Option<Contents> {
@@ -216,17 +239,16 @@ fn read_contents(place: &Path) -> Option<Contents> {
 
 /// The arrays of a cache while they are written.
 struct Arrays {
-    values: BufWriter<File>,
-    indices: BufWriter<File>,
-    starts: BufWriter<File>,
-    labels: BufWriter<File>,
-    weights: BufWriter<File>,
+    values: Array,
+    indices: Array,
+    starts: Array,
+    labels: Array,
+    weights: Array,
 }
 
 impl Arrays {
     fn create(place: &Path) -> io::Result<Self> {
-        let create =
-            |name: &str| File::create(place.join(name)).map(|file| BufWriter::with_capacity(1 << 18, file));
+        let create = |name: &str| Array::create(&place.join(name));
         Ok(Self {
             values: create("values")?,
             indices: create("indices")?,
@@ -235,10 +257,64 @@ impl Arrays {
             weights: create("weights")?,
         })
     }
+
+    /// Closes all of them; the checksums of each.
+    fn finish(self) -> io::Result<BTreeMap<String, Vec<u32>>> {
+        let Self { values, indices, starts, labels, weights } = self;
+        [
+            ("values", values),
+            ("indices", indices),
+            ("starts", starts),
+            ("labels", labels),
+            ("weights", weights),
+        ]
+        .into_iter()
+        .map(|(name, array)| Ok((name.to_owned(), array.finish()?)))
+        .collect()
+    }
 }
 
-fn put<T: Pod>(into: &mut BufWriter<File>, numbers: &[T]) -> io::Result<()> {
-    into.write_all(bytemuck::cast_slice(numbers))
+/// An array while it is written, with the checksums of what is there.
+struct Array {
+    file: BufWriter<File>,
+    sums: Vec<u32>,
+    last: crc32fast::Hasher,
+    /// Bytes in the last sum.
+    there: usize,
+}
+
+impl Array {
+    fn create(path: &Path) -> io::Result<Self> {
+        let file = BufWriter::with_capacity(1 << 18, File::create(path)?);
+        Ok(Self { file, sums: Vec::new(), last: crc32fast::Hasher::new(), there: 0 })
+    }
+
+    fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        while !bytes.is_empty() {
+            let (now, rest) = bytes.split_at(bytes.len().min(SUMMED - self.there));
+            self.last.update(now);
+            self.there += now.len();
+            bytes = rest;
+            if self.there == SUMMED {
+                self.sums.push(std::mem::take(&mut self.last).finalize());
+                self.there = 0;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<Vec<u32>> {
+        self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        if self.there > 0 {
+            self.sums.push(self.last.finalize());
+        }
+        Ok(self.sums)
+    }
+}
+
+fn put<T: Pod>(into: &mut Array, numbers: &[T]) -> io::Result<()> {
+    into.write(bytemuck::cast_slice(numbers))
 }
 
 /// How a text is to be kept, as far as its first block says.
@@ -296,13 +372,15 @@ fn write_as(
     }
     let mut arrays = Arrays::create(place).map_err(system)?;
     put(&mut arrays.starts, &[0_u64]).map_err(system)?;
-    let (mut rows, mut entries, mut columns) = (0, 0, 0);
+    let (mut rows, mut entries, mut columns, mut filled) = (0, 0, 0, 0);
     let mut last: Option<Data> = None;
     let mut names = Names::default();
     let chosen = |plan: Plan| Options {
         storage: plan.storage,
         first_index: plan.first_index,
         columns: plan.columns,
+        // It holds one block at a time.
+        memory: None,
         ..options.clone()
     };
     let mut blocks = Blocks::open(source, &chosen(plan), BLOCK).map_err(Again::Failed)?;
@@ -349,15 +427,13 @@ fn write_as(
         }
         columns = columns.max(here);
         rows += data.features.rows();
+        filled += data.filled;
         entries += append(&mut arrays, &data, entries).map_err(system)?;
         last = Some(data);
     }
     let Some(last) = last else { return Err(Again::Failed(wrong(Fault::Empty))) };
-    let Arrays { values, indices, starts, labels, weights } = arrays;
-    for file in [values, indices, starts, labels, weights] {
-        file.into_inner().map_err(|error| system(error.into_error()))?;
-    }
-    let classes = settle(place, &names).map_err(system)?;
+    let mut checksums = arrays.finish().map_err(system)?;
+    let classes = settle(place, &names, &mut checksums).map_err(system)?;
     let encoding = match last.encoding {
         Encoding::Numbered { first_index, .. } => Encoding::Numbered { columns, first_index },
         cells @ Encoding::Cells { .. } => cells,
@@ -374,14 +450,22 @@ fn write_as(
         encoding,
         label: last.label,
         classes,
+        filled,
+        checksums,
+        seal: 0,
     };
+    let contents = contents.sealed().map_err(|error| system(error.into()))?;
     let about = serde_json::to_string_pretty(&contents).map_err(|error| system(error.into()))?;
     fs::write(place.join("about.json"), about).map_err(system)?;
     Ok(contents)
 }
 
 /// Writes the labels once more, as numbers of classes in their order, if they are names.
-fn settle(place: &Path, names: &Names) -> io::Result<Vec<String>> {
+fn settle(
+    place: &Path,
+    names: &Names,
+    checksums: &mut BTreeMap<String, Vec<u32>>,
+) -> io::Result<Vec<String>> {
     if names.is_empty() {
         return Ok(Vec::new());
     }
@@ -389,7 +473,9 @@ fn settle(place: &Path, names: &Names) -> io::Result<Vec<String>> {
     let (numbers, _) = bytes.as_chunks();
     let mut labels: Vec<f64> = numbers.iter().map(|number| f64::from_ne_bytes(*number)).collect();
     let classes = names.settle(&mut labels);
-    fs::write(place.join("labels"), bytemuck::cast_slice::<f64, u8>(&labels))?;
+    let mut file = Array::create(&place.join("labels"))?;
+    put(&mut file, &labels)?;
+    checksums.insert("labels".into(), file.finish()?);
     Ok(classes)
 }
 
@@ -413,28 +499,56 @@ fn append(arrays: &mut Arrays, data: &Data, before: usize) -> io::Result<usize> 
     Ok(entries)
 }
 
-fn map(place: &Path, contents: Contents, labelled: bool) -> Option<Data> {
-    fn open<T: Pod + Send + Sync>(place: &Path, name: &str, count: usize) -> Option<Shared<T>> {
-        let file = File::open(place.join(name)).ok()?;
-        Some(Arc::new(Mapped::<T>::open(&file, 0, count)?))
-    }
-    let Contents { rows, columns, entries, sparse, single, weighted, encoding, label, classes, .. } =
-        contents;
+/// Maps the arrays, once their checksums are compared if that is asked for; what is wrong with them.
+fn map(place: &Path, contents: Contents, labelled: bool, compared: bool) -> Result<Data, String> {
+    let Contents { rows, columns, entries, sparse, single, weighted, .. } = contents;
+    let Contents { encoding, label, classes, filled, checksums, .. } = contents;
+    let folder = Folder { place, checksums: compared.then_some(checksums) };
     let values = match (entries, single) {
         // An empty file cannot be mapped.
         (0, _) => Values::F64(Arc::new(Vec::new())),
-        (_, false) => Values::F64(open(place, "values", entries)?),
-        (_, true) => Values::F32(open(place, "values", entries)?),
+        (_, false) => Values::F64(folder.array("values", entries)?),
+        (_, true) => Values::F32(folder.array("values", entries)?),
     };
     let features = if sparse {
         let indices: Shared<u32> =
-            if entries == 0 { Arc::new(Vec::new()) } else { open(place, "indices", entries)? };
-        Features::Sparse(Sparse { columns, starts: open(place, "starts", rows + 1)?, indices, values })
+            if entries == 0 { Arc::new(Vec::new()) } else { folder.array("indices", entries)? };
+        Features::Sparse(Sparse { columns, starts: folder.array("starts", rows + 1)?, indices, values })
     } else {
         Features::Dense(Dense { rows, columns, values })
     };
-    let vector = |name: &str| open::<f64>(place, name, rows).map(|vector| (*vector).as_ref().to_vec());
+    let vector = |name: &str| folder.array::<f64>(name, rows).map(|vector| (*vector).as_ref().to_vec());
     let weights = if weighted { Some(vector("weights")?) } else { None };
     let labels = if labelled { Some(vector("labels")?) } else { None };
-    Some(Data { features, labels, weights, encoding, label, classes, dropped: 0, mapped: true })
+    let left_out = Vec::new();
+    Ok(Data { features, labels, weights, encoding, label, classes, left_out, filled, mapped: true })
+}
+
+/// The arrays of a folder, with their checksums where these are to be compared.
+struct Folder<'p> {
+    place: &'p Path,
+    checksums: Option<BTreeMap<String, Vec<u32>>>,
+}
+
+impl Folder<'_> {
+    fn array<T: Pod + Send + Sync>(&self, name: &str, count: usize) -> Result<Shared<T>, String> {
+        let unfit = || format!("its file {name} does not hold {count} numbers");
+        let file = File::open(self.place.join(name)).map_err(|error| format!("its file {name}: {error}"))?;
+        let array = Mapped::<T>::open(&file, 0, count).ok_or_else(unfit)?;
+        if let Some(checksums) = &self.checksums {
+            let sums = checksums.get(name).ok_or_else(unfit)?;
+            let bytes: &[u8] = bytemuck::cast_slice(array.as_ref());
+            if sums.len() != bytes.len().div_ceil(SUMMED) {
+                return Err(unfit());
+            }
+            let blocks = bytes.par_chunks(SUMMED).zip(sums);
+            if let Some(block) = blocks.position_first(|(block, sum)| crc32fast::hash(block) != *sum) {
+                let (begin, end) = (block * SUMMED, ((block + 1) * SUMMED).min(bytes.len()));
+                return Err(format!(
+                    "bytes {begin} to {end} of its file {name} are not those that were written"
+                ));
+            }
+        }
+        Ok(Arc::new(array))
+    }
 }

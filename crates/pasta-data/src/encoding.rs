@@ -1,6 +1,10 @@
 //! How the columns of a file become columns of numbers: learnt from one file, used on others.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
+
+use crate::fault::Fault;
 
 /// How the columns of a file become columns of numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,11 +62,39 @@ impl Encoding {
         }
     }
 
+    /// Where the columns of numbers stand among those of an encoding that [grew](crate::Options::grow) from this one.
+    pub fn places_in(&self, wider: &Self) -> Vec<usize> {
+        let (Self::Cells { columns, .. }, Self::Cells { columns: more, .. }) = (self, wider) else {
+            return (0..self.width()).collect();
+        };
+        let mut begin = 0;
+        let mut places = Vec::new();
+        for (code, more) in columns.iter().zip(more) {
+            places.extend(begin..begin + code.width());
+            begin += more.width();
+        }
+        places
+    }
+
     /// How many columns of numbers there are.
     pub fn width(&self) -> usize {
         match self {
             Self::Numbered { columns, .. } => *columns,
             Self::Cells { columns, .. } => columns.iter().map(Code::width).sum(),
+        }
+    }
+
+    /// Refuses two columns of numbers with one name: a column `c=r` beside a column `c` with the word `r`.
+    pub(crate) fn check_names(&self) -> Result<(), Fault> {
+        let Self::Cells { columns, .. } = self else { return Ok(()) };
+        // Names of columns differ, so do words of a column.
+        if !columns.iter().any(|code| code.categories.is_some() && columns.len() > 1) {
+            return Ok(());
+        }
+        let mut seen = HashSet::new();
+        match self.names().into_iter().find(|name| !seen.insert(name.clone())) {
+            Some(twice) => Err(Fault::TwoFeatures(twice)),
+            None => Ok(()),
         }
     }
 

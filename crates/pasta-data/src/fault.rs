@@ -174,11 +174,33 @@ pub enum Fault {
         /// Its columns.
         columns: usize,
     },
+    /// A table that takes more memory than it may.
+    #[error("the table takes at least {needed} bytes of memory, and the limit is {limit}")]
+    Limit {
+        /// The bytes that it takes at least.
+        needed: u64,
+        /// The most that it may take.
+        limit: u64,
+    },
+    /// The system has no more memory.
+    #[error("there is no memory for {0} bytes")]
+    OutOfMemory(u64),
+    /// An index that makes a table wider than its text is long.
+    #[error("index {index} makes {index} columns or so of a text of {bytes} bytes")]
+    Width {
+        /// The largest index.
+        index: u64,
+        /// The bytes of the text.
+        bytes: u64,
+    },
+    /// Two features with one name.
+    #[error("two features would be called {0:?}: a column, and a word of another column")]
+    TwoFeatures(String),
     /// A quotation mark where none belongs.
     #[error("{0}")]
     Quote(&'static str),
-    /// A line longer than a gigabyte.
-    #[error("a line is longer than {0} bytes")]
+    /// A line, or a record with line ends in quotation marks, that is too long.
+    #[error("a line is longer than {0} bytes, the most that is read; is this a table?")]
     Long(usize),
     /// It is not said which column is the label.
     #[error("which column is the label? The file has {0}")]
@@ -216,6 +238,9 @@ pub enum Fault {
     /// A cache that cannot be written or mapped.
     #[error("the cache {0}: {1}")]
     Cache(String, String),
+    /// A cache whose files are not those that were written.
+    #[error("the cache {0} is damaged: {1}; delete the folder, and it is written again")]
+    Damaged(String, String),
     /// A choice that this kind of file does not have.
     #[error("{0}")]
     Choice(String),
@@ -255,6 +280,11 @@ impl Fault {
             }
             Self::WhichLabel(_) => "--label NAME, or a number, from 1",
             Self::Memory { .. } => "--storage sparse keeps only what is not zero",
+            Self::Limit { .. } => {
+                "--memory SIZE allows more; --cache maps a plain file of text from the disk instead; --precision f32 halves it"
+            }
+            Self::Width { .. } => "--columns N says how many columns there are",
+            Self::TwoFeatures(_) => "rename the column, or leave it out with --ignore",
             Self::Categories { .. } => "leave it out with --ignore",
             Self::Cache(..) => "--cache=FOLDER puts it elsewhere",
             Self::TooLarge { kept, .. } if *kept == <f32 as crate::number::Number>::NAME => {

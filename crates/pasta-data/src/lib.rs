@@ -22,6 +22,7 @@ mod csv;
 mod encoding;
 mod fault;
 mod libsvm;
+mod memory;
 mod names;
 mod number;
 mod numpy;
@@ -38,6 +39,7 @@ pub use encoding::{Code, Encoding};
 use fault::Located;
 pub use fault::{Fault, ReadError};
 pub use names::is_same_number;
+pub use numpy::{vector_from_npy, vector_to_npy};
 use source::{Chunks, Opened};
 pub use source::{Source, Watch};
 pub use store::Storage;
@@ -58,8 +60,10 @@ pub struct Data {
     /// For labels that are words, and for all that are [names of classes](Meaning::Classes): label k stands for the k-th. Numbers are in the
     /// order of their size; where there is a word, all are in the order of the alphabet.
     pub classes: Vec<String>,
-    /// Rows that were left out because something was missing.
-    pub dropped: u64,
+    /// Rows that were left out because something was missing, by their number in the file, from 0.
+    pub left_out: Vec<u64>,
+    /// Cells of the other rows that were missing and were filled in.
+    pub filled: u64,
     /// Whether the columns are mapped from a file, so that they take no memory of their own.
     pub mapped: bool,
 }
@@ -149,12 +153,18 @@ pub struct Options {
     pub missing: Missing,
     /// CSV: make columns of zeros and ones of words. A column that has words beside more than 20 different numbers is refused.
     pub one_hot: bool,
-    /// CSV: columns that hold categories, by name or number: zeros and ones are made of all that they hold, of numbers too.
+    /// CSV: columns that hold categories, by name or number: zeros and ones are made of all that they hold, of numbers too, and of `None`, `N/A`, `n/a` and `.`,
+    /// which mean a missing value elsewhere.
     pub categories: Vec<String>,
     /// LIBSVM: the index of the first column, 0 or 1; if not given, 0 where that appears and 1 elsewhere.
     pub first_index: Option<u32>,
-    /// LIBSVM: how many columns there are; if not given, as many as appear.
+    /// LIBSVM: how many columns there are; if not given, as many as appear, and at most as many as the text has bytes, or 2^20.
     pub columns: Option<usize>,
+    /// True if a table that is read by the encoding of another may have words, and columns of LIBSVM, that the other has not. They are added to the
+    /// [encoding](Data::encoding).
+    pub grow: bool,
+    /// The most bytes of memory that the table may take; no limit if not given.
+    pub memory: Option<u64>,
     /// Dense or sparse.
     pub storage: Storage,
     /// How values are kept; doubles if not given, or as an NPY file has them.
@@ -175,7 +185,7 @@ pub fn read(
         }
         match binary(&opened).or(options.format) {
             Some(Format::Npy) => numpy::read_npy(source, opened, options, encoding),
-            Some(Format::Npz) => numpy::read_npz(source, options, encoding),
+            Some(Format::Npz) => numpy::read_npz(source, opened, options, encoding),
             #[cfg(feature = "parquet")]
             _ if opened.head.starts_with(b"PAR1") => parquet::read(source, opened, options, encoding, watch),
             format => text(source, opened, format, options, encoding, watch),

@@ -2,6 +2,7 @@
 
 use crate::encoding::Encoding;
 use crate::fault::{Fault, Located, Misfit, shown};
+use crate::memory::Memory;
 use crate::names::Names;
 use crate::number::{Number, leading, whole};
 use crate::source::{Chunks, Parsed, Watch};
@@ -26,13 +27,17 @@ pub(crate) fn read<T: Number>(
     if let Some((_, message)) = other.iter().find(|(is_asked, _)| *is_asked) {
         return Err(Fault::Choice((*message).into()).into());
     }
-    let known = match encoding.map(Encoding::numbers) {
+    let of_encoding = match encoding.map(Encoding::numbers) {
         Some(None) => {
             let message = "the columns are matched by name, and a LIBSVM file has no names";
             return Err(Fault::Choice(message.into()).into());
         }
-        known => known.flatten().or(options.columns),
+        numbers => numbers.flatten(),
     };
+    let known = of_encoding.filter(|_| !options.grow).or(options.columns);
+    if known == Some(0) {
+        return Err(Fault::NoFeatures.into());
+    }
     let first = match encoding {
         Some(Encoding::Numbered { first_index, .. }) => *first_index,
         _ => None,
@@ -44,17 +49,19 @@ pub(crate) fn read<T: Number>(
     };
     let (mut labels, mut names) = (Vec::new(), Names::default());
     let mut store = Store::<T>::Empty;
-    let (mut least, mut most) = (None::<u32>, None::<u32>);
+    let (mut least, mut most, mut bytes) = (None::<u32>, None::<u32>, 0);
+    let memory = Memory(options.memory);
     chunks.parse(
         watch,
         |chunk| parse::<T>(chunk, limits, options.meaning),
         |mut rows, lines| {
             names.join(&rows.names, lines, &mut rows.labels);
-            crate::store::grow(&mut labels, rows.labels.len());
+            memory.grow(&mut labels, rows.labels.len())?;
             labels.extend_from_slice(&rows.labels);
+            bytes += rows.bytes as u64;
             least = least.into_iter().chain(rows.least).min();
             most = most.into_iter().chain(rows.most).max();
-            Ok(store.take(rows, options.storage, known, base)?)
+            Ok(store.take(rows, options.storage, known, base, memory)?)
         },
     )?;
     if labels.is_empty() {
@@ -64,14 +71,23 @@ pub(crate) fn read<T: Number>(
         names.check()?;
     }
     let base = base.unwrap_or_else(|| least.map_or(1, |least| least.min(1)));
-    let columns = known.or(most.map(|most| (most - base) as usize + 1)).ok_or(Fault::NoFeatures)?;
+    let appear = most.map(|most| (most - base) as usize + 1).max(of_encoding);
+    let columns = known.or(appear).ok_or(Fault::NoFeatures)?;
+    // What follows takes memory for each column: a slip in one index would take all there is.
+    let most_likely = WIDE.max(bytes).max(of_encoding.unwrap_or(0) as u64);
+    if let Some(index) = most.filter(|_| known.is_none() && columns as u64 > most_likely) {
+        return Err(Fault::Width { index: u64::from(index), bytes }.into());
+    }
     if let Some(index) = most.filter(|most| u64::from(*most) >= u64::from(base) + columns as u64) {
         return Err(
             Fault::Beyond { index: u64::from(index), most: u64::from(base) + columns as u64 - 1 }.into()
         );
     }
-    let features = store.finish(columns, base, options.storage)?;
-    let encoding = encoding.cloned().unwrap_or(Encoding::Numbered { columns, first_index: Some(base) });
+    let features = store.finish(columns, base, options.storage, memory)?;
+    let encoding = match encoding {
+        Some(encoding) if of_encoding == Some(columns) => encoding.clone(),
+        _ => Encoding::Numbered { columns, first_index: Some(base) },
+    };
     labels.shrink_to_fit();
     let classes = names.settle(&mut labels);
     Ok(Data {
@@ -81,10 +97,14 @@ pub(crate) fn read<T: Number>(
         encoding,
         label: String::new(),
         classes,
-        dropped: 0,
+        left_out: Vec::new(),
+        filled: 0,
         mapped: false,
     })
 }
+
+/// Up to so many columns need no reason.
+const WIDE: u64 = 1 << 20;
 
 /// The largest index of any file: columns are counted with 32 bits.
 const MOST: u64 = u32::MAX as u64 - 1;
@@ -97,7 +117,7 @@ struct Limits {
 }
 
 fn parse<T: Number>(chunk: &[u8], limits: Limits, meaning: Meaning) -> Parsed<Rows<T>> {
-    let mut rows = Rows::default();
+    let mut rows = Rows { bytes: chunk.len(), ..Rows::default() };
     let mut lines = 0;
     let mut rest = chunk;
     while !rest.is_empty() {

@@ -69,6 +69,10 @@ impl Names {
     /// The classes that some label stands for, in their order, and each label as the number of its class. Numbers are ordered by size; where
     /// there is a word, all are in the order of the alphabet.
     pub(crate) fn settle(&self, labels: &mut [f64]) -> Vec<String> {
+        // Then a NaN is no name, whatever it carries: an array may hold any.
+        if self.is_empty() {
+            return Vec::new();
+        }
         let code = |label: &f64| label.code().filter(|code| *code > 0).map(|code| code as usize - 1);
         let mut used = vec![false; self.texts.len()];
         labels.iter().filter_map(code).for_each(|k| used[k] = true);

@@ -11,12 +11,47 @@ use zip::ZipArchive;
 
 use crate::encoding::Encoding;
 use crate::fault::{Fault, Located};
+use crate::memory::Memory;
 use crate::names::{Names, name_of};
 use crate::number::Number;
 use crate::source::{Opened, Source};
 use crate::store::Storage;
 use crate::{Data, Label, Meaning, Options, Precision};
 use pasta_opt::table::{Dense, Features, Sparse, Values, shared};
+
+/// A vector as the bytes of an NPY file (version 1.0, little-endian doubles).
+///
+/// ```
+/// let vector = [1.5, -0.0, f64::MIN_POSITIVE];
+/// let bytes = pasta_data::vector_to_npy(&vector);
+/// assert_eq!(pasta_data::vector_from_npy(&bytes)?, vector);
+/// // The numbers begin where numpy wants them.
+/// assert_eq!((bytes.len() - 8 * vector.len()) % 64, 0);
+/// # Ok::<(), pasta_data::Fault>(())
+/// ```
+pub fn vector_to_npy(vector: &[f64]) -> Vec<u8> {
+    const BEGIN: &[u8] = b"\x93NUMPY\x01\x00";
+    let mut header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({},), }}", vector.len());
+    // The data begins at a multiple of 64 bytes, after a line end.
+    let unpadded = BEGIN.len() + 2 + header.len() + 1;
+    header.push_str(&" ".repeat(unpadded.next_multiple_of(64) - unpadded));
+    header.push('\n');
+    let mut bytes = BEGIN.to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    vector.iter().for_each(|x| bytes.extend(x.to_le_bytes()));
+    bytes
+}
+
+/// The vector of an NPY file: an array of one dimension, or of one column.
+pub fn vector_from_npy(mut bytes: &[u8]) -> Result<Vec<f64>, Fault> {
+    let shape = Shape::read(&mut bytes)?;
+    // No more room than there are numbers.
+    if shape.count().is_none_or(|count| count > bytes.len()) {
+        return Err(Fault::Numpy("the array is cut short".into()));
+    }
+    shape.vector(&mut bytes, "the array", Memory(None))
+}
 
 /// What a file says of its array.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -220,36 +255,38 @@ impl Shape {
     }
 
     /// Room for so many numbers, if there can be.
-    fn room<T: Number>(rows: usize, columns: usize) -> Result<Vec<T>, Fault> {
+    fn room<T: Number>(rows: usize, columns: usize, memory: Memory) -> Result<Vec<T>, Fault> {
         let too_large = || Fault::Memory { rows, columns };
         let count = rows.checked_mul(columns).ok_or_else(too_large)?;
+        memory.allow(count, size_of::<T>())?;
         Vec::<T>::new().try_reserve_exact(count).map_err(|_| too_large())?;
         // Zeroed by the system, page by page, as numbers arrive: a header may promise more than comes.
         Ok(vec![T::default(); count])
     }
 
     /// An array of one dimension, or of one column.
-    fn vector(&self, from: &mut dyn Read, what: &str) -> Result<Vec<f64>, Fault> {
+    fn vector(&self, from: &mut dyn Read, what: &str, memory: Memory) -> Result<Vec<f64>, Fault> {
         let (rows, columns) = self.matrix()?;
         if columns != 1 && rows != 1 {
             return Err(Fault::Numpy(format!(
                 "{what} has {rows} x {columns} numbers, expected one for each row"
             )));
         }
-        let mut vector = Self::room(rows.max(columns).min(rows * columns), 1)?;
+        let mut vector = Self::room(rows.max(columns).min(rows.saturating_mul(columns)), 1, memory)?;
         self.each(from, |row, column, value| vector[row.max(column)] = value.number())?;
         Ok(vector)
     }
 
     /// The labels, as an array of one dimension, or of one column.
-    fn labels(&self, from: &mut dyn Read, meaning: Meaning) -> Result<Labels, Fault> {
+    fn labels(&self, from: &mut dyn Read, options: &Options) -> Result<Labels, Fault> {
         let (rows, columns) = self.matrix()?;
         if columns != 1 && rows != 1 {
             return Err(Fault::Numpy(format!(
                 "the array of labels has {rows} x {columns} numbers, expected one for each row"
             )));
         }
-        let mut labels = Labels { meaning, ..Labels::default() };
+        Memory(options.memory).allow(rows.max(columns), size_of::<f64>())?;
+        let mut labels = Labels { meaning: options.meaning, ..Labels::default() };
         self.each(from, |_, _, value| labels.push(value))?;
         Ok(labels)
     }
@@ -261,9 +298,9 @@ impl Shape {
             None => self.kind == Kind::F32,
         };
         if narrow {
-            self.table_of::<f32>(from, label, options.meaning)
+            self.table_of::<f32>(from, label, options)
         } else {
-            self.table_of::<f64>(from, label, options.meaning)
+            self.table_of::<f64>(from, label, options)
         }
     }
 
@@ -271,7 +308,7 @@ impl Shape {
         &self,
         from: &mut dyn Read,
         label: Option<usize>,
-        meaning: Meaning,
+        options: &Options,
     ) -> Result<Parts, Fault> {
         let (rows, columns) = self.matrix()?;
         let kept = columns - usize::from(label.is_some());
@@ -281,8 +318,8 @@ impl Shape {
         if kept == 0 {
             return Err(Fault::NoFeatures);
         }
-        let mut values = Self::room::<T>(rows, kept)?;
-        let mut labels = Labels { meaning, ..Labels::default() };
+        let mut values = Self::room::<T>(rows, kept, Memory(options.memory))?;
+        let mut labels = Labels { meaning: options.meaning, ..Labels::default() };
         self.each(from, |row, column, value| match label {
             // A column comes from top to bottom in either order.
             Some(label) if column == label => labels.push(value),
@@ -412,7 +449,7 @@ fn read_labels(options: &Options) -> Result<Option<Labels>, Fault> {
     let named = |fault: Fault| Fault::Numpy(format!("{}: {fault}", source.name()));
     let mut from = source.open().map_err(named)?.plain();
     let shape = Shape::read(&mut from).map_err(named)?;
-    shape.labels(&mut from, options.meaning).map(Some).map_err(named)
+    shape.labels(&mut from, options).map(Some).map_err(named)
 }
 
 fn finish(
@@ -449,11 +486,22 @@ fn finish(
             Some(_) => encoding.clone(),
         },
     };
-    Ok(Data { features, labels, weights, encoding, label, classes, dropped: 0, mapped: false })
+    Ok(Data {
+        features,
+        labels,
+        weights,
+        encoding,
+        label,
+        classes,
+        left_out: Vec::new(),
+        filled: 0,
+        mapped: false,
+    })
 }
 
 pub(crate) fn read_npz(
     source: &Source,
+    opened: Opened,
     options: &Options,
     encoding: Option<&Encoding>,
 ) -> Result<Data, Located> {
@@ -462,7 +510,7 @@ pub(crate) fn read_npz(
             let file = File::open(path).map_err(|error| Fault::System(error.to_string()))?;
             archive(file, options, encoding)
         }
-        _ => archive(Cursor::new(source.open()?.plain_bytes()?), options, encoding),
+        _ => archive(Cursor::new(opened.plain_bytes(Memory(options.memory))?), options, encoding),
     }
 }
 
@@ -500,7 +548,7 @@ fn archive<R: Read + Seek>(from: R, options: &Options, encoding: Option<&Encodin
         None => match named(asked) {
             Some(name) => {
                 let mut file = archive.by_name(&name).map_err(broken)?;
-                Some(Shape::read(&mut file)?.labels(&mut file, options.meaning)?)
+                Some(Shape::read(&mut file)?.labels(&mut file, options)?)
             }
             None => match &options.label {
                 Label::Column(name) => {
@@ -518,7 +566,7 @@ fn archive<R: Read + Seek>(from: R, options: &Options, encoding: Option<&Encodin
         let Some(name) = named(wanted) else { return Ok(None) };
         let mut file = archive.by_name(&name).map_err(broken)?;
         let shape = Shape::read(&mut file)?;
-        shape.vector(&mut file, what).map(Some)
+        shape.vector(&mut file, what, Memory(options.memory)).map(Some)
     };
     let weights = vector(WEIGHTS, "the array of weights")?;
     let features = if names.iter().any(|name| name == "indptr.npy") {

@@ -11,6 +11,7 @@ use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use parquet::record::Field;
 
 use crate::fault::{Fault, Located};
+use crate::memory::Memory;
 use crate::source::{Chunks, Opened};
 use crate::{Data, Encoding, Format, Options, Source, Watch, parse};
 
@@ -28,7 +29,7 @@ pub(crate) fn read(
             std::thread::spawn(move || write(file, &send));
         }
         _ => {
-            let bytes = Bytes::from(opened.plain_bytes()?);
+            let bytes = Bytes::from(opened.plain_bytes(Memory(options.memory))?);
             std::thread::spawn(move || write(bytes, &send));
         }
     }

@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use ruzstd::decoding::StreamingDecoder;
 
 use crate::fault::{Fault, Located, Misfit};
+use crate::memory::Memory;
 
 /// Where a table comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,10 +96,19 @@ impl Opened {
     }
 
     /// All of it, in one piece.
-    pub(crate) fn plain_bytes(self) -> Result<Vec<u8>, Fault> {
+    pub(crate) fn plain_bytes(self, memory: Memory) -> Result<Vec<u8>, Fault> {
         let mut all = Vec::new();
-        self.plain().read_to_end(&mut all).map_err(|error| Fault::System(error.to_string()))?;
-        Ok(all)
+        let mut from = self.plain();
+        loop {
+            let begin = all.len();
+            memory.grow(&mut all, CHUNK)?;
+            all.resize(begin + CHUNK, 0);
+            let n = fill(&mut from, &mut all[begin..]).map_err(|error| Fault::System(error.to_string()))?;
+            all.truncate(begin + n);
+            if n < CHUNK {
+                return Ok(all);
+            }
+        }
     }
 
     /// All that is left of it, unpacked.
@@ -154,7 +164,11 @@ impl Read for Zstd {
                     *self = Self::Frame(Box::new(frame));
                 }
                 Self::Frame(frame) => {
-                    let n = frame.read(into)?;
+                    // The decoder holds what it is asked for, and panics where it has no memory.
+                    let most = into.len().min(PIECE);
+                    let read = || frame.read(&mut into[..most]);
+                    let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
+                    let n = read.unwrap_or_else(|_| Err(io::ErrorKind::OutOfMemory.into()))?;
                     if n > 0 || into.is_empty() {
                         return Ok(n);
                     }
@@ -203,7 +217,7 @@ pub type Watch<'w> = &'w (dyn Fn(u64, Option<u64>) + Sync);
 /// Bytes of a chunk, of what a thread parses at a time, and of the longest line.
 const CHUNK: usize = 1 << 18;
 const PIECE: usize = 1 << 16;
-const LONGEST: usize = 1 << 30;
+const LONGEST: usize = 1 << 26;
 
 /// Where a chunk may end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -282,10 +296,12 @@ impl Chunks {
     /// Reads more; twice as much each time, since a line that fills a chunk may be very long.
     fn more(&mut self) -> Result<(), Fault> {
         let begin = self.rest.len();
-        if begin > LONGEST {
+        if begin >= LONGEST {
             return Err(Fault::Long(LONGEST));
         }
         let wanted = CHUNK.max(begin);
+        let needed = (begin + wanted) as u64;
+        self.rest.try_reserve_exact(wanted).map_err(|_| Fault::OutOfMemory(needed))?;
         self.rest.resize(begin + wanted, 0);
         let n = self.from.fill(&mut self.rest[begin..])?;
         self.rest.truncate(begin + n);

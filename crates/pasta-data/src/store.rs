@@ -4,6 +4,7 @@ use pasta_opt::table::{Dense, Features, Sparse, Values, shared};
 use rayon::prelude::*;
 
 use crate::fault::Fault;
+use crate::memory::Memory;
 use crate::names::Names;
 use crate::number::Number;
 
@@ -26,6 +27,8 @@ pub(crate) struct Rows<T> {
     /// What labels stand for that are names of classes.
     pub(crate) names: Names,
     pub(crate) lines: u64,
+    /// Bytes of the text.
+    pub(crate) bytes: usize,
     /// Pairs of each row.
     pub(crate) counts: Vec<u32>,
     pub(crate) indices: Vec<u32>,
@@ -65,9 +68,10 @@ impl<T: Number> Store<T> {
         storage: Storage,
         known: Option<usize>,
         base: Option<u32>,
+        memory: Memory,
     ) -> Result<(), Fault> {
         let (Some(least), Some(most)) = (rows.least, rows.most) else {
-            return self.push(&rows);
+            return self.push(&rows, memory);
         };
         if let Self::Empty = self {
             let base = base.unwrap_or_else(|| least.min(1));
@@ -90,15 +94,15 @@ impl<T: Number> Store<T> {
                 if density < THIN && storage == Storage::ByDensity {
                     *self = Self::sparse(values, *columns, *base);
                 } else {
-                    widen(values, *columns, needed, (*base - new_base) as usize, full)?;
+                    widen(values, *columns, needed, (*base - new_base) as usize, full, memory)?;
                     (*columns, *base) = (needed, new_base);
                 }
             }
         }
-        self.push(&rows)
+        self.push(&rows, memory)
     }
 
-    fn push(&mut self, rows: &Rows<T>) -> Result<(), Fault> {
+    fn push(&mut self, rows: &Rows<T>, memory: Memory) -> Result<(), Fault> {
         match self {
             // Rows without pairs at the beginning.
             Self::Empty => {
@@ -110,10 +114,7 @@ impl<T: Number> Store<T> {
                 let mut at = 0;
                 let begin = values.len();
                 let more = room::<T>(rows.counts.len(), *columns, rows.values.len())?;
-                if values.capacity() - begin < more {
-                    let reserved = values.try_reserve_exact(more.max(begin / 8));
-                    reserved.map_err(|_| Fault::Memory { rows: rows.counts.len(), columns: *columns })?;
-                }
+                memory.grow(values, more)?;
                 values.resize(begin + more, T::default());
                 for (row, &count) in values[begin..].chunks_exact_mut(*columns).zip(&rows.counts) {
                     let pairs = at..at + count as usize;
@@ -125,14 +126,14 @@ impl<T: Number> Store<T> {
             }
             Self::Sparse { starts, indices, values } => {
                 let mut end = starts.last().copied().unwrap_or(0);
-                grow(starts, rows.counts.len());
+                memory.grow(starts, rows.counts.len())?;
                 for &count in &rows.counts {
                     end += u64::from(count);
                     starts.push(end);
                 }
-                grow(indices, rows.indices.len());
+                memory.grow(indices, rows.indices.len())?;
                 indices.extend_from_slice(&rows.indices);
-                grow(values, rows.values.len());
+                memory.grow(values, rows.values.len())?;
                 values.extend_from_slice(&rows.values);
             }
         }
@@ -153,20 +154,26 @@ impl<T: Number> Store<T> {
     }
 
     /// The finished matrix with so many columns, the first of which has index `base`.
-    pub(crate) fn finish(self, columns: usize, base: u32, storage: Storage) -> Result<Features, Fault> {
+    pub(crate) fn finish(
+        self,
+        columns: usize,
+        base: u32,
+        storage: Storage,
+        memory: Memory,
+    ) -> Result<Features, Fault> {
         Ok(match self {
             Self::Empty => Features::Dense(Dense { rows: 0, columns, values: T::values(Vec::new()) }),
             Self::Dense { mut values, columns: had, base: was } => {
                 if columns > had {
                     let full = values.len();
-                    widen(&mut values, had, columns, (was - base) as usize, full)?;
+                    widen(&mut values, had, columns, (was - base) as usize, full, memory)?;
                 }
                 Features::Dense(Dense { rows: values.len() / columns, columns, values: T::values(values) })
             }
             Self::Sparse { starts, mut indices, values } => {
                 indices.par_iter_mut().for_each(|index| *index -= base);
                 if storage == Storage::Dense {
-                    return spread(&starts, &indices, &values, columns);
+                    return spread(&starts, &indices, &values, columns, memory);
                 }
                 Features::Sparse(Sparse {
                     columns,
@@ -185,23 +192,17 @@ fn spread<T: Number>(
     indices: &[u32],
     values: &[T],
     columns: usize,
+    memory: Memory,
 ) -> Result<Features, Fault> {
     let rows = starts.len() - 1;
     let mut dense = Vec::new();
-    reserve(&mut dense, rows, columns, values.len())?;
+    reserve(&mut dense, rows, columns, values.len(), memory)?;
     for (row, window) in dense.chunks_exact_mut(columns).zip(starts.windows(2)) {
         for at in window[0] as usize..window[1] as usize {
             row[indices[at] as usize] = values[at];
         }
     }
     Ok(Features::Dense(Dense { rows, columns, values: T::values(dense) }))
-}
-
-/// Makes room by an eighth at a time: what is not used yet is not much.
-pub(crate) fn grow<V>(vector: &mut Vec<V>, more: usize) {
-    if vector.capacity() - vector.len() < more {
-        vector.reserve_exact(more.max(vector.len() / 8));
-    }
 }
 
 /// Gives each row more columns, in place: `before` new ones at its beginning, the others at its end.
@@ -211,9 +212,10 @@ pub(crate) fn widen<T: Number>(
     needed: usize,
     before: usize,
     full: usize,
+    memory: Memory,
 ) -> Result<(), Fault> {
     let rows = values.len() / columns;
-    reserve(values, rows, needed, full)?;
+    reserve(values, rows, needed, full, memory)?;
     // From the last row on, no value is written over before it is moved.
     for row in (0..rows).rev() {
         let to = row * needed;
@@ -230,8 +232,10 @@ pub(crate) fn reserve<T: Number>(
     rows: usize,
     columns: usize,
     full: usize,
+    memory: Memory,
 ) -> Result<(), Fault> {
     let count = room::<T>(rows, columns, full)?;
+    memory.allow(count, size_of::<T>())?;
     let reserved = values.try_reserve_exact(count.saturating_sub(values.len()));
     reserved.map_err(|_| Fault::Memory { rows, columns })?;
     values.resize(count, T::default());

@@ -152,7 +152,7 @@ fn missing_values_are_refused_unless_it_is_said_what_stands_for_them() {
     assert!((dense(&with(Missing::Mean))[1] - 19.0 / 3.0).abs() < 1e-14);
     assert_eq!(dense(&with(Missing::Median))[1..3], [6.0, 4.0]);
     let dropped = with(Missing::DropRow);
-    assert_eq!((dense(&dropped), dropped.dropped), (vec![4.0, 8.0, 9.0, 6.0], 2));
+    assert_eq!((dense(&dropped), dropped.left_out.len()), (vec![4.0, 8.0, 9.0, 6.0], 2));
     assert_eq!(dropped.labels.unwrap(), [3.0, 4.0]);
     let message = failure("y,a\n?,1\n", &Options { missing: Missing::Mean, ..csv("y") });
     assert_eq!(message, "table:2:1: the label \"y\" has no value here (\"?\")");
@@ -676,4 +676,196 @@ fn a_header_is_known_by_a_hundred_rows_and_in_a_stream() {
         assert_eq!(data.encoding.names(), ["400", "410"]);
     }
     assert_eq!(count, 100_000);
+}
+
+#[test]
+fn rows_that_are_left_out_and_cells_that_are_filled_are_counted() {
+    let text = "y,a,c\n1,2,red\n2,,blue\n3,4,\n4,NA,\n5,6,red\n";
+    let hot = |missing| Options { missing, one_hot: true, ..csv("y") };
+    let dropped = of(text, &hot(Missing::DropRow));
+    assert_eq!((dropped.left_out, dropped.filled), (vec![1, 2, 3], 0));
+    let filled = of(text, &hot(Missing::Mean));
+    assert_eq!((filled.left_out.len(), filled.filled), (0, 4));
+    // A label that is not needed may be missing where rows are left out.
+    let learnt = of("y,a\n1,2\n3,4\n", &csv("y"));
+    let if_there = Options { label: Label::IfThere("y".into()), missing: Missing::DropRow, ..options() };
+    let more = read(&source("y,a\n,2\n1,\n7,8\n"), &if_there, Some(&learnt.encoding), &|_, _| {}).unwrap();
+    assert_eq!((more.left_out, more.labels, more.features.rows()), (vec![1], None, 2));
+}
+
+#[test]
+fn what_means_a_missing_value_elsewhere_can_be_a_category() {
+    let text = "y,c\n1,None\n2,N/A\n3,.\n4,n/a\n5,red\n";
+    let asked = Options { categories: vec!["c".into()], ..csv("y") };
+    let learnt = of(text, &asked);
+    assert_eq!(learnt.encoding.names(), ["c=.", "c=N/A", "c=None", "c=n/a", "c=red"]);
+    // The encoding knows them, whoever uses it.
+    let again = read(
+        &source("y,c\n0,None\n"),
+        &Options { storage: Storage::Dense, ..csv("y") },
+        Some(&learnt.encoding),
+        &|_, _| {},
+    )
+    .unwrap();
+    assert_eq!(dense(&again), [0.0, 0.0, 1.0, 0.0, 0.0]);
+    assert!(failure(text, &Options { one_hot: true, ..csv("y") }).contains("has no value here (\"None\")"));
+    assert!(failure("y,c\n1,NA\n2,red\n", &asked).contains("has no value here (\"NA\")"));
+}
+
+#[test]
+fn a_column_that_is_called_as_a_word_of_another_is_refused() {
+    let hot = Options { one_hot: true, ..csv("y") };
+    let said = failure("y,c,c=r\n1,r,2\n2,b,3\n", &hot);
+    assert!(said.contains("two features would be called \"c=r\""), "{said}");
+    let said = failure("y,a,a=b\n1,b=c,c\n2,x,z\n", &hot);
+    assert!(said.contains("two features would be called \"a=b=c\""), "{said}");
+    assert_eq!(
+        of("y,c,c=r\n1,r,2\n2,b,3\n", &Options { ignore: vec!["c".into()], ..hot }).encoding.width(),
+        1
+    );
+}
+
+#[test]
+fn an_encoding_grows_by_words_and_columns_that_come_later() {
+    let storage = Storage::Dense;
+    let grow = Options { grow: true, one_hot: true, missing: Missing::Zero, storage, ..csv("y") };
+    let first = of("y,c,a\n1,red,2\n2,blue,3\n", &grow).encoding;
+    let second =
+        read(&source("y,c,a\n1,green,5\n2,red,6\n3,7,7\n4,,8\n"), &grow, Some(&first), &|_, _| {}).unwrap();
+    assert_eq!(second.encoding.names(), ["c=blue", "c=red", "c=green", "c=7", "a"]);
+    assert_eq!(first.places_in(&second.encoding), [0, 1, 4]);
+    let rows = [[0., 0., 1., 0., 5.], [0., 1., 0., 0., 6.], [0., 0., 0., 1., 7.], [0., 0., 0., 0., 8.]];
+    assert_eq!(dense(&second), rows.concat());
+    let fixed = Options { grow: false, ..grow };
+    let refused = read(&source("y,c,a\n1,green,5\n"), &fixed, Some(&first), &|_, _| {}).unwrap_err();
+    assert!(matches!(refused.fault, Fault::Category { .. }));
+    let grow = Options { grow: true, format: Some(Format::Libsvm), ..options() };
+    let first = of("1 1:1 2:1\n", &grow).encoding;
+    for (text, columns) in [("1 5:2\n", 5), ("1 1:2\n", 2), ("1\n", 2)] {
+        let data = read(&source(text), &grow, Some(&first), &|_, _| {}).unwrap();
+        assert_eq!((data.encoding.width(), data.features.columns()), (columns, columns));
+        assert_eq!(first.places_in(&data.encoding), [0, 1]);
+    }
+    let declared = Options { columns: Some(2), ..grow };
+    let refused = read(&source("1 5:2\n"), &declared, Some(&first), &|_, _| {}).unwrap_err();
+    assert!(matches!(refused.fault, Fault::Beyond { index: 5, most: 2 }));
+}
+
+/// Text that is compressed to a thousandth of its size.
+fn bomb(line: &str, bytes: usize) -> [Vec<u8>; 2] {
+    let text = line.repeat(bytes / line.len());
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(text.as_bytes()).unwrap();
+    let zstd =
+        ruzstd::encoding::compress_to_vec(text.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest);
+    [gzip.finish().unwrap(), zstd]
+}
+
+#[test]
+fn a_table_takes_no_more_memory_than_it_may() {
+    let limit = |options: Options| Options { memory: Some(1 << 20), ..options };
+    let is_refused = |content: &[u8], options: Options| {
+        let refused = read(&bytes(content), &limit(options), None, &|_, _| {}).unwrap_err();
+        assert!(
+            matches!(refused.fault, Fault::Limit { needed, limit: 1_048_576 } if needed < 8 << 20),
+            "{refused}"
+        );
+    };
+    // 24 MB of values each, 8 MB of text; short of the limit there is nothing to say.
+    for packed in bomb("1,2,3,4\n", 8 << 20) {
+        is_refused(&packed, csv("1"));
+    }
+    for packed in bomb("1 1:2 3:4\n", 8 << 20) {
+        is_refused(&packed, options());
+    }
+    assert!(read(&source("1,2,3,4\n"), &limit(csv("1")), None, &|_, _| {}).is_ok());
+    // A line of many columns takes memory for each, a header of an array for what it promises.
+    is_refused(&[b"1,".repeat(20_000), b"1\n".to_vec()].concat(), csv("1"));
+    let array = npy("<f8", false, "(200000, 2)", &[]);
+    is_refused(&array, csv("1"));
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    archive.start_file("X.npy", zip::write::SimpleFileOptions::default()).unwrap();
+    archive.write_all(&array).unwrap();
+    let if_there = Options { label: Label::IfThere(String::new()), ..options() };
+    is_refused(&archive.finish().unwrap().into_inner(), if_there);
+}
+
+#[test]
+fn a_line_that_is_too_long_is_refused_with_the_limit() {
+    for packed in bomb("0", 80 << 20) {
+        let refused = read(&bytes(&packed), &csv("1"), None, &|_, _| {}).unwrap_err();
+        assert_eq!(refused.fault, Fault::Long(1 << 26));
+    }
+}
+
+#[test]
+fn an_index_does_not_make_a_table_wider_than_its_text_is_long() {
+    let text = "1 1:1\n0 400000000:1\n";
+    let refused = read(&source(text), &options(), None, &|_, _| {}).unwrap_err();
+    assert_eq!(refused.fault, Fault::Width { index: 400_000_000, bytes: 20 });
+    assert!(refused.fault.hint().unwrap().contains("--columns N"));
+    let declared = Options { columns: Some(400_000_000), ..options() };
+    assert_eq!(of(text, &declared).features.columns(), 400_000_000);
+    assert_eq!(of("1 1:1\n0 1000000:1\n", &options()).features.columns(), 1_000_000);
+    for first_index in [None, Some(0), Some(1)] {
+        let none = Options { columns: Some(0), first_index, ..options() };
+        assert_eq!(failure("1 1:1\n0 0:1\n", &none), "table: its rows have no features");
+    }
+}
+
+/// R writes NA as a NaN with the number 1954 in it.
+#[test]
+fn a_label_that_is_no_number_is_handed_on_whatever_it_carries() {
+    let missing = f64::from_bits(0x7ff0_0000_0000_07a2);
+    let array = npy("<f8", false, "(2, 2)", &le(&[1.0, 2.0, missing, 3.0]));
+    let data = read(&bytes(&array), &csv("1"), None, &|_, _| {}).unwrap();
+    let labels = data.labels.unwrap();
+    assert!(labels[0] == 1.0 && labels[1].is_nan() && data.classes.is_empty());
+    let classes = Options { meaning: Meaning::Classes, ..csv("1") };
+    assert!(read(&bytes(&array), &classes, None, &|_, _| {}).unwrap_err().to_string().contains("label 2"));
+}
+
+#[test]
+fn a_bit_that_flips_in_a_cache_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.svm");
+    fs::write(&path, (0..3000).map(|k| format!("{} {}:{k}.5\n", k % 3, 1 + k % 7)).collect::<String>())
+        .unwrap();
+    let options = Options { meaning: Meaning::Classes, ..options() };
+    let cached = || pasta_data::cached(&path, &options, None, &|_, _| {}, &|_| {});
+    let first = cached().unwrap();
+    assert!(first.written && !cached().unwrap().written);
+    for name in ["values", "indices", "starts", "labels"] {
+        let file = first.folder.join(name);
+        let whole = fs::read(&file).unwrap();
+        let mut flipped = whole.clone();
+        let middle = flipped.len() / 2;
+        flipped[middle] ^= 1;
+        fs::write(&file, &flipped).unwrap();
+        let refused = cached().unwrap_err().to_string();
+        assert!(refused.contains("t.svm.cache is damaged") && refused.contains(name), "{refused}");
+        assert!(refused.contains("delete the folder"), "{refused}");
+        fs::write(&file, &whole[..whole.len() - 8]).unwrap();
+        assert!(cached().unwrap_err().to_string().contains("does not hold"));
+        fs::write(&file, &whole).unwrap();
+        assert!(!cached().unwrap().written);
+    }
+    // What says what the arrays are has a checksum, too: then all is written again.
+    let about = first.folder.join("about.json");
+    let text = fs::read_to_string(&about).unwrap();
+    assert!(text.contains("\"first_index\": 1"));
+    fs::write(&about, text.replace("\"first_index\": 1", "\"first_index\": 0")).unwrap();
+    assert!(cached().unwrap().written && !cached().unwrap().written);
+}
+
+#[test]
+fn a_vector_is_read_back_from_its_file_and_not_if_something_is_missing() {
+    for vector in [vec![], vec![1.5, -0.0, f64::MIN_POSITIVE], (0..1000).map(f64::from).collect()] {
+        let file = pasta_data::vector_to_npy(&vector);
+        assert_eq!((file.len() - 8 * vector.len()) % 64, 0);
+        assert_eq!(pasta_data::vector_from_npy(&file).unwrap(), vector);
+        assert!(pasta_data::vector_from_npy(&file[..file.len() - 1]).is_err());
+    }
+    assert!(pasta_data::vector_from_npy(b"something else").is_err());
+    assert!(pasta_data::vector_from_npy(&npy("<f8", false, "(900000000000,)", &[])).is_err());
 }

@@ -114,7 +114,18 @@ fn mutated_pairs() {
     let dense = Options { storage: Storage::Dense, ..Options::default() };
     let classes = Options { meaning: Meaning::Classes, ..Options::default() };
     let first = Options { first_index: Some(1), ..Options::default() };
-    survive(1, file, &[Options::default(), dense, first, classes]);
+    let zero = |columns, storage| Options {
+        first_index: Some(0),
+        columns: Some(columns),
+        storage,
+        ..Options::default()
+    };
+    let limited = Options { memory: Some(200), ..Options::default() };
+    let declared =
+        [0, 1, 5].map(|columns| [Storage::Dense, Storage::Sparse].map(|storage| zero(columns, storage)));
+    let mut choices = vec![Options::default(), dense, first, classes, limited];
+    choices.extend(declared.into_iter().flatten());
+    survive(1, file, &choices);
 }
 
 #[test]
@@ -145,6 +156,46 @@ fn mutated_tables() {
         Options { meaning: Meaning::Classes, ..hot(Missing::DropRow, Storage::Dense) },
     ];
     survive(2, file, &choices);
+    let asked = Options { categories: vec!["colour".into()], ..hot(Missing::Zero, Storage::ByDensity) };
+    let limited = Options { memory: Some(2000), ..asked.clone() };
+    survive(7, file, &[asked, limited]);
+}
+
+/// A block of a stream after another: the second is read as the first was, and may have more words and columns.
+#[test]
+fn mutated_streams() {
+    let csv = b"y,c,a\n1,red,2\n2,blue,3\n3,green,4\n4,,5\n";
+    let pairs = b"1 1:0.5 3:2\n-1 2:7\n1 1:1 9:1\n2 4:4\n";
+    let hot = Options {
+        label: Label::Column("y".into()),
+        one_hot: true,
+        grow: true,
+        missing: Missing::Zero,
+        ..Options::default()
+    };
+    let pairs_of = Options { grow: true, ..Options::default() };
+    for (role, file, options) in [(8, &csv[..], hot), (9, &pairs[..], pairs_of)] {
+        let (mut read_, mut refused) = (0, 0);
+        for trial in 0..trials() {
+            let mut stream = Address { seed: role, role: Role::Setup, step: 0, sample: trial }.stream();
+            let Ok(first) = read(&bytes(&mutate(file, &mut stream)), &options, None, &|_, _| {}) else {
+                continue;
+            };
+            let again = mutate(file, &mut stream);
+            match read(&bytes(&again), &options, Some(&first.encoding), &|_, _| {}) {
+                Ok(data) => {
+                    assert_eq!(data.features.columns(), data.encoding.width());
+                    let places = first.encoding.places_in(&data.encoding);
+                    assert_eq!(places.len(), first.encoding.width());
+                    assert!(places.windows(2).all(|pair| pair[0] < pair[1]));
+                    assert!(places.last().is_none_or(|last| *last < data.encoding.width()));
+                    read_ += 1;
+                }
+                Err(_) => refused += 1,
+            }
+        }
+        assert!(read_ > 0 && refused > 0, "{read_} read, {refused} refused");
+    }
 }
 
 #[test]
@@ -153,7 +204,9 @@ fn mutated_arrays_and_archives() {
         b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f8', 'fortran_order': False, 'shape': (4, 3), }".to_vec();
     file.resize(127, b' ');
     file.push(b'\n');
-    (0..12).for_each(|k| file.extend(f64::from(k).to_le_bytes()));
+    // One label is R's NA, a NaN that carries a number.
+    let number = |k: u64| if k == 5 { f64::from_bits(0x7ff0_0000_0000_07a2) } else { k as f64 };
+    (0..12).for_each(|k| file.extend(number(k).to_le_bytes()));
     let numbers = Options { label: Label::Column("3".into()), ..Options::default() };
     survive(3, &file, &[Options { meaning: Meaning::Classes, ..numbers.clone() }, numbers]);
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));

@@ -76,7 +76,7 @@ pub(crate) struct Arguments {
     /// Threads; does not change a bit of the result
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::thread_count())]
     pub(super) threads: Option<u16>,
-    /// Write a page with the curve of the run to this file; costs a pass for each point of the curve
+    /// Write a page with the curve of the run to this file; takes a pass for each point of the curve, which is not counted and changes nothing
     #[arg(long, value_name = "FILE")]
     pub(super) page: Option<PathBuf>,
     /// Prove constants for the model file also where that takes as long as the fit (`pasta inspect` shows them)

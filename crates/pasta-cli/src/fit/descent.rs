@@ -54,10 +54,10 @@ pub(super) fn descend(
             bar.tick();
             bar.set_message(format!("round {}, {passes:.1} passes", walk.view().step));
         }
-        let room = gate.left() > rows;
-        if arguments.page.is_some() && room && curve.len() < 1000 {
-            // What goes wrong here shows in the next round.
-            if let Ok(state) = exactly(gate, Role::Look, walk.view().point) {
+        if arguments.page.is_some() && !console::is_muted() && curve.len() < 1000 {
+            // By a gate of its own: looking is not part of the run. What goes wrong here shows in the next round.
+            let mut look = Gate::over(linear.clone(), arguments.seed);
+            if let Ok(state) = exactly(&mut look, Role::Look, walk.view().point) {
                 curve.push((gate.ledger().samples(), state));
             }
         }

@@ -15,7 +15,8 @@ pub(super) fn page(outcome: &Outcome, run: &Run) -> Page {
     let chart = |id, title: &str, points: Vec<(f64, f64)>, scale| Chart {
         id,
         title: title.into(),
-        caption: "Each point is a pass over all rows, which the run itself does not need.".into(),
+        caption: "Each point is a pass over all rows, which the run itself does not need and does not count."
+            .into(),
         x: Axis { label: "passes over the table".into(), scale: Scale::Linear, range: None },
         y: Axis { label: title.into(), scale, range: None },
         series: vec![Series {

@@ -6,16 +6,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use pasta_data::{Blocks, Data, Encoding, Fault, Source};
+use pasta_data::{Blocks, Data, Encoding, Fault, Options, Source};
 use pasta_opt::certificate::{self, Basis, Claim};
 use pasta_opt::draws::Role;
-use pasta_opt::fit::{Exactly, exactly};
-use pasta_opt::gate::{Gate, Halt};
+use pasta_opt::gate::Halt;
 use pasta_opt::ledger::Ledger;
-use pasta_opt::one_pass::OnePass;
+use pasta_opt::one_pass::{LearnError, OnePass};
 use pasta_opt::oracle::Charge;
 use pasta_opt::stop::Stop;
-use pasta_opt::table::{Class, Linear, Loss, Table};
+use pasta_opt::table::{Class, Linear, Loss, Table, TableError};
 use pasta_report::console::{self, Exit, Failure, Report, Signals, say};
 use pasta_report::number::{given, real, significant};
 use pasta_report::{Table as Lines, grouped};
@@ -29,7 +28,7 @@ use super::judging::no_minimiser;
 use super::{interrupted, write_file};
 use crate::table::{
     Certificate, Classes, FORMAT, ModelFile, Provenance, Rows, Score, TailBound, Verdict, check_output,
-    counted, mixed_columns, naming, refused, score, unreadable,
+    check_products, check_width, counted, memory_limit, mixed_columns, naming, refused, score, unreadable,
 };
 
 /// Of a short stream this part is kept back; of a long one, a block.
@@ -50,6 +49,9 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
     let source = Source::named(&arguments.data);
     let file = source.name();
     let options = arguments.reading.options(&arguments.loss);
+    let memory = memory_limit(options.memory)?;
+    // A word that comes later, and a column of a LIBSVM stream, was 0 before.
+    let options = Options { grow: true, memory, ..options };
     let mut blocks = Blocks::open(&source, &options, arguments.block as usize).map_err(unreadable)?;
     let bar = std::io::stderr().is_terminal().then(|| {
         let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
@@ -57,7 +59,7 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
     });
     let mut school: Option<School> = None;
     // Two blocks wait, so that the last rows can be kept back wherever the stream ends.
-    let mut waiting: VecDeque<Rows> = VecDeque::new();
+    let mut waiting: VecDeque<Block> = VecDeque::new();
     while let Some(data) = blocks.next_block(&|_, _| {}).map_err(in_a_stream)? {
         if signals.received().is_some() {
             return Ok(interrupted(&signals));
@@ -68,8 +70,8 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
         };
         waiting.push_back(school.rows(data)?);
         if waiting.len() > 2
-            && let Some(rows) = waiting.pop_front()
-            && !school.learn(rows, &signals)?
+            && let Some(block) = waiting.pop_front()
+            && !school.learn(block, &signals)?
         {
             return Ok(interrupted(&signals));
         }
@@ -122,12 +124,7 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
 /// A fault in a later block, with what helps.
 fn in_a_stream(error: pasta_data::ReadError) -> Failure {
     let hint = match error.fault {
-        Fault::Beyond { .. } => {
-            Some("a stream has the columns of its first block; --columns N says how many there are")
-        }
-        Fault::Category { .. } => {
-            Some("a stream has the words of its first block; --ignore leaves the column out")
-        }
+        Fault::ZeroIndex => Some("the first block has no index 0; --first-index 0 says that there is one"),
         _ => None,
     };
     let failure = unreadable(error);
@@ -137,15 +134,24 @@ fn in_a_stream(error: pasta_data::ReadError) -> Failure {
     }
 }
 
+/// Rows, and how their columns became numbers.
+struct Block {
+    rows: Rows,
+    encoding: Encoding,
+}
+
 /// The learner, and how its rows are read.
 struct School {
     file: String,
     learner: OnePass,
+    /// That of the rows that were learnt last.
     encoding: Encoding,
+    memory: Option<u64>,
     label: String,
     classes: Classes,
     loss: Loss,
     dropped: u64,
+    filled: u64,
     checksum: u32,
     /// Whether every class of every block was right once it was learnt.
     separated: bool,
@@ -159,15 +165,18 @@ impl School {
         let loss = arguments.shaping.loss(&arguments.loss, classes.0.len().max(2))?;
         let labels = classes.code(first).map_err(in_file)?;
         mixed_columns(&first.encoding).iter().for_each(|line| say(line));
+        check_width(file, &first.encoding, arguments.reading.memory)?;
         let names = first.encoding.names();
         let wrong = |error| refused(file, &names, &error);
         let design = arguments.shaping.design();
         let table =
             Table::new(first.features.clone(), Arc::new(labels), None, names.clone()).map_err(wrong)?;
-        let learner = OnePass::start(Arc::new(table), loss, design, arguments.seed).map_err(wrong)?;
+        let table = Arc::new(table);
+        let learner = OnePass::start(Arc::clone(&table), loss, design, arguments.seed).map_err(wrong)?;
+        check_products(file, &*learner.problem(table).map_err(wrong)?)?;
         let target = arguments.target.map_or_else(|| format!("{RELATIVE} of the start"), given);
         say(&format!(
-            "{file}: one pass in blocks of {} bytes, {}{}, scaled and coded by the first block of {}; loss {}, {}, {}, degree {}, penalty \
+            "{file}: one pass in blocks of {} bytes, {}{}, scaled and coded by the first block of {} (later columns when they first vary); loss {}, {}, {}, degree {}, penalty \
              {}; |grad f| <= {target}, seed {}, threads {}",
             grouped(u64::from(arguments.block)),
             counted(first.features.columns() as u64, "column"),
@@ -185,44 +194,74 @@ impl School {
             file: file.to_owned(),
             learner,
             encoding: first.encoding.clone(),
+            memory: arguments.reading.memory,
             label: first.label.clone(),
             classes,
             loss,
             dropped: 0,
+            filled: 0,
             checksum: 0,
             separated: true,
         })
     }
 
-    fn rows(&mut self, data: Data) -> Result<Rows, Failure> {
+    fn rows(&mut self, data: Data) -> Result<Block, Failure> {
         let labels = self.classes.code(&data).map_err(|failure| failure.in_file(&self.file))?;
-        self.dropped += data.dropped;
-        Ok(Rows { features: data.features, labels, weights: None })
+        self.dropped += data.left_out.len() as u64;
+        self.filled += data.filled;
+        let rows = Rows { features: data.features, labels, weights: None };
+        Ok(Block { rows, encoding: data.encoding })
     }
 
-    fn problem(&mut self, rows: Rows) -> Result<Arc<Linear>, Failure> {
-        let names = self.encoding.names();
-        let wrong = |error| refused(&self.file, &names, &error);
-        let table = Table::new(rows.features, Arc::new(rows.labels), None, names.clone()).map_err(wrong)?;
+    fn refused(&self, error: &TableError) -> Failure {
+        refused(&self.file, &self.encoding.names(), error)
+    }
+
+    /// The rows as a table. The learner is made as wide as they are.
+    fn table(&mut self, Block { rows, encoding }: Block) -> Result<Arc<Table>, Failure> {
+        if encoding != self.encoding {
+            check_width(&self.file, &encoding, self.memory)?;
+            let widened = self.learner.widen(&self.encoding.places_in(&encoding), encoding.width());
+            widened.map_err(|error| self.refused(&error))?;
+            self.encoding = encoding;
+        }
+        let table = Table::new(rows.features, Arc::new(rows.labels), None, self.encoding.names());
+        let table = table.map_err(|error| self.refused(&error))?;
         self.checksum = self.checksum.rotate_left(1) ^ table.checksum();
-        self.learner.problem(Arc::new(table)).map_err(wrong)
+        Ok(Arc::new(table))
+    }
+
+    /// Rows in the coordinates of the learner.
+    fn problem(&self, table: &Arc<Table>) -> Result<Arc<Linear>, Failure> {
+        let linear = self.learner.problem(Arc::clone(table)).map_err(|error| self.refused(&error))?;
+        check_products(&self.file, &linear)?;
+        Ok(linear)
     }
 
     /// Learns from a block; false if it was interrupted.
-    fn learn(&mut self, rows: Rows, signals: &Signals) -> Result<bool, Failure> {
-        let block = self.problem(rows)?;
-        match self.learner.learn(&block, &signals.flag()) {
+    fn learn(&mut self, block: Block, signals: &Signals) -> Result<bool, Failure> {
+        let table = self.table(block)?;
+        match self.learner.learn(Arc::clone(&table), &signals.flag()) {
             Ok(Stop::Diverged(divergence)) => {
                 let mut failure = Failure::input(format!("diverged: {divergence}")).in_file(&self.file);
                 failure.exit = Exit::Diverged;
                 Err(failure.hint("labels or columns are too large for this loss; scale them down"))
             }
             Ok(_) => {
+                let block = self.problem(&table)?;
                 self.separated &= self.score(&block)?.separated;
                 Ok(true)
             }
-            Err(Halt::Interrupted) => Ok(false),
-            Err(halt) => Err(not_finite(&halt.into(), self.loss)),
+            Err(LearnError::Halt(Halt::Interrupted)) => Ok(false),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    fn failed(&self, error: LearnError) -> Failure {
+        match error {
+            LearnError::Table(error) => self.refused(&error),
+            LearnError::Halt(halt) => not_finite(&halt.into(), self.loss),
+            other => Failure::system(other),
         }
     }
 
@@ -231,11 +270,17 @@ impl School {
         let table = rows.table();
         let scored =
             score(&model, &table.features, (*table.labels).as_ref(), None, !self.classes.0.is_empty());
-        scored.map_err(|error| refused(&self.file, &self.encoding.names(), &error))
+        scored.map_err(|error| self.refused(&error))
     }
 
     /// Learns from what waits but for the end, which is kept back; `None` if it was interrupted.
-    fn tail(&mut self, mut waiting: VecDeque<Rows>, signals: &Signals) -> Result<Option<Rows>, Failure> {
+    fn tail(&mut self, waiting: VecDeque<Block>, signals: &Signals) -> Result<Option<Block>, Failure> {
+        let encoding = waiting.back().map_or_else(|| self.encoding.clone(), |last| last.encoding.clone());
+        // All as wide as the last.
+        let widened = |Block { rows, encoding: own }: Block| {
+            if own == encoding { rows } else { rows.widened(&own.places_in(&encoding), encoding.width()) }
+        };
+        let mut waiting: VecDeque<Rows> = waiting.into_iter().map(widened).collect();
         let full = waiting.front().map_or(0, |rows| rows.labels.len());
         let rest: usize = waiting.iter().map(|rows| rows.labels.len()).sum();
         let all = rest + self.learner.rows() as usize;
@@ -265,33 +310,33 @@ impl School {
                 heads.push(if cut == count { rows } else { rows.pick(&all[..cut]) });
             }
         }
-        for head in heads.into_iter().rev() {
-            if !self.learn(head, signals)? {
+        for rows in heads.into_iter().rev() {
+            if !self.learn(Block { rows, encoding: encoding.clone() }, signals)? {
                 return Ok(None);
             }
         }
-        Ok(tail)
+        Ok(tail.map(|rows| Block { rows, encoding }))
     }
 
     /// What the rows that were kept back say; `None` if it was interrupted.
     fn judge(
         mut self,
         arguments: &Arguments,
-        tail: Rows,
+        tail: Block,
         signals: &Signals,
     ) -> Result<Option<Outcome>, Failure> {
-        let tail = self.problem(tail)?;
-        let mut gate = Gate::over(tail.clone(), arguments.seed).with_stop(signals.flag());
+        let table = self.table(tail)?;
+        let tail = self.problem(&table)?;
         let (x, origin) = (self.learner.point().to_vec(), self.learner.origin().to_vec());
-        let loss = self.loss;
-        let mut at = |x: &[f64]| match exactly(&mut gate, Role::Look, x) {
-            Ok(state) => Ok(Some(state)),
-            Err(Halt::Interrupted) => Ok(None),
-            Err(halt) => Err(not_finite(&halt.into(), loss)),
+        let (objective, gradient) = match self.learner.look(&table, &signals.flag()) {
+            Ok(found) => found,
+            Err(LearnError::Halt(Halt::Interrupted)) => return Ok(None),
+            Err(error) => return Err(self.failed(error)),
         };
-        let (Some(start), Some(end)) = (at(&origin)?, at(&x)?) else { return Ok(None) };
+        // By rows that were learnt from: a target must not depend on the rows that certify.
+        let start = self.learner.start_gradient();
         // Where the start has no gradient, the least target that a certificate can have.
-        let target = arguments.target.unwrap_or((RELATIVE * start.gradient).clamp(1e-100, 1e100));
+        let target = arguments.target.unwrap_or((RELATIVE * start).clamp(1e-100, 1e100));
         let claim = Claim {
             target,
             delta: DELTA,
@@ -306,7 +351,10 @@ impl School {
         };
         let held = self.score(&tail)?;
         let kinks = matches!(self.loss.row().class, Class::LipschitzConvex | Class::WeaklyConvex);
-        let contradiction = self.contradiction(&tail, arguments.kurtosis, end.gradient, bound.bound);
+        let unseen = self.learner.first_seen(&table).map_err(|error| self.refused(&error))?;
+        let names = self.encoding.names();
+        let unseen: Vec<String> = unseen.into_iter().map(|column| names[column].clone()).collect();
+        let contradiction = self.contradiction(&tail, arguments.kurtosis, gradient, bound.bound, &unseen);
         let bound = if contradiction.is_some() { bound.void() } else { bound };
         let verdict = match bound.verdict {
             _ if kinks => Verdict::Kinks,
@@ -315,12 +363,10 @@ impl School {
         };
         let no_minimiser =
             no_minimiser(&tail, &Score { separated: self.separated && held.separated, ..held }, false);
-        let worse = worse_by(&tail, &x, &origin)
-            .map_err(|error| refused(&self.file, &self.encoding.names(), &error))?;
+        let worse = worse_by(&tail, &x, &origin).map_err(|error| self.refused(&error))?;
         let mut ledger: Ledger = self.learner.ledger().clone();
         let read = Charge { samples: bound.samples, evaluations: bound.samples, exact: false };
         ledger.charge(Role::Certificate, read);
-        let names = self.encoding.names();
         let (weights, intercept) = ModelFile::named(&tail.raw_weights(&x), &names);
         let rows = self.learner.rows() + held.rows as u64;
         let model = ModelFile {
@@ -349,10 +395,10 @@ impl School {
             certificate: Certificate {
                 verdict,
                 exact: false,
-                gradient: end.gradient,
+                gradient,
                 target,
-                start_gradient: start.gradient,
-                objective: end.objective,
+                start_gradient: start,
+                objective,
                 gap: None,
                 tail: Some(TailBound {
                     rows: held.rows as u64,
@@ -365,11 +411,12 @@ impl School {
         Ok(Some(Outcome {
             contradicted: contradiction.is_some(),
             statement: contradiction.unwrap_or_else(|| bound.statement()),
-            start,
+            unseen,
             worse,
             no_minimiser,
             held,
             dropped: self.dropped,
+            filled: self.filled,
             learnt: self.learner.rows(),
             blocks: self.learner.blocks(),
             output: arguments.output.as_ref().map(|path| path.display().to_string()),
@@ -386,6 +433,7 @@ impl School {
         assumed: f64,
         gradient: f64,
         bound: Option<f64>,
+        unseen: &[String],
     ) -> Option<String> {
         let rows = tail.table().rows();
         // A row's gradient has all coordinates; means of several rows stand for single ones where that would take longer than the fit.
@@ -406,6 +454,13 @@ impl School {
             ));
         }
         let bound = bound.filter(|bound| gradient > *bound)?;
+        if !unseen.is_empty() {
+            return Some(format!(
+                "no bound: {}, which no row before the tail could teach; with that |grad f| over the tail is {}",
+                vary_first(unseen),
+                real(gradient)
+            ));
+        }
         Some(format!(
             "no bound: |grad f| over the tail is {}, though it would be at most {} if the noise had kurtosis {} at most",
             real(gradient),
@@ -415,10 +470,19 @@ impl School {
     }
 }
 
+/// Names some columns that vary in the tail alone.
+fn vary_first(columns: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = columns.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    let more = if columns.len() > SHOWN { ", .." } else { "" };
+    let verb = if columns.len() == 1 { "varies" } else { "vary" };
+    format!("{} ({shown}{more}) {verb} in the tail alone", counted(columns.len() as u64, "column"))
+}
+
 /// By how much the mean loss at x is above that at the start, and the standard error of that, over these rows.
-fn worse_by(rows: &Linear, x: &[f64], start: &[f64]) -> Result<(f64, f64), pasta_opt::table::TableError> {
+fn worse_by(rows: &Linear, x: &[f64], start: &[f64]) -> Result<(f64, f64), TableError> {
     let table = rows.table();
-    let losses = |x: &[f64]| -> Result<Vec<f64>, pasta_opt::table::TableError> {
+    let losses = |x: &[f64]| -> Result<Vec<f64>, TableError> {
         let model = rows.raw_weights(x);
         let mut scores = model.scores(&table.features)?;
         let each = scores.chunks_exact_mut(model.outputs()).zip((*table.labels).as_ref());
@@ -438,12 +502,14 @@ struct Outcome {
     statement: String,
     /// Whether the tail refutes what the certificate rests on.
     contradicted: bool,
-    start: Exactly,
+    /// Columns that vary in the tail alone.
+    unseen: Vec<String>,
     /// By how much the loss is above the start's on rows that were kept back, and the error of that.
     worse: (f64, f64),
     no_minimiser: Option<(&'static str, &'static str)>,
     held: Score,
     dropped: u64,
+    filled: u64,
     learnt: u64,
     blocks: u64,
     output: Option<String>,
@@ -487,6 +553,8 @@ impl Serialize for Outcome {
         map.serialize_entry("learnt_rows", &self.learnt)?;
         map.serialize_entry("blocks", &self.blocks)?;
         map.serialize_entry("dropped_rows", &self.dropped)?;
+        map.serialize_entry("filled_cells", &self.filled)?;
+        map.serialize_entry("varies_in_tail_only", &self.unseen)?;
         map.serialize_entry("ledger", &self.model.ledger)?;
         map.serialize_entry("weights", &self.model.weights)?;
         map.serialize_entry("intercept", &self.model.intercept)?;
@@ -516,14 +584,21 @@ impl Report for Outcome {
             row(
                 "tail",
                 format!(
-                    "{}; |grad f| over it {} ({} at the start)",
+                    "{}; |grad f| over it {} ({} at the start, over the rows learnt)",
                     self.held.words(),
                     real(certificate.gradient),
-                    real(self.start.gradient)
+                    real(certificate.start_gradient)
                 ),
             ),
             row("learnt", format!("{} in {}", counted(self.learnt, "row"), counted(self.blocks, "block"))),
         ];
+        if !self.unseen.is_empty() {
+            let what = format!("{}: the certificate says nothing of that", vary_first(&self.unseen));
+            rows.push(row("not learnt", what));
+        }
+        if self.filled > 0 {
+            rows.push(row("filled", counted(self.filled, "missing cell")));
+        }
         if self.dropped > 0 {
             rows.push(row(
                 "dropped",

@@ -5,10 +5,7 @@ use pasta_report::console::{Failure, say};
 use pasta_report::number::given;
 
 use super::arguments::Arguments;
-use crate::table::{Classes, Loaded, Rows, load, load_table, mixed_columns, refused};
-
-/// Coordinates of which dozens of vectors can be held.
-const MOST_COORDINATES: usize = 1 << 28;
+use crate::table::{Classes, Loaded, Rows, check_width, load, load_table, mixed_columns, refused};
 
 /// What a fit begins with.
 pub(super) struct Opened {
@@ -23,11 +20,7 @@ pub(super) fn open(arguments: &Arguments, source: &Source) -> Result<Opened, Fai
     let file = source.name();
     let data = load_table(source, &arguments.reading, &arguments.loss)?;
     mixed_columns(&data.encoding).iter().for_each(|line| say(line));
-    let width = data.encoding.width();
-    if width > MOST_COORDINATES {
-        let message = format!("{width} columns, but at most {MOST_COORDINATES} can be fitted");
-        return Err(Failure::input(message).in_file(&file));
-    }
+    check_width(&file, &data.encoding, arguments.reading.memory)?;
     let share = arguments.share()?;
     let (loaded, held) = prepare(&file, data, arguments, share)?;
     let validation = match (&arguments.validation, held) {
@@ -55,7 +48,8 @@ fn prepare(
     let classes = Classes::learn(&data, &arguments.loss).map_err(in_file)?;
     let loss = arguments.shaping.loss(&arguments.loss, classes.0.len().max(2))?;
     let labels = classes.code(&data).map_err(in_file)?;
-    let pasta_data::Data { features, weights, encoding, label, dropped, .. } = data;
+    let pasta_data::Data { features, weights, encoding, label, left_out, .. } = data;
+    let dropped = left_out.len() as u64;
     let (kept, held) = Rows { features, labels, weights }.split(share, arguments.seed);
     if kept.labels.is_empty() || held.labels.is_empty() {
         let (kept, held) = (kept.labels.len(), held.labels.len());

@@ -10,7 +10,6 @@ use serde::Deserialize;
 
 use super::result::Outcome;
 use super::{Live, Run};
-use crate::npy;
 use crate::spec::Problem;
 use crate::world::{self, At};
 use pasta_report as report;
@@ -86,7 +85,8 @@ pub(crate) fn point(folder: &Path, problem: &Problem) -> Result<Vec<f64>, Failur
         Earlier { point_file: Some(name), .. } => {
             let path = folder.join(name);
             let bytes = world::read(&path).map_err(failed(&path))?;
-            npy::from_bytes(&bytes).map_err(|what| Failure::input(what).in_file(path.display().to_string()))
+            let point = pasta_data::vector_from_npy(&bytes);
+            point.map_err(|fault| Failure::input(fault).in_file(path.display().to_string()))
         }
         _ => Err(refuse("it has no point")),
     }
@@ -222,7 +222,7 @@ impl Keep {
         let Some(path) = self.path() else { return Ok(()) };
         let report = &mut outcome.report;
         if let Some(point) = report.point.take_if(|point| point.len() > POINT_IN_RESULT) {
-            report::write(path, POINT, npy::to_bytes(&point))?;
+            report::write(path, POINT, pasta_data::vector_to_npy(&point))?;
             report.point_file = Some(POINT.into());
         }
         report::write(path, RESULT, console::pretty_json(outcome)?).map(drop)

@@ -10,7 +10,7 @@ use pasta_report::console::Failure;
 
 use super::problem::Problem;
 use super::section::Section;
-use crate::table::{Loaded, Reading, Shaping, delimiter, load_table};
+use crate::table::{Loaded, Reading, Shaping, delimiter, load_table, memory_size};
 use crate::world;
 
 /// The key that makes a problem one of this kind.
@@ -18,7 +18,7 @@ pub(super) const TABLE: &str = "table";
 /// The keys that name files.
 pub(super) const FILES: [&str; 2] = [TABLE, "labels"];
 
-const KEYS: [&str; 25] = [
+const KEYS: [&str; 26] = [
     TABLE,
     "loss",
     "label",
@@ -31,6 +31,7 @@ const KEYS: [&str; 25] = [
     "header",
     "delimiter",
     "first-index",
+    "memory",
     "format",
     "columns",
     "cache",
@@ -76,6 +77,10 @@ pub(super) fn read_table(problem: &Section<'_>) -> Result<Problem, Failure> {
         cache: match problem.item("cache") {
             Some(item) if item.is_bool() => problem.flag("cache")?.filter(|wanted| *wanted).map(|_| None),
             _ => problem.text("cache")?.map(|folder| Some(beside(folder))),
+        },
+        memory: match text_or_number(problem, "memory")? {
+            Some(text) => Some(memory_size(&text).map_err(|message| problem.complain("memory", &message))?),
+            None => None,
         },
         format: choice(problem, "format")?,
         storage: choice(problem, "storage")?,

@@ -35,7 +35,7 @@ pub(crate) struct Reading {
     #[arg(long)]
     pub(crate) one_hot: bool,
     /// Columns of a CSV file that hold categories, by name or number, with commas between: all that they hold becomes columns of zeros and ones, numbers
-    /// too
+    /// too, and `None`, `N/A` and `.`, which mean a missing value elsewhere
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) categories: Vec<String>,
     /// Whether the first line of a CSV file holds names [default: if no cell of it is a number, or a word in it stands above numbers
@@ -51,7 +51,7 @@ pub(crate) struct Reading {
     /// The kind of file [default: by its first bytes, its name and its first line]
     #[arg(long, value_name = "KIND")]
     pub(crate) format: Option<Kind>,
-    /// How many columns a LIBSVM file has [default: as many as appear]
+    /// How many columns a LIBSVM file has [default: as many as appear; more than 2^20, and more than the text has bytes, must be said]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = pasta_report::console::flags::count)]
     pub(crate) columns: Option<u64>,
     /// Map the table from a cache beside the file, or in a folder, which is written the first time: for text larger than memory [default: for
@@ -59,6 +59,9 @@ pub(crate) struct Reading {
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true)]
     #[expect(clippy::option_option, reason = "not given, given alone, given with a folder")]
     pub(crate) cache: Option<Option<PathBuf>>,
+    /// The most memory that the table may take, in bytes or with K, M, G or T; a larger one is refused [default: half of what is free]
+    #[arg(long, value_name = "SIZE", value_parser = memory_size)]
+    pub(crate) memory: Option<u64>,
     /// Keep every value, or only those that are not zero [default: by the density of the first rows]
     #[arg(long, value_name = "LAYOUT")]
     pub(crate) storage: Option<Layout>,
@@ -104,6 +107,23 @@ fn yes_or_no(text: &str) -> Result<bool, String> {
     }
 }
 
+/// Bytes, with a unit of 1024, 1024^2, .. behind them or without.
+pub(crate) fn memory_size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("expected a size such as 500M or 8G, got {text:?}");
+    let bare = text.strip_suffix(['B', 'b']).unwrap_or(text);
+    let bare = bare.strip_suffix('i').unwrap_or(bare);
+    let (number, power) = match bare.char_indices().last() {
+        Some((at, unit)) if unit.is_ascii_alphabetic() => {
+            let power = "KMGT".find(unit.to_ascii_uppercase()).ok_or_else(wrong)?;
+            (&bare[..at], power as i32 + 1)
+        }
+        _ => (bare, 0),
+    };
+    let number: f64 = number.trim().parse().map_err(|_| wrong())?;
+    let bytes = number * 1024_f64.powi(power);
+    if (1.0..1e19).contains(&bytes) { Ok(bytes as u64) } else { Err(wrong()) }
+}
+
 pub(crate) fn delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"tab" | b"\\t" => Ok(b'\t'),
@@ -142,6 +162,8 @@ impl Reading {
             categories: self.categories.clone(),
             first_index: self.first_index,
             columns: self.columns.map(|columns| usize::try_from(columns).unwrap_or(usize::MAX)),
+            grow: false,
+            memory: self.memory,
             storage: self.storage.map_or(Storage::ByDensity, |layout| match layout {
                 Layout::Dense => Storage::Dense,
                 Layout::Sparse => Storage::Sparse,

@@ -1,5 +1,6 @@
 //! From a file to a problem.
 
+use std::collections::HashSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use pasta_data::{Code, Data, Encoding, Fault, Options, ReadError, Source, Watch};
 use pasta_opt::draws::{Address, Role};
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Sparse, Table, TableError, Values};
-use pasta_report::console::{Failure, is_muted, say_over_bar};
+use pasta_report::console::{Exit, Failure, is_muted, say, say_over_bar};
 
 use super::{Classes, Reading, Shaping, counted};
 use crate::world;
@@ -18,8 +19,11 @@ pub(crate) fn load_table(source: &Source, reading: &Reading, loss: &str) -> Resu
     let options = reading.options(loss);
     let is_large = match source {
         Source::File(path) if reading.cache.is_none() => {
-            let free = free_memory()?;
-            world::decided(|| is_too_large(path, free)).map_err(Failure::system)?
+            let most = match reading.memory {
+                Some(most) => Some(most),
+                None => free_memory()?.map(|free| free / 2),
+            };
+            world::decided(|| is_too_large(path, most)).map_err(Failure::system)?
         }
         _ => false,
     };
@@ -29,6 +33,7 @@ pub(crate) fn load_table(source: &Source, reading: &Reading, loss: &str) -> Resu
             let data = with_bar(|watch| {
                 pasta_data::cached(path, &options, folder, watch, &|line| say_over_bar(line))
             })?;
+            say_filled(&source.name(), data.data.filled);
             Ok(data.data)
         }
         (_, Some(_)) => Err(Failure::input("--cache: standard input has no file to put it beside")),
@@ -136,13 +141,19 @@ fn agreed(here: Result<Vec<u8>, Failure>) -> Result<Vec<Vec<u8>>, Failure> {
     Ok(all.into_iter().map(|mut words| words.split_off(1)).collect())
 }
 
-/// Standard input as bytes, which can be read twice.
-pub(crate) fn kept(source: &Source) -> Result<Source, Failure> {
+/// Standard input as bytes, which can be read twice; no more of them than the memory that is given, or half of what is free.
+pub(crate) fn kept(source: &Source, memory: Option<u64>) -> Result<Source, Failure> {
     match told(source)? {
         Source::Standard => {
             let (name, mut bytes) = (source.name(), Vec::new());
-            std::io::Read::read_to_end(&mut std::io::stdin(), &mut bytes)
+            let most = memory_limit(memory)?.unwrap_or(u64::MAX - 1);
+            let mut some = std::io::Read::take(std::io::stdin(), most + 1);
+            std::io::Read::read_to_end(&mut some, &mut bytes)
                 .map_err(|error| Failure::system(error).in_file(&name))?;
+            if bytes.len() as u64 > most {
+                let fault = Fault::Limit { needed: bytes.len() as u64, limit: most };
+                return Err(unreadable(ReadError { file: name, line: None, column: None, fault }));
+            }
             Ok(Source::Bytes(name, bytes.into()))
         }
         source => Ok(source),
@@ -176,8 +187,48 @@ fn free_memory() -> Result<Option<u64>, Failure> {
     Ok(kilobytes.map(|kilobytes| kilobytes.saturating_mul(1024)))
 }
 
-/// Whether a text has more bytes than half of the memory that is free.
-fn is_too_large(path: &Path, free: Option<u64>) -> bool {
+/// The most memory that a table may take: what was given, or half of what is free, and no more than the system lets this process have.
+pub(crate) fn memory_limit(given: Option<u64>) -> Result<Option<u64>, Failure> {
+    if given.is_some() {
+        return Ok(given);
+    }
+    let half = free_memory()?.map(|free| free / 2);
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let limits = read("/proc/self/limits");
+    let soft = |name: &str| {
+        let line = limits.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
+    };
+    let group = read("/sys/fs/cgroup/memory.max").trim().parse::<u64>().ok();
+    Ok([half, soft("Max address space"), soft("Max data size"), group].into_iter().flatten().min())
+}
+
+/// Refuses a table with more columns than a fit can hold dozens of vectors of.
+pub(crate) fn check_width(file: &str, encoding: &Encoding, memory: Option<u64>) -> Result<(), Failure> {
+    const VECTORS: u64 = 40;
+    const MOST: u64 = 1 << 28;
+    let width = encoding.width() as u64;
+    if width > MOST {
+        return Err(
+            Failure::input(format!("{width} columns, but at most {MOST} can be fitted")).in_file(file)
+        );
+    }
+    let needed = width * VECTORS * size_of::<f64>() as u64;
+    // What every machine has.
+    const LITTLE: u64 = 1 << 26;
+    match memory_limit(memory)?.filter(|limit| needed > LITTLE.max(*limit)) {
+        Some(limit) => {
+            let message = format!(
+                "a fit of {width} columns takes about {needed} bytes of memory, and the limit is {limit}"
+            );
+            Err(Failure::system(message).in_file(file).hint("--memory SIZE allows more"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether a text has more bytes than this.
+fn is_too_large(path: &Path, most: Option<u64>) -> bool {
     let Ok(about) = std::fs::metadata(path) else { return false };
     let mut head = [0; 4];
     let mut is_binary = || {
@@ -185,13 +236,23 @@ fn is_too_large(path: &Path, free: Option<u64>) -> bool {
             std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head));
         read.is_err() || [&b"\x93NUM"[..], b"PK\x03\x04", b"PAR1", b"\x1f\x8b\x08\x00"].contains(&&head[..])
     };
-    about.is_file() && free.is_some_and(|free| about.len() > free / 2) && !is_binary()
+    about.is_file() && most.is_some_and(|most| about.len() > most) && !is_binary()
 }
 
 /// Reads a table, with a bar on a terminal.
 pub(crate) fn load(source: &Source, options: &Options, encoding: Option<&Encoding>) -> Result<Data, Failure> {
     let source = &told(source)?;
-    with_bar(|watch| pasta_data::read(source, options, encoding, watch))
+    let options = Options { memory: memory_limit(options.memory)?, ..options.clone() };
+    let data = with_bar(|watch| pasta_data::read(source, &options, encoding, watch))?;
+    say_filled(&source.name(), data.filled);
+    Ok(data)
+}
+
+/// Says how many cells were filled in, if any were.
+fn say_filled(file: &str, filled: u64) {
+    if filled > 0 {
+        say(&format!("{file}: {} filled in", counted(filled, "missing cell")));
+    }
 }
 
 /// Calls `read` with what moves a bar on a terminal.
@@ -251,10 +312,13 @@ pub(crate) fn check_output(output: Option<&Path>, inputs: &[&Path]) -> Result<()
 pub(crate) fn unreadable(error: ReadError) -> Failure {
     let column = error.column.map_or(String::new(), |column| format!("column {column}: "));
     let failure = Failure::input(format!("{column}{}", error.fault)).in_file(&error.file);
-    let failure = error.line.map_or_else(
+    let mut failure = error.line.map_or_else(
         || Failure::input(format!("{column}{}", error.fault)).in_file(&error.file),
         |line| failure.at_line(line as usize),
     );
+    if matches!(error.fault, Fault::Limit { .. } | Fault::OutOfMemory(_) | Fault::Damaged(..)) {
+        failure.exit = Exit::System;
+    }
     let near = match &error.fault {
         Fault::NoColumn { name, columns } | Fault::UnknownColumn { name, expected: columns } => {
             pasta_report::nearest(name, columns.iter().map(String::as_str))
@@ -330,7 +394,7 @@ pub(crate) struct Loaded {
     pub(crate) encoding: Encoding,
     pub(crate) label: String,
     pub(crate) classes: Classes,
-    /// Rows that were left out because something was missing.
+    /// How many rows were left out because something was missing.
     pub(crate) dropped: u64,
 }
 
@@ -351,7 +415,8 @@ impl Loaded {
         let classes = Classes::learn(&data, loss).map_err(in_file)?;
         let loss = shaping.loss(loss, classes.0.len().max(2))?;
         let labels = classes.code(&data).map_err(in_file)?;
-        let Data { features, weights, encoding, label, dropped, .. } = data;
+        let Data { features, weights, encoding, label, left_out, .. } = data;
+        let dropped = left_out.len() as u64;
         let rows = Rows { features, labels, weights };
         let linear = rows.linear(file, &encoding, loss, shaping.design())?;
         Ok(Self { linear, encoding, label, classes, dropped })
@@ -371,7 +436,9 @@ impl Rows {
         let weights = self.weights.map(|weights| Arc::new(weights) as _);
         let table =
             Table::new(self.features, Arc::new(self.labels), weights, names.clone()).map_err(wrong)?;
-        Ok(Arc::new(Linear::new(Arc::new(table), loss, design).map_err(wrong)?))
+        let linear = Linear::new(Arc::new(table), loss, design).map_err(wrong)?;
+        check_products(file, &linear)?;
+        Ok(Arc::new(linear))
     }
 
     /// Puts a share of the rows aside, each by a coin that its own address tosses.
@@ -393,7 +460,46 @@ impl Rows {
     }
 }
 
+/// Refuses a column that is called as a product of others is: the model has one weight for each name.
+pub(crate) fn check_products(file: &str, linear: &Linear) -> Result<(), Failure> {
+    let degree = linear.design().degree;
+    if degree == 1 || !linear.table().names.iter().any(|name| name.contains(['*', '^'])) {
+        return Ok(());
+    }
+    let mut seen = HashSet::new();
+    match linear.feature_names().into_iter().find(|name| !seen.insert(name.clone())) {
+        Some(twice) => {
+            let message = format!(
+                "two features would be called {twice:?}: a column, and a product of columns by --degree {degree}"
+            );
+            Err(Failure::input(message)
+                .in_file(file)
+                .hint("rename the column, or leave it out with --ignore"))
+        }
+        None => Ok(()),
+    }
+}
+
 impl Rows {
+    /// The same rows in a table of so many columns, in which column k stands at `places[k]` and the others are 0.
+    pub(crate) fn widened(self, places: &[usize], columns: usize) -> Self {
+        let features = match self.features {
+            Features::Dense(Dense { rows, columns: had, values }) => {
+                let values = match values {
+                    Values::F64(values) => spread_out((*values).as_ref(), had, places, columns).into(),
+                    Values::F32(values) => spread_out((*values).as_ref(), had, places, columns).into(),
+                };
+                Features::Dense(Dense { rows, columns, values })
+            }
+            Features::Sparse(Sparse { starts, indices, values, .. }) => {
+                let moved: Vec<u32> =
+                    (*indices).as_ref().iter().map(|index| places[*index as usize] as u32).collect();
+                Features::Sparse(Sparse { columns, starts, indices: Arc::new(moved), values })
+            }
+        };
+        Self { features, ..self }
+    }
+
     /// These rows, then others of the same table.
     pub(crate) fn join(&self, later: &Self) -> Self {
         let features = match (&self.features, &later.features) {
@@ -419,6 +525,14 @@ impl Rows {
         };
         Self { features, labels: [&self.labels[..], &later.labels].concat(), weights: None }
     }
+}
+
+fn spread_out<T: Copy + Default>(values: &[T], had: usize, places: &[usize], columns: usize) -> Vec<T> {
+    let mut wider = vec![T::default(); values.len() / had * columns];
+    for (from, to) in values.chunks_exact(had).zip(wider.chunks_exact_mut(columns)) {
+        from.iter().zip(places).for_each(|(value, place)| to[*place] = *value);
+    }
+    wider
 }
 
 fn joined(a: &Values, b: &Values) -> Values {

@@ -6,11 +6,11 @@ mod load;
 mod model;
 mod score;
 
-pub(crate) use flags::{Reading, Shaping, delimiter, has_classes, losses};
+pub(crate) use flags::{Reading, Shaping, delimiter, has_classes, losses, memory_size};
 pub(crate) use labels::Classes;
 pub(crate) use load::{
-    Loaded, Rows, check_folder, check_output, kept, load, load_table, mixed_columns, naming, refused,
-    unreadable,
+    Loaded, Rows, check_folder, check_output, check_products, check_width, kept, load, load_table,
+    memory_limit, mixed_columns, naming, refused, unreadable,
 };
 pub(crate) use model::{Certificate, FORMAT, LeftOutFeature, ModelFile, Provenance, TailBound};
 pub(crate) use pasta_opt::fit::Verdict;

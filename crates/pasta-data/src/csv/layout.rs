@@ -7,8 +7,12 @@ use super::record::{Cells, is_blank, record};
 use super::{Cell, Dictionary};
 use crate::encoding::{Code, Encoding};
 use crate::fault::{Fault, Located, listed};
+use crate::memory::Memory;
 use crate::number::whole;
 use crate::{Label, Meaning, Missing, Options};
+
+/// Bytes that a column takes while it is read, whatever it holds: its name in several places, its role, its words.
+const OF_A_COLUMN: usize = 400;
 
 /// What stands between columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +46,10 @@ pub(super) struct Layout<'e> {
     pub(super) meaning: Meaning,
     pub(super) missing: Missing,
     pub(super) one_hot: bool,
-    /// Of each feature, whether all that it holds was said to be categories.
+    /// Of each feature, whether all that it holds are categories, known or not.
     pub(super) categories: Vec<bool>,
+    /// Of each feature, whether it was said to hold categories: then `None` is one, too.
+    pub(super) asked: Vec<bool>,
     pub(super) encoding: Option<&'e Encoding>,
     /// What becomes of each feature, by the encoding.
     pub(super) codes: Option<Vec<Code>>,
@@ -80,6 +86,7 @@ impl<'e> Layout<'e> {
             _ => are_names(&cells) || has_names_above_numbers(&cells, &text[at..], delimiter),
         };
         let count = cells.len();
+        Memory(options.memory).allow(count, OF_A_COLUMN)?;
         let columns: Vec<String> = if header {
             let name = |(k, cell): (usize, &Cow<'_, [u8]>)| {
                 let text = std::str::from_utf8(cell);
@@ -109,6 +116,7 @@ impl<'e> Layout<'e> {
             missing: options.missing,
             one_hot: options.one_hot,
             categories: Vec::new(),
+            asked: Vec::new(),
             encoding,
             codes: encoding.map(Encoding::codes),
             known: Vec::new(),
@@ -119,7 +127,8 @@ impl<'e> Layout<'e> {
 
     /// Gives every column its role.
     pub(super) fn assign(&mut self, columns: &[String], options: &Options) -> Result<(), Fault> {
-        let find = |name: &str| position(columns, name, self.named);
+        let named = self.named;
+        let find = |name: &str| position(columns, name, named);
         let must = |name: &str| {
             find(name).ok_or_else(|| Fault::NoColumn { name: name.to_owned(), columns: columns.to_vec() })
         };
@@ -156,10 +165,18 @@ impl<'e> Layout<'e> {
         if let Some(codes) = self.codes.take() {
             self.match_features(columns, &features, &codes)?;
             self.names = codes.iter().map(|code| code.name.clone()).collect();
-            self.known = codes.iter().map(|code| code.categories.as_deref().map(Dictionary::of)).collect();
-            self.codes = Some(codes);
             // What is a category, the encoding says.
-            self.categories = vec![false; self.names.len()];
+            let fixed =
+                |code: &Code| code.categories.as_deref().filter(|_| !options.grow).map(Dictionary::of);
+            self.known = codes.iter().map(fixed).collect();
+            self.categories = codes.iter().map(|code| options.grow && code.categories.is_some()).collect();
+            self.asked = vec![false; codes.len()];
+            for name in &options.categories {
+                if let Some(Role::Feature(place)) = find(name).map(|k| self.roles[k]) {
+                    self.asked[place] = true;
+                }
+            }
+            self.codes = Some(codes);
         } else {
             if let Some(k) = features.iter().find(|&&k| columns[k].is_empty()) {
                 return Err(Fault::Unnamed(k + 1));
@@ -176,6 +193,7 @@ impl<'e> Layout<'e> {
                 })?;
                 self.categories[place] = true;
             }
+            self.asked.clone_from(&self.categories);
         }
         if self.names.is_empty() { Err(Fault::NoFeatures) } else { Ok(()) }
     }
@@ -210,6 +228,28 @@ impl<'e> Layout<'e> {
             }
         }
         Ok(())
+    }
+
+    /// True if a text that elsewhere means a missing value is a category of this feature: it was said to hold categories, or the text is one that the encoding knows.
+    pub(super) fn is_category(&self, place: usize, text: &str) -> bool {
+        let known = self.codes.as_ref().and_then(|codes| codes[place].categories.as_ref());
+        match known {
+            Some(known) => self.asked[place] || known.iter().any(|word| word == text),
+            None => self.asked[place] && self.codes.is_none(),
+        }
+    }
+
+    /// True if categories may be added to those of the encoding.
+    pub(super) fn grows(&self) -> bool {
+        self.codes.is_some() && self.categories.iter().any(|is| *is)
+    }
+
+    /// How many features can have words: none, or all of them. What is kept for words is much for a line of millions of columns.
+    pub(super) fn worded(&self) -> usize {
+        let some = self.one_hot
+            || self.categories.iter().any(|is| *is)
+            || self.codes.iter().flatten().any(|code| code.categories.is_some());
+        if some { self.names.len() } else { 0 }
     }
 
     /// Whether a feature may have no value.
@@ -268,7 +308,7 @@ fn has_names_above_numbers(cells: &Cells<'_>, rest: &[u8], delimiter: Delimiter)
             above_labels[k] &= *cell != cells[k];
             match Cell::of(cell) {
                 Ok(Cell::Number(_)) => numbers[k] = true,
-                Ok(Cell::Missing) => {}
+                Ok(Cell::Missing(_)) => {}
                 _ => above_numbers[k] = false,
             }
         }

@@ -15,6 +15,7 @@ use table::Raw;
 
 use crate::encoding::Encoding;
 use crate::fault::{Fault, Located, Misfit, shown};
+use crate::memory::Memory;
 use crate::names::Names;
 use crate::number::{Number, whole};
 use crate::source::{Chunks, Ends, Parsed, Watch};
@@ -29,7 +30,7 @@ pub(crate) fn read<T: Number>(
     chunks.ends = Ends::Record;
     let layout = Layout::of(chunks.peek()?, options, encoding)?;
     chunks.consume(layout.header.0, layout.header.1);
-    let mut raw = Raw::<T>::new(&layout);
+    let mut raw = Raw::<T>::new(&layout, Memory(options.memory));
     chunks.parse(watch, |chunk| parse::<T>(chunk, &layout), |part, lines| raw.take(part, lines, &layout))?;
     raw.finish(layout, options)
 }
@@ -74,7 +75,8 @@ const LONGEST: usize = 40;
 enum Cell<'c> {
     Number(f64),
     Word(&'c str),
-    Missing,
+    /// No value. What stands there may be a category, where the column has some.
+    Missing(&'c str),
 }
 
 impl Cell<'_> {
@@ -85,8 +87,13 @@ impl Cell<'_> {
             return if value.is_finite() { Ok(Cell::Number(value)) } else { Err(too_large::<f64>(cell)) };
         }
         match cell {
-            b"" | b"NA" | b"N/A" | b"n/a" | b"NaN" | b"nan" | b"NAN" | b"null" | b"NULL" | b"None" | b"?"
-            | b"." | b"<null>" => Ok(Cell::Missing),
+            b"None" => Ok(Cell::Missing("None")),
+            b"N/A" => Ok(Cell::Missing("N/A")),
+            b"n/a" => Ok(Cell::Missing("n/a")),
+            b"." => Ok(Cell::Missing(".")),
+            b"" | b"NA" | b"NaN" | b"nan" | b"NAN" | b"null" | b"NULL" | b"?" | b"<null>" => {
+                Ok(Cell::Missing(""))
+            }
             _ if whole(cell).is_some() => Err(Fault::NotFinite(shown(cell)?)),
             _ => match std::str::from_utf8(cell) {
                 Ok(word) => Ok(Cell::Word(word)),
@@ -105,8 +112,9 @@ struct Part<T> {
     cells: Vec<T>,
     labels: Vec<f64>,
     weights: Vec<f64>,
+    /// The words of each feature; nothing where there can be none.
     words: Vec<Dictionary>,
-    /// The first word of each feature that stands for itself, and not for a category that was asked for.
+    /// The first word of each feature that stands for itself, and not for a category that was asked for; nothing where there can be none.
     first_words: Vec<Option<Place>>,
     names: Names,
 }
@@ -121,7 +129,7 @@ struct Place {
 }
 
 fn parse<T: Number>(chunk: &[u8], layout: &Layout<'_>) -> Parsed<Part<T>> {
-    let width = layout.names.len();
+    let width = layout.worded();
     let mut part = Part {
         cells: Vec::new(),
         labels: Vec::new(),
@@ -217,11 +225,12 @@ impl<T: Number> Part<T> {
                 }
                 Ok(value)
             }
-            Cell::Missing if layout.may_miss(place) => Ok(T::marked(0)),
-            Cell::Missing if layout.encoding.is_some() => {
+            Cell::Missing(text) if !text.is_empty() && layout.is_category(place, text) => word(text),
+            Cell::Missing(_) if layout.may_miss(place) => Ok(T::marked(0)),
+            Cell::Missing(_) if layout.encoding.is_some() => {
                 Err(Fault::NoFill { column: name(), found: shown(cell)? })
             }
-            Cell::Missing => Err(Fault::Missing { column: name(), found: shown(cell)? }),
+            Cell::Missing(_) => Err(Fault::Missing { column: name(), found: shown(cell)? }),
         }
     }
 
@@ -232,8 +241,10 @@ impl<T: Number> Part<T> {
             }
             Cell::Number(value) => Ok(value),
             Cell::Word(word) => Ok(self.names.mark(word, line)),
-            Cell::Missing if layout.missing == Missing::DropRow || layout.spare_labels => Ok(f64::marked(0)),
-            Cell::Missing => Err(Fault::NoLabel { column: layout.label.clone(), found: shown(cell)? }),
+            Cell::Missing(_) if layout.missing == Missing::DropRow || layout.spare_labels => {
+                Ok(f64::marked(0))
+            }
+            Cell::Missing(_) => Err(Fault::NoLabel { column: layout.label.clone(), found: shown(cell)? }),
         }
     }
 }

@@ -8,9 +8,10 @@ use super::layout::Layout;
 use super::{Dictionary, Part, Place};
 use crate::encoding::{Code, Encoding};
 use crate::fault::{Fault, Located};
+use crate::memory::Memory;
 use crate::names::Names;
 use crate::number::Number;
-use crate::store::{DENSE, Storage, grow, reserve};
+use crate::store::{DENSE, Storage, reserve};
 use crate::{Data, Meaning, Missing, Options};
 use pasta_opt::table::{Dense, Features, Sparse, shared};
 
@@ -25,21 +26,25 @@ pub(super) struct Raw<T> {
     pub(super) words: Vec<Dictionary>,
     pub(super) first_words: Vec<Option<Place>>,
     pub(super) names: Names,
+    memory: Memory,
 }
 
 impl<T: Number> Raw<T> {
-    pub(super) fn new(layout: &Layout<'_>) -> Self {
-        let words = match layout.encoding {
-            Some(_) => layout.known.iter().map(|known| known.clone().unwrap_or_default()).collect(),
-            None => vec![Dictionary::default(); layout.names.len()],
+    pub(super) fn new(layout: &Layout<'_>, memory: Memory) -> Self {
+        let known = |code: &Code| code.categories.as_deref().map_or_else(Dictionary::default, Dictionary::of);
+        let worded = layout.worded();
+        let words = match &layout.codes {
+            Some(codes) => codes.iter().take(worded).map(known).collect(),
+            None => vec![Dictionary::default(); worded],
         };
         Self {
             cells: Vec::new(),
             labels: Vec::new(),
             weights: Vec::new(),
             words,
-            first_words: vec![None; layout.names.len()],
+            first_words: vec![None; worded],
             names: Names::default(),
+            memory,
         }
     }
 
@@ -64,7 +69,9 @@ impl<T: Number> Raw<T> {
             }
         }
         self.names.join(&names, lines, &mut labels);
-        grow(&mut self.cells, cells.len());
+        self.memory.grow(&mut self.cells, cells.len())?;
+        self.memory.grow(&mut self.labels, labels.len())?;
+        self.memory.grow(&mut self.weights, weights.len())?;
         self.cells.extend_from_slice(&cells);
         self.labels.extend_from_slice(&labels);
         self.weights.extend_from_slice(&weights);
@@ -78,35 +85,43 @@ impl<T: Number> Raw<T> {
         }
         self.stray_words(&layout)?;
         self.words_for_numbers(width);
-        let dropped = if layout.missing == Missing::DropRow { self.drop_rows(width) } else { 0 };
+        let left_out = if layout.missing == Missing::DropRow {
+            self.drop_rows(width, layout.spare_labels)
+        } else {
+            Vec::new()
+        };
         if self.cells.is_empty() {
-            return Err(Fault::Dropped(dropped).into());
+            return Err(Fault::Dropped(left_out.len() as u64).into());
         }
+        let filled = self.cells.par_iter().filter(|cell| cell.code() == Some(0)).count() as u64;
         let codes = match layout.codes.clone() {
+            Some(codes) if layout.grows() => self.grown(codes),
             Some(codes) => codes,
             None => self.learn(&layout)?,
         };
+        let encoding = match layout.encoding {
+            Some(encoding) if !layout.grows() => encoding.clone(),
+            Some(encoding) => Encoding::Cells { columns: codes.clone(), named: encoding.is_named() },
+            None => Encoding::Cells { columns: codes.clone(), named: layout.named },
+        };
+        encoding.check_names()?;
         let classes = self.classes(&layout)?;
-        let Self { cells, mut labels, weights, words, .. } = self;
+        let Self { cells, mut labels, weights, words, memory, .. } = self;
         if layout.spare_labels && labels.iter().any(|label| label.code() == Some(0)) {
             labels.clear();
         }
         // Where the words of the file stand among the sorted categories.
         let places: Vec<Option<Vec<usize>>> = codes
             .iter()
-            .zip(&words)
-            .map(|(code, words)| {
-                let categories = code.categories.as_ref()?;
+            .enumerate()
+            .map(|(place, code)| {
+                let (categories, words) = (code.categories.as_ref()?, words.get(place)?);
                 let places: HashMap<&String, usize> =
                     categories.iter().enumerate().map(|(k, word)| (word, k)).collect();
                 Some(words.words.iter().map(|word| places[word]).collect())
             })
             .collect();
-        let features = expand(cells, &codes, &places, options.storage)?;
-        let encoding = match layout.encoding {
-            Some(encoding) => encoding.clone(),
-            None => Encoding::Cells { columns: codes, named: layout.named },
-        };
+        let features = expand(cells, &codes, &places, options.storage, memory)?;
         Ok(Data {
             features,
             labels: (!labels.is_empty()).then_some(labels),
@@ -114,7 +129,8 @@ impl<T: Number> Raw<T> {
             encoding,
             label: layout.label,
             classes,
-            dropped,
+            left_out,
+            filled,
             mapped: false,
         })
     }
@@ -147,15 +163,17 @@ impl<T: Number> Raw<T> {
         }
     }
 
-    /// Leaves out the rows in which something is missing; how many.
-    pub(super) fn drop_rows(&mut self, width: usize) -> u64 {
+    /// Leaves out the rows in which something is missing; which they were. A label that is not needed may be missing.
+    pub(super) fn drop_rows(&mut self, width: usize, spare_labels: bool) -> Vec<u64> {
         let rows = self.cells.len() / width;
-        let mut kept = 0;
+        let (mut kept, mut left_out) = (0, Vec::new());
         for row in 0..rows {
             let cells = row * width..(row + 1) * width;
             let misses = self.cells[cells.clone()].iter().any(|cell| cell.code() == Some(0))
-                || self.labels.get(row).is_some_and(|label| label.code() == Some(0));
-            if !misses {
+                || !spare_labels && self.labels.get(row).is_some_and(|label| label.code() == Some(0));
+            if misses {
+                left_out.push(row as u64);
+            } else {
                 self.cells.copy_within(cells, kept * width);
                 for vector in [&mut self.labels, &mut self.weights] {
                     if !vector.is_empty() {
@@ -168,15 +186,26 @@ impl<T: Number> Raw<T> {
         self.cells.truncate(kept * width);
         self.labels.truncate(kept);
         self.weights.truncate(kept);
-        (rows - kept) as u64
+        left_out
+    }
+
+    /// The columns of the encoding, with the words behind theirs that this file has and they had not.
+    fn grown(&self, mut codes: Vec<Code>) -> Vec<Code> {
+        for (code, words) in codes.iter_mut().zip(&self.words) {
+            if let Some(categories) = &mut code.categories {
+                categories.extend_from_slice(&words.words[categories.len()..]);
+            }
+        }
+        codes
     }
 
     /// What the columns are, and what stands for missing values.
     pub(super) fn learn(&self, layout: &Layout<'_>) -> Result<Vec<Code>, Fault> {
         let width = layout.names.len();
         let code = |(place, name): (usize, &String)| {
-            let words = &self.words[place].words;
-            if !words.is_empty() {
+            if let Some(Dictionary { words, .. }) =
+                self.words.get(place).filter(|known| !known.words.is_empty())
+            {
                 let mut sorted = words.clone();
                 sorted.sort();
                 let fill = matches!(layout.missing, Missing::Mean | Missing::Median | Missing::Zero);
@@ -261,6 +290,7 @@ pub(super) fn expand<T: Number>(
     codes: &[Code],
     places: &[Option<Vec<usize>>],
     storage: Storage,
+    memory: Memory,
 ) -> Result<Features, Fault> {
     let raw = codes.len();
     let columns: usize = codes.iter().map(|code| code.categories.as_ref().map_or(1, Vec::len)).sum();
@@ -303,7 +333,7 @@ pub(super) fn expand<T: Number>(
         }));
     }
     let full = cells.len();
-    reserve(&mut cells, rows, columns, full)?;
+    reserve(&mut cells, rows, columns, full, memory)?;
     let mut row = vec![T::default(); raw];
     // A category never has fewer columns than its one cell, so from the last row on nothing is written over too early.
     for r in (0..rows).rev() {

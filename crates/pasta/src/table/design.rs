@@ -71,7 +71,7 @@ impl Design {
 
 /// The columns of each feature, in the order of the features: first the columns, then the pairs i <= j, then the triples
 /// i <= j <= k, each in lexicographic order.
-pub(super) fn monomials(columns: usize, degree: u32) -> impl Iterator<Item = Vec<usize>> {
+pub(crate) fn monomials(columns: usize, degree: u32) -> impl Iterator<Item = Vec<usize>> {
     let pairs = (0..columns).flat_map(move |i| (i..columns).map(move |j| vec![i, j]));
     let triples = (0..columns)
         .flat_map(move |i| (i..columns).flat_map(move |j| (j..columns).map(move |k| vec![i, j, k])));
@@ -151,13 +151,18 @@ pub struct Scaling {
 /// Deviations below so much of the mean may be rounding of the mean.
 const DOUBTFUL: f64 = 1e-9;
 
-/// What a column that does not vary is divided by: rounding is all there is of it, and would be given a weight.
-const CONSTANT: f64 = f64::MAX;
-
 impl Scaling {
+    /// What a column that does not vary is divided by: rounding is all there is of it, and would be given a weight.
+    pub(crate) const CONSTANT: f64 = f64::MAX;
+
+    /// True if the column varies.
+    pub(crate) fn varies(&self, column: usize) -> bool {
+        self.scale[column] < Self::CONSTANT
+    }
+
     /// The scaling of a table's columns, in two passes. Monomials of sparse columns are sparse only if zeros stay zeros, so
     /// those are not centred.
-    pub(super) fn of(table: &Table, design: &Design) -> Result<Self, TableError> {
+    pub(crate) fn of(table: &Table, design: &Design) -> Result<Self, TableError> {
         let sparse = matches!(table.features, Features::Sparse(_));
         let centred = design.intercept && !(sparse && design.degree > 1);
         let columns = table.columns();
@@ -194,7 +199,7 @@ impl Scaling {
         };
         for (column, spread) in doubtful.into_iter().zip(spreads) {
             if spread <= 8.0 * f64::EPSILON * shift[column].abs() {
-                scale[column] = CONSTANT;
+                scale[column] = Self::CONSTANT;
             } else if scale[column] < LEAST {
                 return Err(TableError::TooSmall { column });
             }

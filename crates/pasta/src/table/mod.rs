@@ -42,6 +42,7 @@ mod triangle;
 
 pub use constants::{Proved, ProvedConstant};
 pub use data::{Dense, Features, Shared, Sparse, Table, Values, room, shared};
+pub(crate) use design::monomials;
 pub use design::{Design, Model, Scaling};
 pub use error::TableError;
 pub(crate) use hessian::Columns;

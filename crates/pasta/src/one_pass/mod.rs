@@ -9,7 +9,11 @@
 //! With the whole matrix at hand a block of a smooth convex loss takes second-order steps, most often one; with the diagonal it goes by L-BFGS that begins with
 //! it. Other losses go by [`Auto`].
 //!
-//! What the point is worth is said by rows that were kept back ([`OnePass::certify`]): each is read once, as a fresh sample.
+//! Columns are scaled by the first block. One that does not vary there is scaled when it first does, and one that the first block does not have
+//! ([`OnePass::widen`]) was 0 until then: in both cases nothing that was learnt before changes.
+//!
+//! What the point is worth is said by rows that were kept back ([`OnePass::certify`]): each is read once, as a fresh sample. The gradient is then that in coordinates in which
+//! each column has deviation 1 over all rows that were learnt from.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -26,16 +30,16 @@
 //! };
 //! let mut learner = OnePass::start(block(0)?, Loss::LeastSquares, Design::default(), 1)?;
 //! for first in [0, 10, 20] {
-//!     let rows = learner.problem(block(first)?)?;
-//!     learner.learn(&rows, &Arc::default())?;
+//!     learner.learn(block(first)?, &Arc::default())?;
 //! }
-//! let model = rows_of(&learner, block(30)?)?.raw_weights(learner.point());
+//! let model = learner.problem(block(30)?)?.raw_weights(learner.point());
 //! assert!((model.weights[0] - 3.0).abs() < 1e-3);
-//! # use pasta_opt::table::Linear;
-//! # fn rows_of(learner: &OnePass, table: Arc<Table>) -> Result<Arc<Linear>, TableError> { learner.problem(table) }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod columns;
+
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -51,23 +55,43 @@ use crate::kernels::{along, dot, minus, squared_norm};
 use crate::ledger::Ledger;
 use crate::oracle::{About, Answer, Charge, Draw, Form, Oracle, OracleError, Request, Source};
 use crate::stop::Stop;
-use crate::table::{Class, Design, Factor, Hessian, Linear, Loss, Scaling, Table, TableError};
+use crate::table::{
+    Class, Design, Factor, Hessian, Linear, Loss, MOST_FULL, Scaling, Table, TableError, monomials,
+};
 use crate::walk::{Advance, Walk};
+
+use columns::{Columns, own_scaling, spread_out};
 
 /// A fit in one pass over a stream, block by block.
 #[derive(Debug, Clone)]
 pub struct OnePass {
     loss: Loss,
     design: Design,
-    scaling: Option<Scaling>,
+    columns: Columns,
+    /// How many columns there are.
+    width: usize,
     seed: u64,
     start: Vec<f64>,
     x: Vec<f64>,
     /// The second derivatives of each block, times its rows.
     past: Hessian,
+    /// The gradient of each block at the start, times its rows.
+    first: Vec<f64>,
     rows: u64,
     blocks: u64,
     ledger: Ledger,
+}
+
+/// Why a block was not learnt from.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LearnError {
+    /// The rows do not fit the pass.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// The gate gave no answer.
+    #[error(transparent)]
+    Halt(#[from] Halt),
 }
 
 /// A block is worked on until the gradient of its term is so much smaller; the first, which has farther to go, more.
@@ -86,17 +110,19 @@ const SLOW: f64 = 0.3;
 const PILOT: u64 = 256;
 
 impl OnePass {
-    /// Starts a pass. The scaling of the columns is that of the first block, for all blocks.
+    /// Starts a pass. Columns are scaled by the first block; those that do not vary there, by the first block in which they do.
     pub fn start(first: Arc<Table>, loss: Loss, design: Design, seed: u64) -> Result<Self, TableError> {
-        let linear = Linear::new(first, loss, design)?;
-        let start = linear.start();
+        let (columns, width) = (Columns::of(&first, &design)?, first.columns());
+        let start = Linear::scaled(first, loss, design, columns.scaling().cloned())?.start();
         Ok(Self {
             loss,
             design,
-            scaling: linear.scaling().cloned(),
+            columns,
+            width,
             seed,
             x: start.clone(),
             past: Hessian::zero(start.len()),
+            first: vec![0.0; start.len()],
             start,
             rows: 0,
             blocks: 0,
@@ -104,8 +130,14 @@ impl OnePass {
         })
     }
 
-    /// Rows of the stream as a problem of their own, with the scaling of the first block.
+    /// Rows of the stream as a problem of their own, in the coordinates of the pass.
     pub fn problem(&self, rows: Arc<Table>) -> Result<Arc<Linear>, TableError> {
+        self.check(&rows)?;
+        Linear::scaled(rows, self.loss, self.design, self.columns.scaling().cloned()).map(Arc::new)
+    }
+
+    /// Refuses rows that do not belong to the stream.
+    fn check(&self, rows: &Table) -> Result<(), TableError> {
         if rows.weights.is_some() {
             return Err(TableError::Setting {
                 name: "weights of rows in a stream",
@@ -113,7 +145,142 @@ impl OnePass {
                 got: 1.0,
             });
         }
-        Linear::scaled(rows, self.loss, self.design, self.scaling.clone()).map(Arc::new)
+        if rows.columns() != self.width {
+            return Err(TableError::Shape { what: "columns", needs: self.width, got: rows.columns() });
+        }
+        Ok(())
+    }
+
+    /// The scaling that rows of the stream have of their own; `None` where columns are taken as they are.
+    fn own_scaling(&self, rows: &Table) -> Result<Option<Scaling>, TableError> {
+        self.check(rows)?;
+        own_scaling(rows, &self.design)
+    }
+
+    /// Makes room for columns that rows from here on have, and which were 0 in all rows before: column k becomes column `places[k]` of `columns`. The order of columns must
+    /// stay.
+    pub fn widen(&mut self, places: &[usize], columns: usize) -> Result<(), TableError> {
+        let is_order = places.windows(2).all(|pair| pair[0] < pair[1]);
+        if places.len() != self.width || !is_order || places.last().is_some_and(|last| *last >= columns) {
+            return Err(TableError::Setting {
+                name: "places of columns",
+                needs: "one for each, in the order of the columns",
+                got: places.len() as f64,
+            });
+        }
+        let (had, stride) = (self.design.features(self.width)?, self.start.len() / self.loss.outputs());
+        let features = self.design.features(columns)?;
+        let wider = features + stride - had;
+        let of_one = self.places_of_features(places, columns);
+        // The intercept comes after the features.
+        let of_one = of_one.into_iter().chain((had..stride).map(|k| k - had + features)).collect::<Vec<_>>();
+        let coordinates: Vec<usize> = (0..self.loss.outputs())
+            .flat_map(|k| of_one.iter().map(move |place| k * wider + place))
+            .collect();
+        let dim = wider * self.loss.outputs();
+        self.columns.widen(places, columns);
+        // Phase retrieval starts with equal weights, all others at 0.
+        let start = if self.loss == Loss::PhaseRetrieval { self.start[0] } else { 0.0 };
+        self.x = spread_out(&self.x, &coordinates, dim, start);
+        self.start = spread_out(&self.start, &coordinates, dim, start);
+        self.first = spread_out(&self.first, &coordinates, dim, 0.0);
+        let pull = self.design.penalty * self.rows as f64;
+        let new = (0..dim).map(|i| if i % wider < features { pull } else { 0.0 }).collect();
+        self.past = widened(&self.past, &coordinates, new);
+        self.width = columns;
+        Ok(())
+    }
+
+    /// Where the features of the columns stand among those of more columns.
+    fn places_of_features(&self, places: &[usize], columns: usize) -> Vec<usize> {
+        if self.design.degree == 1 {
+            return places.to_vec();
+        }
+        let of: HashMap<Vec<usize>, usize> =
+            monomials(columns, self.design.degree).enumerate().map(|(k, of)| (of, k)).collect();
+        let moved = |of: Vec<usize>| of.into_iter().map(|k| places[k]).collect::<Vec<_>>();
+        monomials(self.width, self.design.degree).map(|monomial| of[&moved(monomial)]).collect()
+    }
+
+    /// The coordinates of the features that have one of these columns in them.
+    fn coordinates_of(&self, woken: &[usize]) -> Vec<usize> {
+        let stride = self.start.len() / self.loss.outputs();
+        let features: Vec<usize> = match self.design.degree {
+            1 => woken.to_vec(),
+            degree => {
+                let has = |of: &Vec<usize>| of.iter().any(|column| woken.binary_search(column).is_ok());
+                let all = monomials(self.width, degree).enumerate();
+                all.filter(|(_, of)| has(of)).map(|(k, _)| k).collect()
+            }
+        };
+        (0..self.loss.outputs()).flat_map(|k| features.iter().map(move |f| k * stride + f)).collect()
+    }
+
+    /// Wakes the columns that vary for the first time in rows with this scaling of their own. Their features were 0 in all rows before, so whatever weight they have had
+    /// is none.
+    fn wake(&mut self, own: &Scaling) -> Result<(), TableError> {
+        let woken = self.columns.wake(own)?;
+        if woken.is_empty() {
+            return Ok(());
+        }
+        let pull = self.design.penalty * self.rows as f64;
+        for i in self.coordinates_of(&woken) {
+            self.x[i] = self.start[i];
+            match &mut self.past {
+                Hessian::Full { dim, entries } => {
+                    for j in 0..*dim {
+                        let h = if i == j { pull } else { 0.0 };
+                        (entries[i * *dim + j], entries[j * *dim + i]) = (h, h);
+                    }
+                }
+                Hessian::Diagonal(diagonal) => diagonal[i] = pull,
+            }
+        }
+        Ok(())
+    }
+
+    /// Columns that did not vary in any row that was learnt from, but do in these.
+    pub fn first_seen(&self, rows: &Table) -> Result<Vec<usize>, TableError> {
+        match self.own_scaling(rows)? {
+            Some(own) => self.columns.clone().wake(&own),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The coordinates of a certificate.
+    fn standard(&self) -> Standard {
+        let features = self.start.len() / self.loss.outputs() - usize::from(self.design.intercept);
+        let (means, spreads) = self.columns.moments();
+        let (means, units) = match self.design.degree {
+            _ if spreads.is_empty() => (Vec::new(), vec![1.0; features]),
+            1 if self.design.intercept => (means, spreads),
+            degree => {
+                let unit = |of: Vec<usize>| of.into_iter().map(|column| spreads[column]).product();
+                (Vec::new(), monomials(self.width, degree).map(unit).collect())
+            }
+        };
+        Standard { means, units, stride: features + usize::from(self.design.intercept) }
+    }
+
+    /// |grad f| at the start, by the rows that were learnt from, in the coordinates of a [certificate](Self::certify).
+    pub fn start_gradient(&self) -> f64 {
+        let mut gradient = self.first.clone();
+        self.standard().turn(&mut gradient);
+        squared_norm(&gradient).sqrt() / self.rows.max(1) as f64
+    }
+
+    /// f over some rows, and |grad f| in the coordinates of a [certificate](Self::certify), at the point. Here columns that these rows [see
+    /// first](Self::first_seen) have coordinates, too, in which their deviation over these rows is 1.
+    pub fn look(&self, rows: &Arc<Table>, stop: &Arc<AtomicBool>) -> Result<(f64, f64), LearnError> {
+        let mut awake = self.clone();
+        if let Some(own) = self.own_scaling(rows)? {
+            awake.wake(&own)?;
+        }
+        let problem = awake.problem(Arc::clone(rows))?;
+        let mut gate = Gate::over(problem, self.seed).with_stop(Arc::clone(stop));
+        let (value, mut gradient) = evaluate(&mut gate, &awake.x)?;
+        awake.standard().turn(&mut gradient);
+        Ok((value, squared_norm(&gradient).sqrt()))
     }
 
     /// Where the blocks so far have led.
@@ -141,8 +308,13 @@ impl OnePass {
         &self.ledger
     }
 
-    /// Learns from a block, and says how the work on it ended. After a halt nothing has changed.
-    pub fn learn(&mut self, block: &Arc<Linear>, stop: &Arc<AtomicBool>) -> Result<Stop, Halt> {
+    /// Learns from a block, and says how the work on it ended. After an error nothing that was learnt has changed.
+    pub fn learn(&mut self, rows: Arc<Table>, stop: &Arc<AtomicBool>) -> Result<Stop, LearnError> {
+        let own = self.own_scaling(&rows)?;
+        if let Some(own) = &own {
+            self.wake(own)?;
+        }
+        let block = &self.problem(rows)?;
         let rows = block.table().rows() as u64;
         let oracle = Remembering::new(
             Arc::clone(block),
@@ -163,10 +335,18 @@ impl OnePass {
             Some(worked) => worked,
             None => self.auto(&mut gate)?,
         };
+        let mut look = Gate::over(Arc::clone(block) as _, self.seed).with_stop(Arc::clone(stop));
+        let mut at_start = vec![0.0; x.len()];
+        look.exact(Role::Look, &self.start, &mut at_start)?;
+        gate.merge(&look);
+        self.first.iter_mut().zip(&at_start).for_each(|(sum, g)| *sum += rows as f64 * g);
         self.past.add(rows as f64, &seen.unwrap_or_else(|| block.hessian(&x)));
         self.x = x;
         self.rows += rows;
         self.blocks += 1;
+        if let Some(own) = &own {
+            self.columns.count(rows as f64, own);
+        }
         for (role, entry) in gate.ledger().by_role() {
             let charge = Charge { samples: entry.samples, evaluations: entry.evaluations, exact: false };
             self.ledger.charge(role, charge);
@@ -282,7 +462,11 @@ impl OnePass {
     }
 
     /// Bounds |grad f| at the point, f being the mean over the law that the rows come from, by rows that were kept back: each is read once, as
-    /// a fresh sample. Holds under the claim's assumption and if these rows are independent draws from one law.
+    /// a fresh sample. Holds under the claim's assumption and if these rows are independent draws from one law, and the claim's target does not depend on them:
+    /// a share of [`start_gradient`](Self::start_gradient) does not.
+    ///
+    /// The gradient is that in coordinates in which each column has deviation 1 over all rows that were learnt from (columns as they are if they are not standardised). It says
+    /// nothing about columns that these rows [see first](Self::first_seen); [`look`](Self::look) does.
     pub fn certify(
         &self,
         tail: &Arc<Linear>,
@@ -290,7 +474,7 @@ impl OnePass {
         stop: &Arc<AtomicBool>,
     ) -> Result<Certificate, CertificateError> {
         let rows = tail.table().rows() as u128;
-        let mut gate = Gate::over(Arc::new(Tail::new(Arc::clone(tail))), self.seed)
+        let mut gate = Gate::over(Arc::new(Tail::new(Arc::clone(tail), self.standard())), self.seed)
             .with_budget(rows)
             .with_stop(Arc::clone(stop));
         let certificate = Certifier::start(&mut gate, &self.x, claim, 0)?.finish(&mut gate)?;
@@ -303,9 +487,11 @@ impl OnePass {
     pub fn seen_kurtosis(&self, tail: &Linear, each: usize) -> f64 {
         let each = each.clamp(1, tail.table().rows());
         let groups = tail.table().rows() / each;
+        let standard = self.standard();
         let sum = |rows: Range<usize>| {
             let mut sum = vec![0.0; self.x.len()];
             tail.sum_stored(rows, &self.x, &mut sum);
+            standard.turn(&mut sum);
             sum
         };
         let mut mean = sum(0..groups * each);
@@ -325,6 +511,50 @@ impl OnePass {
             fourth += (square / largest).powi(2);
         }
         fourth * groups as f64 / (second * second)
+    }
+}
+
+/// A matrix whose k-th coordinate becomes the one at `places[k]` of so many as `diagonal` has, which is the matrix of the new ones.
+fn widened(past: &Hessian, places: &[usize], mut diagonal: Vec<f64>) -> Hessian {
+    let dim = diagonal.len();
+    match past {
+        Hessian::Full { dim: before, entries } if dim <= MOST_FULL => {
+            let mut wider = vec![0.0; dim * dim];
+            diagonal.iter().enumerate().for_each(|(i, h)| wider[i * dim + i] = *h);
+            for (row, i) in entries.chunks(*before).zip(places) {
+                row.iter().zip(places).for_each(|(h, j)| wider[i * dim + j] = *h);
+            }
+            return Hessian::Full { dim, entries: wider };
+        }
+        Hessian::Full { dim: before, entries } => {
+            places.iter().enumerate().for_each(|(k, i)| diagonal[*i] = entries[k * before + k]);
+        }
+        Hessian::Diagonal(before) => places.iter().zip(before).for_each(|(i, h)| diagonal[*i] = *h),
+    }
+    Hessian::Diagonal(diagonal)
+}
+
+/// Coordinates in which every column shows: columns have mean 0 and deviation 1 over all rows that were learnt from, monomials are those of columns of deviation 1.
+#[derive(Debug)]
+struct Standard {
+    /// The mean of each feature, where it has an intercept beside it.
+    means: Vec<f64>,
+    /// The deviation of each feature.
+    units: Vec<f64>,
+    /// Coordinates of one output.
+    stride: usize,
+}
+
+impl Standard {
+    /// Turns a gradient in the coordinates of a pass into that in these.
+    fn turn(&self, gradient: &mut [f64]) {
+        for output in gradient.chunks_mut(self.stride) {
+            let (features, intercept) = output.split_at_mut(self.units.len());
+            if let [slope] = *intercept {
+                features.iter_mut().zip(&self.means).for_each(|(g, mean)| *g -= mean * slope);
+            }
+            features.iter_mut().zip(&self.units).for_each(|(g, unit)| *g /= unit);
+        }
     }
 }
 
@@ -428,16 +658,17 @@ impl Oracle for Remembering {
 #[derive(Debug)]
 struct Tail {
     rows: Arc<Linear>,
+    standard: Standard,
     about: About,
 }
 
 impl Tail {
-    fn new(rows: Arc<Linear>) -> Self {
+    fn new(rows: Arc<Linear>, standard: Standard) -> Self {
         let mut about = rows.about().clone();
         about.identity = format!("{}, each row once", about.identity);
         about.source = Source::Stream;
         (about.losses, about.shared) = (false, false);
-        Self { rows, about }
+        Self { rows, standard, about }
     }
 }
 
@@ -462,6 +693,7 @@ impl Oracle for Tail {
         }
         let place = first as usize..(first + batch.count()) as usize;
         self.rows.sum_stored(place, request.points[0], answer.gradients);
+        self.standard.turn(answer.gradients);
         Ok(request.usual_price(&self.about))
     }
 }
