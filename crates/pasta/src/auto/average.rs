@@ -33,6 +33,8 @@ const NOISE: f64 = 1.0;
 /// Tails are heavy where the kurtosis below is above this, over the root of the samples of a step. With four samples a step normal noise has 1 in many
 /// dimensions and about 4 in one, events of 1 % have 25 or more.
 const HEAVY: f64 = 14.0;
+/// Coordinates are uneven where the mean squares of the largest and of a quarter differ by more than this factor.
+const UNEVEN: f64 = 1e4;
 /// The units of two coordinates differ by no more than this.
 const FLATTEST: f64 = 1e-8;
 
@@ -156,10 +158,18 @@ impl Average {
         mean > 0.0 && (square.is_infinite() || weights * square > most * mean * mean)
     }
 
-    /// The size of the gradients that make up most of the squares of all, if one sample makes up all of its batch.
-    pub(super) fn event(&self) -> f64 {
-        let [second, fourth] = self.numbers.moments;
-        self.numbers.sizes.batch as f64 * (fourth / second).sqrt()
+    /// Whether a quarter of the coordinates have gradients so small that the noise of the others hides what they do.
+    pub(super) fn is_uneven(&self) -> bool {
+        let mut squares = self.squares.clone();
+        squares.sort_by(f64::total_cmp);
+        let quarter = squares.get(squares.len() / 4).copied().unwrap_or(0.0);
+        squares.last().is_some_and(|most| *most > UNEVEN * quarter)
+    }
+
+    /// One sample in so many makes up most of the squares of all gradients, if one makes up all of its batch.
+    pub(super) fn rarity(&self) -> f64 {
+        let [weights, mean, square] = self.numbers.tail;
+        self.numbers.sizes.batch as f64 * weights * square / (mean * mean)
     }
 
     fn step(&mut self, start: &[f64], g: &[f64], square: f64) {
