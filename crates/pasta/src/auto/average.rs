@@ -13,7 +13,7 @@ use super::sizes::Sizes;
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
 use crate::kernels::{along, dot, squared_distance, squared_norm};
-use crate::oracle::{Answer, Request};
+use crate::oracle::{Answer, Draw, Request};
 
 /// The least and the largest first distance, over 1 + |x0|, and how a probe goes from one to the next.
 const LEAST: f64 = 1e-6;
@@ -35,6 +35,9 @@ const NOISE: f64 = 1.0;
 const HEAVY: f64 = 14.0;
 /// Coordinates are uneven where the mean squares of the largest and of a quarter differ by more than this factor.
 const UNEVEN: f64 = 1e4;
+/// Of an answer that is not finite it is asked with so many other samples whether it is the oracle's fault, until there were so many.
+const OTHERS: u64 = 32;
+const DOUBTED: u128 = 64;
 /// The units of two coordinates differ by no more than this.
 const FLATTEST: f64 = 1e-8;
 
@@ -133,6 +136,14 @@ impl Average {
             g.iter_mut().for_each(|g| *g /= size as f64);
             let square = squared_norm(&g);
             if !square.is_finite() {
+                // Its own fault, or the oracle's?
+                let batch = gate.batch(Role::Large, *next - 1, size);
+                gate.notice(&Draw::Batch(batch), &self.z);
+                if gate.ledger().not_finite() <= DOUBTED
+                    && let Some(mixed) = gate.blame(start, OTHERS, 0)?
+                {
+                    return Err(Halt::Mixed(mixed));
+                }
                 // It has left the region where numbers mean something: again, with shorter steps.
                 *self = Self::with_radius(start, self.numbers.first / SHORTER, self.numbers.sizes);
             } else if square > 0.0 {

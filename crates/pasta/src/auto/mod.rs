@@ -18,6 +18,7 @@
 mod average;
 mod blocks;
 mod compare;
+mod fall;
 pub(crate) mod memory;
 mod sizes;
 mod stage;
@@ -40,7 +41,7 @@ use crate::kernels::{along, minus, squared_distance, squared_norm};
 use crate::oracle::Source;
 use crate::schedule::Output;
 use crate::state::{StartError, State};
-use crate::stop::{Divergence, Stop};
+use crate::stop::{Divergence, Mixed, Stop};
 use crate::walk::{Advance, Record, View, Walk};
 
 /// A run of `auto`, the method that needs no constants.
@@ -139,6 +140,8 @@ const SHARE: f64 = 0.25;
 /// Stages lead once |grad f|^2 of the walk's point is so many times that of the best one; the walk then gets this share.
 const FAR: f64 = 25.0;
 const MINOR: f64 = 0.1;
+/// Where an answer at the best point is not finite, so many other samples are asked for there.
+const DOUBTS: u64 = 32;
 /// A table is read in exact passes once so many times its rows were drawn.
 const EPOCHS: f64 = 3.0;
 /// Where the walk leads, it goes on by this share of all samples before the next check.
@@ -158,12 +161,18 @@ impl Walk for Auto {
         let done = round.round(gate);
         gate.hold(held);
         let done = match done {
-            Ok(()) if round.state.ended.is_some() => round.vouch(gate),
+            Ok(()) => round.look_back(gate),
             // What is left is too little for a round: the last point that passed is the answer.
             Err(Halt::OverBudget { .. }) => {
                 round = self.clone();
                 round.state.ended = Some(Stop::PlannedEnd);
-                round.vouch(gate)
+                round.look_back(gate)
+            }
+            // Not a sign of distance: the run ends where it was.
+            Err(Halt::Mixed(mixed)) => {
+                round = self.clone();
+                round.state.ended = Some(Stop::NotFinite(Mixed { step: self.state.round, ..mixed }));
+                Ok(())
             }
             other => other,
         };
@@ -290,6 +299,23 @@ impl Auto {
             self.state.ended = Some(Stop::PlannedEnd);
         }
         Ok(())
+    }
+
+    /// What there is to say after a round: that the oracle failed at a point where it had not, that f has no minimum as far as one can see, and at the
+    /// end, whether the point is better than the start.
+    fn look_back(&mut self, gate: &mut Gate) -> Result<(), Halt> {
+        if gate.suspect().is_some_and(|point| point == self.x || point == self.start) {
+            let at = self.x.clone();
+            if let Some(mixed) = gate.blame(&at, DOUBTS, self.state.round)? {
+                self.state.ended = Some(Stop::NotFinite(mixed));
+                return Ok(());
+            }
+        }
+        if let Some(stop) = self.lost(gate)? {
+            self.state.ended = Some(stop);
+            return Ok(());
+        }
+        if self.state.ended.is_some() { self.vouch(gate) } else { Ok(()) }
     }
 
     /// Everything that was drawn.

@@ -206,7 +206,8 @@ impl<A: Walk, B: Walk> Hedged<A, B> {
             ([None, _] | [_, None], _) => return None,
             // Both bounds hold at once, with the confidence of the run.
             (_, [Some(first), Some(second)]) if second < first => Which::Second,
-            (_, [None, Some(_)]) | ([Some(Stop::Diverged(_)), _], [None, None]) => Which::Second,
+            (_, [None, Some(_)]) => Which::Second,
+            ([Some(first), _], [None, None]) if first.is_lost() => Which::Second,
             _ => Which::First,
         };
         self.ended = ends[self.chosen as usize];
