@@ -11,7 +11,7 @@ use pasta_opt::check::{self, Effort};
 use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::draws::{Role, derived_seed};
 use pasta_opt::forecast::{Family, Forecast, Pilot, PilotError};
-use pasta_opt::gate::{Gate, Halt};
+use pasta_opt::gate::{Gate, Halt, OnNan};
 use pasta_opt::ledger::Ledger;
 use pasta_opt::method::{self, Engine};
 use pasta_opt::oracle::{Answer, Request};
@@ -29,6 +29,8 @@ pub(crate) struct Job {
     pub(crate) begin: Begin,
     pub(crate) asked: Asked,
     pub(crate) budget: Option<u128>,
+    /// Whether it goes on without a budget where its target is not within reach.
+    pub(crate) no_limit: bool,
     pub(crate) shows: Shows,
     pub(crate) checkpoint: Option<PathBuf>,
 }
@@ -49,6 +51,7 @@ pub(crate) enum Begin {
         method: Box<Aimed>,
         /// Samples that a forecast before the run may take.
         pilot: u128,
+        on_nan: OnNan,
         told: Box<Told>,
     },
     Stored(Box<Checkpoint>),
@@ -216,10 +219,12 @@ struct Run {
 
 /// Runs to an end. An interrupted run is one, too.
 pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
-    let Job { begin, asked, budget, shows, checkpoint } = job;
+    let Job { begin, asked, budget, no_limit, shows, checkpoint } = job;
+    let limited = |gate: Gate| if no_limit { gate.without_limit() } else { gate };
     let run = match begin {
-        Begin::Fresh { start, seed, method, pilot, told } => {
-            let (mut gate, losses) = gate(&asked, &start, seed, budget, &line)?;
+        Begin::Fresh { start, seed, method, pilot, on_nan, told } => {
+            let (gate, losses) = gate(&asked, &start, seed, budget, &line)?;
+            let mut gate = limited(gate.with_on_nan(on_nan));
             let walk = method.engine.clone().start(&gate, &start).map_err(input)?;
             if told.check {
                 believed(&mut gate, &start)?;
@@ -244,7 +249,7 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
                     format!("the run has already drawn {drawn} samples, more than the budget of {budget}");
                 return Err(Trouble::Input(message));
             }
-            let mut gate = gate.with_budget(budget).with_stop(Arc::clone(&line.stop));
+            let mut gate = limited(gate.with_budget(budget).with_stop(Arc::clone(&line.stop)));
             let has_end = !matches!(Engine::of(&stored).map_err(input)?, Engine::Auto { .. });
             let walk = method::resume(&gate, &mut stored).map_err(input)?;
             if budget.is_none() && told.rule.is_none() && !has_end && walk.view().ended.is_none() {
@@ -516,7 +521,7 @@ impl Run {
         if is_empty && self.told.promise.is_none() {
             return "the budget has no room for a first step; the point is the start".into();
         }
-        let meaning = stop.meaning();
+        let meaning = self.gate.meaning(stop);
         let Some((budget, ended)) = self.resumed else { return meaning };
         // A plan that was made for the first budget leaves most of what a larger one adds.
         let is_left = |first: u128| {

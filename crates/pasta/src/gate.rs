@@ -91,6 +91,17 @@ impl FromStr for OnNan {
 struct Suspect {
     batch: Batch,
     point: Vec<f64>,
+    /// Whether losses were asked for.
+    losses: bool,
+}
+
+impl Suspect {
+    fn of(draw: &Draw, point: &[f64], losses: bool) -> Option<Self> {
+        match draw {
+            Draw::Batch(batch) => Some(Self { batch: batch.clone(), point: point.to_vec(), losses }),
+            Draw::Everything(_) => None,
+        }
+    }
 }
 
 /// Why the gate gave no answer. Nothing was counted, except where the answer came and was not finite.
@@ -242,7 +253,9 @@ impl Gate {
         match (count, self.on_nan) {
             (0, _) => meaning,
             (_, OnNan::Skip) => {
-                format!("{meaning}; {count} samples were not finite and were left out, which biases the result")
+                format!(
+                    "{meaning}; {count} samples were not finite and were left out, which biases the result"
+                )
             }
             (_, OnNan::Stop) => format!("{meaning}; {count} answers of the oracle were not finite"),
         }
@@ -340,10 +353,10 @@ impl Gate {
 
     /// Asks the oracle, and counts. An answer that is not finite is no answer.
     pub fn ask(&mut self, request: Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, Halt> {
-        let (draw, points) = (request.draw.clone(), request.points);
+        let (draw, points, losses) = (request.draw.clone(), request.points, request.losses);
         let charge = self.ask_for_step(request, answer)?;
         if let Err(halt) = check_finite(answer, asked(&draw)) {
-            self.notice(&draw, points[0]);
+            self.notice(&draw, points[0], losses);
             return Err(halt);
         }
         Ok(charge)
@@ -380,11 +393,9 @@ impl Gate {
 
     /// Counts an answer that was not finite.
     #[cold]
-    pub(crate) fn notice(&mut self, draw: &Draw, point: &[f64]) {
+    pub(crate) fn notice(&mut self, draw: &Draw, point: &[f64], losses: bool) {
         self.ledger.count_not_finite(1);
-        if let Draw::Batch(batch) = draw {
-            self.suspect = Some(Suspect { batch: batch.clone(), point: point.to_vec() });
-        }
+        self.suspect = Suspect::of(draw, point, losses).or(self.suspect.take());
     }
 
     /// Where the last answer was asked for that was not finite, if nobody was blamed for it.
@@ -395,11 +406,15 @@ impl Gate {
     /// Whether the last answer that was not finite is the oracle's fault: then there is a point at which some answers are finite and others are
     /// not. The same question is asked once more; then its samples one by one, and some others, at a point where answers ought to be finite.
     pub(crate) fn blame(&mut self, good: &[f64], others: u64, step: u64) -> Result<Option<Mixed>, Halt> {
-        let Some(Suspect { batch, point }) = self.suspect.take() else { return Ok(None) };
-        let mut sum = vec![0.0; point.len()];
-        let mixed = match self.ask(Request::sums(batch.clone(), &[&point]), &mut Answer::new(&mut sum)) {
+        let Some(suspect) = self.suspect.take() else { return Ok(None) };
+        let Suspect { batch, point, losses } = &suspect;
+        let (mut sum, mut loss) = (vec![0.0; point.len()], [0.0]);
+        let mut answer = Answer { losses: &mut loss, ..Answer::new(&mut sum) };
+        let points: &[&[f64]] = &[point];
+        let again = Request { losses: *losses, ..Request::sums(batch.clone(), points) };
+        let mixed = match self.ask(again, &mut answer) {
             Ok(_) => Some(Mixed { step, not_finite: 1, answers: 2 }),
-            Err(Halt::NotFinite { .. }) => self.mixed_at(good, Some(&batch), others, step)?,
+            Err(Halt::NotFinite { .. }) => self.mixed_at(good, Some(&suspect), others, step)?,
             // There is no room to find out.
             Err(Halt::OverBudget { .. }) => None,
             Err(halt) => return Err(halt),
@@ -412,15 +427,17 @@ impl Gate {
     fn mixed_at(
         &mut self,
         x: &[f64],
-        batch: Option<&Batch>,
+        suspect: Option<&Suspect>,
         others: u64,
         step: u64,
     ) -> Result<Option<Mixed>, Halt> {
+        let losses = suspect.is_some_and(|suspect| suspect.losses);
+        let own = suspect.map(|suspect| &suspect.batch).filter(|_| self.oracle.is_additive());
         let fresh = self.batch(Role::Check, BLAME + self.ledger.not_finite() as u64 % BLAME, others);
         let (mut not_finite, mut answers) = (0, 0);
-        for batch in batch.filter(|_| self.oracle.is_additive()).into_iter().chain([&fresh]) {
+        for batch in own.into_iter().chain([&fresh]) {
             let count = batch.count().min(4 * SINGLES);
-            match self.not_finite_at(x, batch, count) {
+            match self.not_finite_at(x, batch, count, losses) {
                 Ok(bad) => (not_finite, answers) = (not_finite + bad, answers + count),
                 Err(Halt::OverBudget { .. }) => {}
                 Err(halt) => return Err(halt),
@@ -430,13 +447,14 @@ impl Gate {
     }
 
     /// How many of the first samples of a batch are not finite at a point.
-    fn not_finite_at(&mut self, x: &[f64], batch: &Batch, count: u64) -> Result<u64, Halt> {
+    fn not_finite_at(&mut self, x: &[f64], batch: &Batch, count: u64, losses: bool) -> Result<u64, Halt> {
         let before = self.ledger.not_finite();
         let (points, first) = (&[x], batch.samples.start);
         self.window(batch.role, u128::from(count), |window| {
             window.each(count as usize, Samples::New, |i| {
                 let at = first + i as u64;
-                Request::sums(Batch { samples: at..at + 1, ..batch.clone() }, points)
+                let single = Batch { samples: at..at + 1, ..batch.clone() };
+                Request { losses, ..Request::sums(single, points) }
             })
         })?;
         Ok((self.ledger.not_finite() - before) as u64)
@@ -535,7 +553,8 @@ impl Gate {
 
     /// The fork of a run that is resumed, as it [saved](Self::save) itself.
     pub(crate) fn fork_again(&self, checkpoint: &mut Checkpoint) -> Result<Self, CheckpointError> {
-        Ok(Self::resume(Arc::clone(&self.oracle), checkpoint)?.with_stop(Arc::clone(&self.stop)))
+        let gate = Self::resume(Arc::clone(&self.oracle), checkpoint)?;
+        Ok(gate.with_stop(Arc::clone(&self.stop)).with_on_nan(self.on_nan).with_limit_of(self))
     }
 
     /// Sets the budget anew.
@@ -654,10 +673,10 @@ impl Window<'_> {
 
     /// Asks the oracle, and counts. An answer that is not finite is no answer.
     pub fn ask(&self, request: Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, Halt> {
-        let (draw, points) = (request.draw.clone(), request.points);
+        let (draw, points, losses) = (request.draw.clone(), request.points, request.losses);
         let charge = self.spend(self.put(request, answer)?, Samples::New)?;
         if let Err(halt) = check_finite(answer, asked(&draw)) {
-            self.notice(&draw, points[0]);
+            self.notice(&draw, points[0], losses);
             return Err(halt);
         }
         Ok(charge)
@@ -714,19 +733,17 @@ impl Window<'_> {
             *charge = self.spend(paid, samples)?;
         }
         for i in (0..answers.len()).filter(|&i| !answers.is_finite(i)) {
-            let Request { draw, points, .. } = question(i);
-            self.notice(&draw, points[0]);
+            let Request { draw, points, losses, .. } = question(i);
+            self.notice(&draw, points[0], losses);
         }
         Ok(answers)
     }
 
     #[cold]
-    fn notice(&self, draw: &Draw, point: &[f64]) {
+    fn notice(&self, draw: &Draw, point: &[f64], losses: bool) {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         spent.not_finite += 1;
-        if let Draw::Batch(batch) = draw {
-            spent.suspect = Some(Suspect { batch: batch.clone(), point: point.to_vec() });
-        }
+        spent.suspect = Suspect::of(draw, point, losses).or(spent.suspect.take());
     }
 
     fn is_divided_by_rows(&self, team: &dyn Team, question: &Request<'_>, width: usize) -> bool {

@@ -32,6 +32,10 @@ A file has the tables [problem], [noise] and [recipe]:
 
     seed = 1
     budget = 1e9            # stop before drawing more samples (optional)
+    no_limit = false        # without a budget: go on where the target is
+                            # not within reach
+    on_nan = "stop"         # or "skip": leave out samples that are NaN or
+                            # infinite where others are not (no certificate)
     threads = 2             # changes the time, not a bit of the result
     output = "runs/bowl"    # trace, checkpoint, result (optional)
 
@@ -115,6 +119,9 @@ pub(crate) struct ResumeArguments {
     /// Threads; does not change a bit of the result.
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = flags::thread_count())]
     threads: Option<u16>,
+    /// Go on without a budget with a run whose target is not within reach.
+    #[arg(long)]
+    no_limit: bool,
     #[command(flatten)]
     style: Style,
 }
@@ -157,7 +164,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     with_threads(spec.threads, || {
         let signals = Signals::register()?;
         notes.iter().for_each(|note| say(&format!("note: {note}")));
-        let mut gate = spec.problem.gate(spec.seed, spec.budget, signals.flag());
+        let mut gate = spec.gate(signals.flag());
         // The folder comes last: what is in it stays as it is until the run is known to be possible.
         let walk = certified(&spec, &gate, spec.walk(&gate)?)?;
         if !no_check && !check::before_run(&spec.problem, &mut gate)? {
@@ -176,8 +183,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
-    let ResumeArguments { folder: path, budget, threads, style } = arguments;
-    let overrides = Overrides { budget: *budget, threads: *threads, ..Overrides::default() };
+    let ResumeArguments { folder: path, budget, threads, no_limit, style } = arguments;
+    let overrides =
+        Overrides { budget: *budget, threads: *threads, no_limit: *no_limit, ..Overrides::default() };
     let spec = spec::read(&spec_file(path)?, &overrides)?;
     if !spec.problem.oracle.about().shared {
         let message = "the simulator's samples do not follow from their seeds: a resumed run would not be the run that stopped";
@@ -189,7 +197,8 @@ pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
         let signals = Signals::register()?;
         notes.iter().for_each(|note| say(&format!("note: {note}")));
         let run = go_on(&spec, path, &mut checkpoint, signals.flag())?;
-        let says_itself = |stop: &Stop| matches!(stop, Stop::OutOfBudget | Stop::Diverged(_));
+        let says_itself =
+            |stop: &Stop| matches!(stop, Stop::OutOfBudget | Stop::Hopeless(_)) || stop.is_lost();
         if let Some(stop) = run.walk.view().ended.filter(|stop| !says_itself(stop)) {
             say(&format!(
                 "note: the run had ended before ({}), and nothing is left to do; for more, start anew with a larger budget",
@@ -229,7 +238,7 @@ fn go_on(
         return Err(refuse("the run has been making certificates, but problem.toml asks for none"));
     }
     let gate = Gate::resume(Arc::clone(&spec.problem.oracle), checkpoint).map_err(refused)?;
-    let gate = gate.with_budget(spec.budget).with_stop(world::watch(stop));
+    let gate = spec.limited(gate.with_budget(spec.budget).with_stop(world::watch(stop)));
     let drawn = gate.ledger().samples();
     if let Some(budget) = spec.budget.filter(|budget| *budget < drawn) {
         let message = format!("the run has already drawn {drawn} samples, more than the budget of {budget}");
@@ -340,12 +349,25 @@ fn go(
     keep.write_result(&mut outcome)?;
     console::print(&outcome, style.json)?;
     match (stop, keep.path()) {
-        (Stop::Diverged(divergence), _) => {
-            say(&format!("diverged: {divergence}"));
+        (lost, _) if lost.is_lost() => {
+            say(&match lost {
+                Stop::Diverged(divergence) => format!("diverged: {divergence}"),
+                other => other.meaning(),
+            });
             let simulator = spec.problem.simulator.as_ref();
             if let Some(fault) = simulator.and_then(|simulator| simulator.pipe.last_fault()) {
                 say(&format!("the last failure of the simulator: {fault}"));
             }
+        }
+        (Stop::Hopeless(hopeless), path) => {
+            say(&hopeless.to_string());
+            say(&match path {
+                Some(path) => {
+                    let path = path.display();
+                    format!("go on with: pasta resume {path} --budget SAMPLES, or --no-limit")
+                }
+                None => "--budget SAMPLES or --no-limit goes on".into(),
+            });
         }
         (Stop::Void, _) => say(&outcome.void().unwrap_or_default()),
         (Stop::OutOfBudget, Some(path)) => {
@@ -354,7 +376,7 @@ fn go(
         _ => {}
     }
     Ok(match stop {
-        Stop::Diverged(_) => Exit::Diverged,
+        stop if stop.is_lost() => Exit::Diverged,
         _ if spec.certification.is_some() && !outcome.is_certified() => Exit::NotCertified,
         Stop::OutOfBudget if !outcome.is_certified() => Exit::OutOfBudget,
         _ => Exit::Done,
@@ -377,9 +399,14 @@ fn tell_where(spec: &Spec, run: &Run, keep: &mut Keep, rescue: &Path) -> Result<
 }
 
 /// Why the last certificate is void, if it is.
-fn doubt(spec: &Spec, view: &View<'_>) -> Option<String> {
+fn doubt(spec: &Spec, gate: &Gate, view: &View<'_>) -> Option<String> {
     let certificate = view.certification?.last?;
-    spec.problem.false_assumption(&certificate.basis, view.point)
+    let skipped = || {
+        let count = gate.ledger().not_finite();
+        format!("{count} samples were not finite and were left out, and may be the ones that matter")
+    };
+    let is_false = spec.problem.false_assumption(&certificate.basis, view.point);
+    is_false.or_else(|| gate.has_skipped().then(skipped))
 }
 
 /// A certificate of the run, judged by what is known about the noise. Of one that failed the point is not known here; what is
@@ -429,7 +456,7 @@ fn drive(run: &mut Run, spec: &Spec, keep: &mut Keep, style: Style) -> Result<Re
                 progress.check(run);
                 true
             }
-            Ok(Advance::Stop(Stop::Certified)) if doubt(spec, &run.walk.view()).is_some() => {
+            Ok(Advance::Stop(Stop::Certified)) if doubt(spec, &run.gate, &run.walk.view()).is_some() => {
                 break Stop::Void;
             }
             Ok(Advance::Stop(stop)) => break stop,

@@ -58,7 +58,7 @@ pub(super) struct Outcome<'s> {
 struct Stopped {
     kind: &'static str,
     meaning: String,
-    /// At which step it diverged.
+    /// At which step it was seen that the run is lost.
     step: Option<u64>,
 }
 
@@ -109,7 +109,7 @@ impl<'s> Outcome<'s> {
         let promise = spec.method.promise.as_ref();
         let certified = log.and_then(|log| {
             let certificate = log.last?;
-            let doubt = super::doubt(spec, &view);
+            let doubt = super::doubt(spec, &run.gate, &view);
             let certificate = if doubt.is_some() { certificate.void() } else { certificate };
             Some(Certified {
                 certificate,
@@ -123,14 +123,7 @@ impl<'s> Outcome<'s> {
             method: spec.method.name,
             problem: &spec.problem.words,
             seed: spec.seed,
-            stop: Stopped {
-                kind: stop.kind(),
-                meaning: stop.meaning(),
-                step: match stop {
-                    Stop::Diverged(divergence) => Some(divergence.step()),
-                    _ => None,
-                },
-            },
+            stop: Stopped { kind: stop.kind(), meaning: run.gate.meaning(stop), step: stop.lost_at() },
             point: Some(view.point),
             point_file: None,
             steps: view.step,
@@ -273,6 +266,9 @@ impl Report for Outcome<'_> {
             rows.push(row("samples of the check", grouped(checked)));
         }
         rows.push(row("evaluations", grouped(self.ledger.evaluations())));
+        if self.ledger.not_finite() > 0 {
+            rows.push(row("answers not finite", grouped(self.ledger.not_finite())));
+        }
         if let Some(counts) = self.simulator {
             rows.push(row("simulator", repeated(counts)));
         }

@@ -10,13 +10,15 @@ mod section;
 mod table;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use certification::read_certification;
 pub(crate) use certification::{Certification, DELTA};
 use method::{AUTO, Aim, FALLBACK, read_method};
 pub(crate) use method::{Method, Promise, proved_recipe};
 use pasta_opt::certificate::Basis;
-use pasta_opt::gate::Gate;
+use pasta_opt::gate::{Gate, OnNan};
 use pasta_opt::walk::{StopRule, Walk};
 pub(crate) use pipe::{QuickTry, Simulated};
 use problem::read_problem;
@@ -35,6 +37,10 @@ pub(crate) struct Spec {
     pub(crate) seed: u64,
     pub(crate) threads: Option<usize>,
     pub(crate) budget: Option<u128>,
+    /// What becomes of samples that are not finite.
+    pub(crate) on_nan: OnNan,
+    /// Whether a run without a budget goes on where its target is not within reach.
+    pub(crate) no_limit: bool,
     pub(crate) output: Option<PathBuf>,
     pub(crate) problem: Problem,
     pub(crate) method: Method,
@@ -45,6 +51,17 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
+    /// The gate of its run.
+    pub(crate) fn gate(&self, stop: Arc<AtomicBool>) -> Gate {
+        self.limited(self.problem.gate(self.seed, self.budget, stop))
+    }
+
+    /// With what the file says of samples that are not finite, and of a run without hope.
+    pub(crate) fn limited(&self, gate: Gate) -> Gate {
+        let gate = gate.with_on_nan(self.on_nan);
+        if self.no_limit { gate.without_limit() } else { gate }
+    }
+
     /// The walk that the file asks for, at its start, without certificates.
     pub(crate) fn walk(&self, gate: &Gate) -> Result<Box<dyn Walk>, Failure> {
         self.method.engine.clone().start(gate, &self.problem.start).map_err(Failure::input)
@@ -105,6 +122,13 @@ pub(crate) struct Overrides {
     /// Stop before drawing more samples than this.
     #[arg(long, allow_negative_numbers = true, value_name = "SAMPLES", value_parser = sample_count)]
     pub(crate) budget: Option<u128>,
+    /// What to do where some answers at a point are NaN or infinite and others are not: stop (the default), or skip: leave those samples out,
+    /// which biases the result and voids a certificate.
+    #[arg(long, value_name = "stop|skip")]
+    pub(crate) on_nan: Option<OnNan>,
+    /// Without a budget, go on where the target is not within reach (as no_limit = true in the file does).
+    #[arg(long)]
+    pub(crate) no_limit: bool,
     /// Target accuracy of the recipe; for auto, the same as --certify.
     #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
     pub(crate) target: Option<f64>,
@@ -204,7 +228,18 @@ fn open<'d>(file: &str, text: &'d str) -> Result<Document<&'d str>, Failure> {
 fn root<'d>(file: &'d str, text: &'d str, document: &'d Document<&str>) -> Result<Section<'d>, Failure> {
     let source = Source { file, text };
     let root = Section { source, name: String::new(), table: document.as_table(), line: 1 };
-    root.only(&["seed", "threads", "budget", "output", "problem", "noise", "recipe", "certificate"])?;
+    root.only(&[
+        "seed",
+        "threads",
+        "budget",
+        "on_nan",
+        "no_limit",
+        "output",
+        "problem",
+        "noise",
+        "recipe",
+        "certificate",
+    ])?;
     Ok(root)
 }
 
@@ -237,6 +272,12 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     let document = open(file, text)?;
     let root = root(file, text, &document)?;
     let budget = overrides.budget.or(root.samples("budget")?);
+    let on_nan = match root.text("on_nan")? {
+        Some(text) => text.parse().map_err(|error: String| root.complain("on_nan", &error))?,
+        None => OnNan::default(),
+    };
+    let on_nan = overrides.on_nan.unwrap_or(on_nan);
+    let no_limit = overrides.no_limit || root.flag("no_limit")?.unwrap_or(false);
     let output = overrides.output.clone().or(root.text("output")?.map(PathBuf::from));
     let Setup { seed, threads, problem, .. } = setup(&root, overrides)?;
 
@@ -282,7 +323,7 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
         method.hedge(rule);
     }
     let effective = write_overrides(file, document, &overrides, problem.simulator.as_ref());
-    Ok(Spec { seed, threads, budget, output, problem, method, certification, effective })
+    Ok(Spec { seed, threads, budget, on_nan, no_limit, output, problem, method, certification, effective })
 }
 
 /// A fall-back without a certificate.
@@ -316,6 +357,9 @@ fn write_overrides(
     set("seed", overrides.seed.map(|n| (n as i64).into()));
     set("threads", overrides.threads.map(|n| i64::from(n).into()));
     set("budget", overrides.budget.map(integer_or_float));
+    let word = |on_nan| if on_nan == OnNan::Skip { "skip" } else { "stop" };
+    set("on_nan", overrides.on_nan.map(|on_nan| word(on_nan).into()));
+    set("no_limit", overrides.no_limit.then(|| true.into()));
     if let (Some(target), Some(recipe)) =
         (overrides.target, document.get_mut("recipe").and_then(Item::as_table_like_mut))
     {

@@ -108,10 +108,7 @@ fn follow(setting: &Setting, gate: &mut Gate, mut walk: impl Walk) -> Result<Run
         if let Advance::Stop(stop) = advance {
             let (samples, measure) = (gate.ledger().samples(), sum / steps as f64);
             trail.push((samples as f64, measure));
-            let diverged = match stop {
-                Stop::Diverged(divergence) => Some(divergence.step()),
-                _ => None,
-            };
+            let diverged = stop.lost_at();
             return Ok(Run { steps, samples, measure, diverged, trail });
         }
     }

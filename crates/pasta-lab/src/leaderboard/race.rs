@@ -219,7 +219,7 @@ fn play(ready: &Ready, contender: Contender, budget: u64, seed: u64) -> Result<O
         }
     };
     let (samples, point) = (gate.ledger().samples() as u64, walk.view().point);
-    if matches!(stop, Stop::Diverged(_)) || point.iter().any(|x| !x.is_finite()) {
+    if stop.is_lost() || point.iter().any(|x| !x.is_finite()) {
         return Ok(Some(End { ratio: f64::INFINITY, bad: true, samples, checked }));
     }
     let (end_error, end_value) = instance.truth.judge(point);

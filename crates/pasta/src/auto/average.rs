@@ -138,7 +138,7 @@ impl Average {
             if !square.is_finite() {
                 // Its own fault, or the oracle's?
                 let batch = gate.batch(Role::Large, *next - 1, size);
-                gate.notice(&Draw::Batch(batch), &self.z);
+                gate.notice(&Draw::Batch(batch), &self.z, false);
                 if gate.ledger().not_finite() <= DOUBTED
                     && let Some(mixed) = gate.blame(start, OTHERS, 0)?
                 {
@@ -171,7 +171,8 @@ impl Average {
 
     /// Whether a quarter of the coordinates have gradients so small that the noise of the others hides what they do.
     pub(super) fn is_uneven(&self) -> bool {
-        let mut squares = self.squares.clone();
+        // Those that never moved hide nothing, and nothing hides them.
+        let mut squares: Vec<f64> = self.squares.iter().copied().filter(|square| *square > 0.0).collect();
         squares.sort_by(f64::total_cmp);
         let quarter = squares.get(squares.len() / 4).copied().unwrap_or(0.0);
         squares.last().is_some_and(|most| *most > UNEVEN * quarter)

@@ -1,8 +1,8 @@
 //! A function without a minimum: f falls as far as a run goes, and is still falling there.
 
+use super::Auto;
 use super::blocks::{Eval, fresh, norm};
 use super::compare::mean_and_error;
-use super::Auto;
 use crate::gate::{Gate, Halt};
 use crate::kernels::{dot, minus};
 use crate::stop::{Divergence, Fall, Stop};
@@ -40,13 +40,15 @@ impl Auto {
         let share = gate.budget().filter(|_| ends).map_or(0.0, |budget| SHARE * budget as f64);
         let samples = share.max(self.walk.numbers.sizes.check).min(0.4 * gate.left() as f64);
         let blocks = fresh(&mut self.state.next, samples);
-        let both = Eval::at(gate, &self.start, &blocks).and_then(|from| Ok((from, Eval::at(gate, &self.x, &blocks)?)));
+        let both = Eval::at(gate, &self.start, &blocks)
+            .and_then(|from| Ok((from, Eval::at(gate, &self.x, &blocks)?)));
         let (from, there) = match both {
             Ok(both) => both,
             Err(Halt::OverBudget { .. }) => return Ok(runaway.filter(|_| is_beyond)),
             Err(halt) => return Err(halt),
         };
-        let slopes = |eval: &Eval| eval.gradients.iter().map(|g| dot(g, &way) / distance).collect::<Vec<f64>>();
+        let slopes =
+            |eval: &Eval| eval.gradients.iter().map(|g| dot(g, &way) / distance).collect::<Vec<f64>>();
         let (slope, error) = mean_and_error(&slopes(&there));
         let (slope_at_start, _) = mean_and_error(&slopes(&from));
         let is_steep = slope <= if distance > FAR_AT_END * unit { STEEP } else { STEEPER } * slope_at_start;

@@ -1,10 +1,13 @@
-//! The last look: fresh samples must show that f is lower at the point than at the start. Where they do not, a point between is tried;
-//! otherwise the start is handed out.
+//! The last look: fresh samples at the start and at the point, before it is handed out.
+//!
+//! Where a few samples or a few coordinates make up nearly all of the noise, they must show that f is lower at the point than at the start, since a rise
+//! could hide in that noise. Elsewhere it is enough that they do not speak against it. If not, the point halfway is tried; otherwise the start is
+//! handed out.
 //!
 //! It is a test of one mean, the change of f, group by group of samples. With losses a group's change is the difference of the losses of the
 //! same samples. Without, it is the slope along the way, at places that are spread over the whole way within each group, so that
-//! what the slope itself does along the way is no noise between groups. Student's t with Johnson's correction for skewness decides, at a
-//! level of 1/1000 for all tests of a run together, as far as the means of groups are normal.
+//! what the slope itself does along the way is no noise between groups. Student's t with Johnson's correction for skewness decides. Each of at most three
+//! tests of a run has a level of 1/160, as far as the means of groups are normal.
 
 use super::blocks::{Block, Eval};
 use super::compare::{is_lopsided, mean_and_error, unbiased};
@@ -17,10 +20,14 @@ use crate::kernels::{along, dot, minus};
 const GROUPS: u64 = 32;
 /// Fewer than this are no test.
 const FEWEST: usize = 6;
-/// Places of the way at which a group's slopes are taken: two, and two that mirror them, so that a slope that changes evenly is met exactly.
+/// Places of the way at which a group's slopes are taken: half of them mirror the others, so that a slope that changes evenly is met exactly.
+/// Two are enough where there are few samples.
 const PLACES: u64 = 4;
-/// The first draw takes this share of what is left, both take all of it, if no sample is asked for elsewhere than at all points between.
+const FEW: f64 = 48.0;
+/// Where a point must be proved to be lower, the first of two draws takes this share.
 const FIRST: f64 = 0.33;
+/// A point that need not be proved to be lower is refused if f seems higher by so many standard errors.
+const DOUBTFUL: f64 = 0.5;
 /// The point between, by its share of the way. Where the way ends at a minimum, f falls by 3/4 as much there, with 1/2 of the noise.
 const BETWEEN: f64 = 0.5;
 /// The normal quantile of 1/160: a point is tested twice at most, and one between once.
@@ -53,9 +60,14 @@ impl Auto {
         // Evaluations of each sample: at the point and at one between, and with losses at the start; of the first samples also at the walk's point,
         // and, without losses, to choose.
         let each = if look.losses { 3.0 } else { 2.0 };
-        let more = if walked.is_none() { 0.0 } else if look.losses { 1.0 } else { 3.0 };
-        let all = gate.left() as f64 / (each + FIRST * more);
-        look.draw(gate, &mut self.state.next, FIRST * all)?;
+        let more = match (&walked, look.losses) {
+            (None, _) => 0.0,
+            (Some(_), true) => 1.0,
+            (Some(_), false) => 3.0,
+        };
+        let first = if look.strict { FIRST } else { 1.0 };
+        let all = gate.left() as f64 / (each + first * more);
+        look.draw(gate, &mut self.state.next, first * all)?;
         let mut test = look.test(gate, point)?;
         if let Some(walked) = walked {
             let walked = look.test(gate, walked)?;
@@ -64,7 +76,7 @@ impl Auto {
             }
         }
         if look.judge(&test) == Verdict::Open {
-            look.draw(gate, &mut self.state.next, (1.0 - FIRST) * all)?;
+            look.draw(gate, &mut self.state.next, (1.0 - first) * all)?;
             look.go_on(gate, &mut test)?;
         }
         if look.judge(&test) == Verdict::Lower {
@@ -83,6 +95,8 @@ struct Look {
     strict: bool,
     /// Where gradients have heavy tails: one sample in so many makes up most of their squares.
     rare: Option<f64>,
+    /// Places at which the slopes of a group are taken; the first draw decides.
+    places: u64,
     groups: Vec<Block>,
     /// With losses: their means at the start.
     at_start: Vec<f64>,
@@ -114,6 +128,7 @@ impl Look {
             losses: gate.about().losses,
             strict: auto.needs_proof(),
             rare: auto.walk.is_heavy().then(|| auto.walk.rarity()),
+            places: 0,
             groups: Vec::new(),
             at_start: Vec::new(),
         }
@@ -121,7 +136,10 @@ impl Look {
 
     /// Draws about so many more samples.
     fn draw(&mut self, gate: &mut Gate, next: &mut u64, samples: f64) -> Result<(), Halt> {
-        let least = if self.losses { 1 } else { PLACES };
+        if self.places == 0 {
+            self.places = if samples < FEW { 2 } else { PLACES };
+        }
+        let least = if self.losses { 1 } else { self.places };
         let count = (samples as u64 / least).min(GROUPS);
         if count == 0 {
             return Ok(());
@@ -152,7 +170,8 @@ impl Look {
         }
         if self.losses {
             let eval = Eval::at(gate, &test.x, groups)?;
-            test.changes.extend(eval.losses.iter().zip(&self.at_start[seen..]).map(|(there, here)| there - here));
+            test.changes
+                .extend(eval.losses.iter().zip(&self.at_start[seen..]).map(|(there, here)| there - here));
             if seen == 0 {
                 test.here = Some(eval);
             }
@@ -170,16 +189,17 @@ impl Look {
         let mut sum = 0.0;
         let address = Address { seed: gate.seed(), role: Role::Setup, step: group.step, sample: group.from };
         let mut xi = address.stream();
-        for half in 0..PLACES / 2 {
-            let share = (half as f64 + xi.uniform()) / PLACES as f64;
+        let places = self.places;
+        for half in 0..places / 2 {
+            let share = (half as f64 + xi.uniform()) / places as f64;
             for (place, share) in [(2 * half, share), (2 * half + 1, 1.0 - share)] {
-                let part = group.part(place, PLACES);
+                let part = group.part(place, places);
                 let there = along(&self.start, share, way);
                 let eval = Eval::at(gate, &there, std::slice::from_ref(&part))?;
                 sum += dot(&eval.gradients[0], way);
             }
         }
-        Ok(sum / PLACES as f64)
+        Ok(sum / places as f64)
     }
 
     /// Whether the first point has the smaller gradient, within its noise.
@@ -197,13 +217,14 @@ impl Look {
         let count = changes.len() as f64;
         let (mean, error) = mean_and_error(changes);
         if changes.len() < FEWEST {
-            return Verdict::Open;
+            // There is no room to find out anything.
+            return if self.strict { Verdict::Open } else { Verdict::Lower };
         }
         if !(mean + error).is_finite() {
             return Verdict::Higher;
         }
         if !self.strict {
-            return if mean < 0.5 * error { Verdict::Lower } else { Verdict::Higher };
+            return if mean <= DOUBTFUL * error { Verdict::Lower } else { Verdict::Higher };
         }
         let quantile = if self.rare.is_some() { HEAVY_QUANTILE } else { QUANTILE };
         let limit = student(quantile, count - 1.0) * error;

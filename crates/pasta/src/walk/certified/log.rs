@@ -53,7 +53,9 @@ impl CertificateLog {
 
     /// Notes the gradient that a look or a certificate saw.
     pub(super) fn note_gradient(&mut self, norm: f64, drawn: u128) {
-        if norm.is_finite() && self.smallest.is_none_or(|(smallest, _)| norm < 0.9 * smallest) {
+        // The first looks are too small to be relied on.
+        let is_early = drawn < PATIENT / STUCK;
+        if norm.is_finite() && !is_early && self.smallest.is_none_or(|(smallest, _)| norm < 0.9 * smallest) {
             self.smallest = Some((norm, drawn));
         }
     }

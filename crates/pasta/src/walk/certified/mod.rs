@@ -286,16 +286,15 @@ impl<W: Walk> Certified<W> {
     }
 
     fn conclude(&mut self, gate: &Gate, certificate: Certificate, about: Candidate, ending: Option<Stop>) {
-        let early = match certificate.verdict {
-            Verdict::Certified => Some(Stop::Certified),
-            Verdict::Void => Some(Stop::Void),
-            _ => None,
-        };
-        self.log.attempts += 1;
-        self.log.last = Some(certificate);
+        let reached = (certificate.verdict == Verdict::Certified).then_some(Stop::Certified);
         if let Some(bound) = certificate.bound {
             self.log.note_gradient(bound, drawn(gate));
         }
+        // Samples that were left out may be the ones that matter.
+        let has_skipped = gate.has_skipped();
+        let early = if has_skipped { reached.map(|_| Stop::Void) } else { reached };
+        self.log.attempts += 1;
+        self.log.last = Some(if has_skipped { certificate.void() } else { certificate });
         self.log.about = about;
         self.log.next_look = drawn(gate) + drawn(gate) / NEXT_ATTEMPT;
         // Of the output a theorem speaks too, so that its end is the planned one, certified or not.
@@ -372,13 +371,9 @@ impl<W: Walk> Certified<W> {
         let Some(certificate) = certifier.advance(gate)? else { return Ok(Some(Advance::Checked)) };
         self.attempt = None;
         // Which attempt is the last was decided by the samples: it is only as sure as all of them together.
-        let mut certificate = Certificate { delta: self.rule.delta, ..certificate };
-        // Samples that were left out may be the ones that matter.
-        if certificate.verdict == Verdict::Certified && gate.has_skipped() {
-            certificate = certificate.void();
-        }
+        let certificate = Certificate { delta: self.rule.delta, ..certificate };
         self.conclude(gate, certificate, about, ending);
-        Ok(Some(Advance::Tried(certificate)))
+        Ok(Some(Advance::Tried(self.log.last.unwrap_or(certificate))))
     }
 }
 
