@@ -47,9 +47,11 @@ impl Asking {
         batched: bool,
         beginning: Beginning<'_>,
     ) -> PyResult<Self> {
-        let (budget, threads, dim) = (beginning.budget, beginning.threads, beginning.x0.as_slice()?.len());
+        let Beginning { budget, threads, no_limit, .. } = beginning;
+        let dim = beginning.x0.as_slice()?.len();
         let asked = Asked::Python { identity, dim, batched, losses: Some(losses) };
-        let job = Job { begin: beginning.read()?, asked, budget, shows: Shows::Never, checkpoint: None };
+        let (begin, shows) = (beginning.read()?, Shows::Never);
+        let job = Job { begin, asked, budget, no_limit, shows, checkpoint: None };
         let pool = pool(threads)?;
         let stop = Arc::<AtomicBool>::default();
         let (line, messages) = channel();

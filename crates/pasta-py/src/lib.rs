@@ -69,14 +69,20 @@ pub(crate) struct Beginning<'py> {
     /// Samples of a forecast.
     pilot: u128,
     threads: usize,
+    /// What becomes of samples that are not finite: "stop" or "skip".
+    on_nan: String,
+    /// Whether a run without a budget goes on where its target is not within reach.
+    no_limit: bool,
 }
 
 impl Beginning<'_> {
     fn read(self) -> PyResult<Begin> {
-        let Self { x0, method, rule, budget, seed, check, pilot, .. } = self;
+        let Self { x0, method, rule, budget, seed, check, pilot, on_nan, no_limit, .. } = self;
+        let on_nan = on_nan.parse().map_err(|error| value_error(format!("on_nan: {error}")))?;
         let start = x0.as_slice()?.to_vec();
         let certify = rule.map(read_rule).transpose()?;
-        let task = Box::new(Task { method: method.spec()?, certify, budget, seed, check });
+        let method = method.spec()?;
+        let task = Box::new(Task { method, certify, budget, seed, check, on_nan, no_limit });
         Ok(Begin::Fresh { start, task, pilot })
     }
 }
@@ -90,28 +96,28 @@ fn minimize<'py>(
     every: f64,
     checkpoint: Option<PathBuf>,
 ) -> PyResult<Ended<'py>> {
-    let Beginning { budget, threads, .. } = beginning;
-    work(leaves, beginning.read()?, budget, threads, callback, every, checkpoint)
+    let Beginning { budget, threads, no_limit, .. } = beginning;
+    work(leaves, beginning.read()?, (budget, no_limit), threads, callback, every, checkpoint)
 }
 
 /// Goes on with the run of a checkpoint.
 #[pyfunction]
 fn resume<'py>(
     leaves: Bound<'py, PyAny>,
-    budget: Option<u128>,
+    limits: (Option<u128>, bool),
     threads: usize,
     callback: Option<Bound<'py, PyAny>>,
     every: f64,
     checkpoint: PathBuf,
 ) -> PyResult<Ended<'py>> {
     let stored = Checkpoint::load(&checkpoint).map_err(value_error)?;
-    work(leaves, Begin::Stored(Box::new(stored)), budget, threads, callback, every, Some(checkpoint))
+    work(leaves, Begin::Stored(Box::new(stored)), limits, threads, callback, every, Some(checkpoint))
 }
 
 fn work<'py>(
     leaves: Bound<'py, PyAny>,
     begin: Begin,
-    budget: Option<u128>,
+    (budget, no_limit): (Option<u128>, bool),
     threads: usize,
     callback: Option<Bound<'py, PyAny>>,
     every: f64,
@@ -122,7 +128,7 @@ fn work<'py>(
         None => Shows::Never,
         Some(_) => Shows::Every(Duration::from_secs_f64(every.clamp(0.0, 1e6))),
     };
-    let job = Job { begin, asked: Asked::of(&leaves)?, budget, shows, checkpoint };
+    let job = Job { begin, asked: Asked::of(&leaves)?, budget, no_limit, shows, checkpoint };
     let outcome = beside(leaves, callback, threads, move |line| run::run(job, line))?;
     ended(py, outcome)
 }

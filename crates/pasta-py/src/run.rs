@@ -28,6 +28,8 @@ pub(crate) struct Job {
     pub(crate) begin: Begin,
     pub(crate) asked: Asked,
     pub(crate) budget: Option<u128>,
+    /// Whether it goes on without a budget where its target is not within reach.
+    pub(crate) no_limit: bool,
     pub(crate) shows: Shows,
     pub(crate) checkpoint: Option<PathBuf>,
 }
@@ -131,7 +133,7 @@ struct Live {
 
 /// Runs to an end. An interrupted run is one, too.
 pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
-    let Job { begin, asked, budget, shows, checkpoint } = job;
+    let Job { begin, asked, budget, no_limit, shows, checkpoint } = job;
     let stop = Arc::clone(&line.stop);
     let live = match begin {
         Begin::Fresh { start, task, pilot } => {
@@ -156,7 +158,7 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
         }
         Begin::Stored(mut stored) => {
             let Stored { task, dim, losses, .. } = Stored::of(&stored).map_err(input)?;
-            let task = Task { budget, ..task };
+            let task = Task { budget, no_limit, ..task };
             let problem = Problem::of(asked.oracle(losses, &line), vec![0.0; dim]);
             let run = Run::resume(Arc::new(problem), task, &mut stored, stop);
             let mut run = run.map_err(|error| match error {

@@ -222,15 +222,30 @@ def test_an_answer_that_is_no_gradient_is_refused_with_a_sentence(value, error, 
         pasta_opt.minimize(lambda x, rng: value, np.zeros(3), budget=1_000, method=method)
 
 
-def test_nan_ends_a_run_as_diverged_and_the_point_is_finite():
+def test_nan_now_and_then_is_counted_and_ends_a_run_or_is_left_out():
     def oracle(x, rng):
         return x if rng.random() < 0.99 else np.full(3, np.nan)
 
-    result = pasta_opt.minimize(pasta_opt.Oracle(oracle, losses=False), TRUTH, budget=10_000)
-    assert result.stop.kind == "diverged" and "not finite" in result.stop.meaning
-    assert np.isfinite(result.x).all()
+    asked = pasta_opt.Oracle(oracle, losses=False)
+    with pytest.warns(RuntimeWarning, match="not all answers of the oracle were finite"):
+        result = pasta_opt.minimize(asked, TRUTH, budget=10_000, check=False)
+    assert result.stop.kind == "not-finite" and "answers of the oracle at one point are not finite" in result.stop.meaning
+    assert result.ledger.not_finite > 0 and np.isfinite(result.x).all()
+    with pytest.warns(RuntimeWarning, match="were left out, which biases the result"):
+        result = pasta_opt.minimize(asked, TRUTH, budget=10_000, check=False, on_nan="skip")
+    assert result.stop.kind in ("planned-end", "settled") and result.ledger.not_finite > 10
+    assert np.linalg.norm(result.x) < 1e-3 and "answers not finite" in repr(result)
+    with pytest.raises(ValueError, match='on_nan must be "stop" or "skip"'):
+        pasta_opt.minimize(asked, TRUTH, budget=10_000, on_nan="maybe")
     with pytest.raises(ValueError, match="at x0: .*not finite"):
         pasta_opt.minimize(lambda x, rng: x * np.nan, TRUTH, budget=10_000)
+
+
+def test_a_target_out_of_reach_ends_a_run_without_a_budget(tmp_path):
+    result = pasta_opt.minimize(many, np.zeros(3), target=1e-6, check=False, output=tmp_path / "run")
+    assert result.stop.kind == "hopeless" and "is not within reach" in result.stop.meaning
+    further = pasta_opt.resume(tmp_path / "run", many, budget=2 * result.ledger.samples)
+    assert further.ledger.samples > result.ledger.samples and further.stop.kind != "hopeless"
 
 
 @pytest.mark.parametrize(

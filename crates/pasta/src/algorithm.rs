@@ -62,7 +62,9 @@ impl Walk for Pasta {
         let distance2 =
             anchored_step(beta, eta, blend, &mut state.g[awake], points, &mut state.x_prev[awake]);
         if let Err(divergence) = state.accept(distance2, support) {
-            return Ok(self.end(Stop::Diverged(divergence)));
+            let batch = gate.batch(schedule.estimator.role(ask.kind), state.step, ask.n);
+            let stop = gate.end_of(divergence, batch, &state.x, &state.start)?;
+            return Ok(self.end(stop));
         }
 
         // Line 7: the epoch's last iterate starts the next epoch.

@@ -25,6 +25,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -37,7 +38,7 @@ use crate::ledger::Ledger;
 use crate::oracle::{
     About, Answer, Batch, Charge, Draw, ErrorKind, Oracle, OracleError, Request, Source, Team,
 };
-use crate::stop::{Divergence, Stop};
+use crate::stop::{Divergence, Mixed, Stop};
 
 /// The only way to an oracle: it counts, keeps the budget, and can be told to stop.
 pub struct Gate {
@@ -54,6 +55,53 @@ pub struct Gate {
     stop: Arc<AtomicBool>,
     /// Whether the oracle is to be checked before a run.
     doubts: bool,
+    on_nan: OnNan,
+    /// Whether a run without a budget goes on where its target is not within reach.
+    endless: bool,
+    /// The last question whose answer was not finite, until somebody asks whose fault it was.
+    suspect: Option<Suspect>,
+}
+
+/// What becomes of samples whose answers are NaN or infinite at a point where other answers are finite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnNan {
+    /// The run stops and says so.
+    #[default]
+    Stop,
+    /// They are left out, and counted: the mean of the others of their batch is taken, and where there is none, other samples. Nothing
+    /// is certified then, since what is left out may be what matters.
+    Skip,
+}
+
+impl FromStr for OnNan {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "stop" => Ok(Self::Stop),
+            "skip" => Ok(Self::Skip),
+            other => Err(format!("expected \"stop\" or \"skip\", got {other:?}")),
+        }
+    }
+}
+
+/// A question whose answer was not finite.
+#[derive(Debug, Clone)]
+struct Suspect {
+    batch: Batch,
+    point: Vec<f64>,
+    /// Whether losses were asked for.
+    losses: bool,
+}
+
+impl Suspect {
+    fn of(draw: &Draw, point: &[f64], losses: bool) -> Option<Self> {
+        match draw {
+            Draw::Batch(batch) => Some(Self { batch: batch.clone(), point: point.to_vec(), losses }),
+            Draw::Everything(_) => None,
+        }
+    }
 }
 
 /// Why the gate gave no answer. Nothing was counted, except where the answer came and was not finite.
@@ -75,13 +123,25 @@ pub enum Halt {
     #[error("interrupted")]
     Interrupted,
     /// The oracle answered with NaN or infinity.
-    #[error("the oracle's answer at step {step} is not finite, or too large to be squared")]
+    #[error("{} is not finite, or too large to be squared", asked_for(*.role, *.step))]
     NotFinite {
         /// What was asked for.
         role: Role,
-        /// The step of the batch.
+        /// The step of the batch, which is a step of the run for large and small batches alone.
         step: u64,
     },
+    /// At one point the oracle answers with numbers and with NaN or infinity.
+    #[error(transparent)]
+    Mixed(Mixed),
+}
+
+/// Which answer. Only the batches of steps have steps of the run for addresses.
+fn asked_for(role: Role, step: u64) -> String {
+    match role {
+        Role::Large | Role::Small => format!("the oracle's answer at step {step}"),
+        Role::Certificate | Role::Pilot => "an answer of the oracle to a certificate".into(),
+        _ => "an answer of the oracle".into(),
+    }
 }
 
 impl Halt {
@@ -98,6 +158,7 @@ impl Halt {
             Self::OverBudget { .. } => Some(Stop::OutOfBudget),
             Self::Interrupted => Some(Stop::Interrupted),
             Self::NotFinite { step, .. } => Some(Stop::Diverged(Divergence::Gradient { step })),
+            Self::Mixed(mixed) => Some(Stop::NotFinite(mixed)),
         }
     }
 }
@@ -124,6 +185,13 @@ impl From<OracleError> for Halt {
 
 /// How often a question is asked again if the oracle says that this may help.
 const RETRIES: u32 = 3;
+/// Where all samples of a batch are to be left out, so many others are tried; they have indices from here on.
+const OTHERS: u64 = 32;
+const OTHERS_FROM: u64 = 1 << 62;
+/// To find out whose fault an infinite answer is, so many of its samples are asked for one by one.
+const SINGLES: u64 = 64;
+/// The addresses of the other samples that are asked for then.
+const BLAME: u64 = 1 << 40;
 
 impl Gate {
     /// The way to this oracle, with all randomness from this seed.
@@ -145,6 +213,51 @@ impl Gate {
             held: 0,
             stop: Arc::default(),
             doubts,
+            on_nan: OnNan::Stop,
+            endless: false,
+            suspect: None,
+        }
+    }
+
+    /// Lets a run go on that has a target, no budget, and no hope. If nothing is said, it ends as [`Stop::Hopeless`].
+    #[must_use]
+    pub fn without_limit(self) -> Self {
+        Self { endless: true, ..self }
+    }
+
+    /// True if a run to a target ends where that is not within reach: it has no budget that would end it.
+    pub fn ends_hopeless(&self) -> bool {
+        self.budget.is_none() && !self.endless
+    }
+
+    /// What becomes of samples that are not finite; if nothing is said, the run [stops](OnNan::Stop).
+    #[must_use]
+    pub fn with_on_nan(self, on_nan: OnNan) -> Self {
+        Self { on_nan, ..self }
+    }
+
+    /// What becomes of samples that are not finite.
+    pub fn on_nan(&self) -> OnNan {
+        self.on_nan
+    }
+
+    /// True if samples were left out, so that what the others say is biased, and nothing can be certified.
+    pub fn has_skipped(&self) -> bool {
+        self.on_nan == OnNan::Skip && self.ledger.not_finite() > 0
+    }
+
+    /// What a stop of this gate's run [means](Stop::meaning), and how many answers were not finite, if there were any.
+    pub fn meaning(&self, stop: Stop) -> String {
+        let count = self.ledger.not_finite();
+        let meaning = stop.meaning();
+        match (count, self.on_nan) {
+            (0, _) => meaning,
+            (_, OnNan::Skip) => {
+                format!(
+                    "{meaning}; {count} samples were not finite and were left out, which biases the result"
+                )
+            }
+            (_, OnNan::Stop) => format!("{meaning}; {count} answers of the oracle were not finite"),
         }
     }
 
@@ -245,9 +358,12 @@ impl Gate {
 
     /// Asks the oracle, and counts. An answer that is not finite is no answer.
     pub fn ask(&mut self, request: Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, Halt> {
-        let asked = asked(&request.draw);
+        let (draw, points, losses) = (request.draw.clone(), request.points, request.losses);
         let charge = self.ask_for_step(request, answer)?;
-        check_finite(answer, asked)?;
+        if let Err(halt) = check_finite(answer, asked(&draw)) {
+            self.notice(&draw, points[0], losses);
+            return Err(halt);
+        }
         Ok(charge)
     }
 
@@ -272,7 +388,101 @@ impl Gate {
         if charge.samples > price {
             return Err(Halt::Oracle(OracleError::new("it charged more than its price")));
         }
+        if self.on_nan == OnNan::Skip && check_finite(answer, asked(&request.draw)).is_err() {
+            let skipped = skip(&*self.oracle, &self.about, &request, answer)?;
+            self.ledger.charge(request.draw.role(), skipped.charge());
+            self.ledger.count_not_finite(skipped.count);
+        }
         Ok(charge)
+    }
+
+    /// Counts an answer that was not finite.
+    #[cold]
+    pub(crate) fn notice(&mut self, draw: &Draw, point: &[f64], losses: bool) {
+        self.ledger.count_not_finite(1);
+        self.suspect = Suspect::of(draw, point, losses).or(self.suspect.take());
+    }
+
+    /// Where the last answer was asked for that was not finite, if nobody was blamed for it.
+    pub(crate) fn suspect(&self) -> Option<&[f64]> {
+        self.suspect.as_ref().map(|suspect| suspect.point.as_slice())
+    }
+
+    /// Whether the last answer that was not finite is the oracle's fault: then there is a point at which some answers are finite and others are
+    /// not. The same question is asked once more; then its samples one by one, and some others, at a point where answers ought to be finite.
+    pub(crate) fn blame(&mut self, good: &[f64], others: u64, step: u64) -> Result<Option<Mixed>, Halt> {
+        let Some(suspect) = self.suspect.take() else { return Ok(None) };
+        let Suspect { batch, point, losses } = &suspect;
+        let (mut sum, mut loss) = (vec![0.0; point.len()], [0.0]);
+        let mut answer = Answer { losses: &mut loss, ..Answer::new(&mut sum) };
+        let points: &[&[f64]] = &[point];
+        let again = Request { losses: *losses, ..Request::sums(batch.clone(), points) };
+        let mixed = match self.ask(again, &mut answer) {
+            Ok(_) => Some(Mixed { step, not_finite: 1, answers: 2 }),
+            Err(Halt::NotFinite { .. }) => self.mixed_at(good, Some(&suspect), others, step)?,
+            // There is no room to find out.
+            Err(Halt::OverBudget { .. }) => None,
+            Err(halt) => return Err(halt),
+        };
+        self.suspect = None;
+        Ok(mixed)
+    }
+
+    /// Asks for single samples at a point, those of a batch and others: some are finite and others are not?
+    fn mixed_at(
+        &mut self,
+        x: &[f64],
+        suspect: Option<&Suspect>,
+        others: u64,
+        step: u64,
+    ) -> Result<Option<Mixed>, Halt> {
+        let losses = suspect.is_some_and(|suspect| suspect.losses);
+        let own = suspect.map(|suspect| &suspect.batch).filter(|_| self.oracle.is_additive());
+        let fresh = self.batch(Role::Check, BLAME + self.ledger.not_finite() as u64 % BLAME, others);
+        let (mut not_finite, mut answers) = (0, 0);
+        for batch in own.into_iter().chain([&fresh]) {
+            let count = batch.count().min(4 * SINGLES);
+            match self.not_finite_at(x, batch, count, losses) {
+                Ok(bad) => (not_finite, answers) = (not_finite + bad, answers + count),
+                Err(Halt::OverBudget { .. }) => {}
+                Err(halt) => return Err(halt),
+            }
+        }
+        Ok((0 < not_finite && not_finite < answers).then_some(Mixed { step, not_finite, answers }))
+    }
+
+    /// How many of the first samples of a batch are not finite at a point.
+    fn not_finite_at(&mut self, x: &[f64], batch: &Batch, count: u64, losses: bool) -> Result<u64, Halt> {
+        let before = self.ledger.not_finite();
+        let (points, first) = (&[x], batch.samples.start);
+        self.window(batch.role, u128::from(count), |window| {
+            window.each(count as usize, Samples::New, |i| {
+                let at = first + i as u64;
+                let single = Batch { samples: at..at + 1, ..batch.clone() };
+                Request { losses, ..Request::sums(single, points) }
+            })
+        })?;
+        Ok((self.ledger.not_finite() - before) as u64)
+    }
+
+    /// How a walk ends that cannot go on from x because of this: where it is the oracle's answer, and the oracle's fault, as that.
+    pub(crate) fn end_of(
+        &mut self,
+        divergence: Divergence,
+        batch: Batch,
+        x: &[f64],
+        start: &[f64],
+    ) -> Result<Stop, Halt> {
+        let Divergence::Gradient { step } = divergence else { return Ok(Stop::Diverged(divergence)) };
+        let mut sum = vec![0.0; x.len()];
+        let mixed = match self.ask(Request::sums(batch, &[x]), &mut Answer::new(&mut sum)) {
+            Err(Halt::NotFinite { .. }) => self.blame(start, SINGLES, step)?,
+            // The oracle does not repeat itself, or the walk's own arithmetic failed.
+            Ok(_) => self.mixed_at(start, None, 4 * SINGLES, step)?,
+            Err(Halt::OverBudget { .. }) => None,
+            Err(halt) => return Err(halt),
+        };
+        Ok(mixed.map_or(Stop::Diverged(divergence), Stop::NotFinite))
     }
 
     /// grad f(x) itself, where the oracle knows it.
@@ -310,13 +520,16 @@ impl Gate {
             seed: self.seed,
             role,
             stop: &self.stop,
+            on_nan: self.on_nan,
             spent: Mutex::default(),
             most,
         };
         let done = work(&window);
         if !done.as_ref().is_err_and(Halt::drops_work) {
             let spent = window.spent.into_inner().unwrap_or_else(PoisonError::into_inner);
-            self.ledger.charge(role, spent);
+            self.ledger.charge(role, spent.charge);
+            self.ledger.count_not_finite(spent.not_finite);
+            self.suspect = spent.suspect.or(self.suspect.take());
         }
         done
     }
@@ -334,12 +547,19 @@ impl Gate {
         Self::over(Arc::clone(&self.oracle), derived_seed(self.seed, role, number))
             .with_budget(budget.min(self.left()))
             .with_stop(Arc::clone(&self.stop))
+            .with_on_nan(self.on_nan)
+            .with_limit_of(self)
             .believing()
+    }
+
+    fn with_limit_of(self, other: &Self) -> Self {
+        Self { endless: other.endless, ..self }
     }
 
     /// The fork of a run that is resumed, as it [saved](Self::save) itself.
     pub(crate) fn fork_again(&self, checkpoint: &mut Checkpoint) -> Result<Self, CheckpointError> {
-        Ok(Self::resume(Arc::clone(&self.oracle), checkpoint)?.with_stop(Arc::clone(&self.stop)))
+        let gate = Self::resume(Arc::clone(&self.oracle), checkpoint)?;
+        Ok(gate.with_stop(Arc::clone(&self.stop)).with_on_nan(self.on_nan).with_limit_of(self))
     }
 
     /// Sets the budget anew.
@@ -355,6 +575,7 @@ impl Gate {
             let evaluations = now.evaluations.saturating_sub(then.evaluations);
             self.ledger.charge(role, Charge { samples, evaluations, exact: false });
         }
+        self.ledger.count_not_finite(fork.ledger.not_finite().saturating_sub(before.not_finite()));
     }
 
     /// A gate to an oracle that is made of this one's, with the same seed, interrupt and budget. What it draws is counted here
@@ -363,13 +584,19 @@ impl Gate {
     pub fn wrap(&self, make: impl FnOnce(Arc<dyn Oracle>) -> Arc<dyn Oracle>) -> Self {
         let oracle = make(Arc::clone(&self.oracle));
         let budget = self.budget.map(|_| self.left());
-        Self::over(oracle, self.seed).with_budget(budget).with_stop(Arc::clone(&self.stop)).believing()
+        Self::over(oracle, self.seed)
+            .with_budget(budget)
+            .with_stop(Arc::clone(&self.stop))
+            .with_on_nan(self.on_nan)
+            .with_limit_of(self)
+            .believing()
     }
 
     /// Counts all that a fork drew under one role.
     pub fn absorb(&mut self, role: Role, fork: &Self) {
         let (samples, evaluations) = (fork.ledger.samples(), fork.ledger.evaluations());
         self.ledger.charge(role, Charge { samples, evaluations, exact: false });
+        self.ledger.count_not_finite(fork.ledger.not_finite());
     }
 
     /// Counts all that a wrapped gate drew, each under its own role.
@@ -378,20 +605,22 @@ impl Gate {
             let charge = Charge { samples: entry.samples, evaluations: entry.evaluations, exact: false };
             self.ledger.charge(role, charge);
         }
+        self.ledger.count_not_finite(wrapped.ledger.not_finite());
     }
 
     /// Writes its section of a checkpoint.
     pub fn save(&self, to: &mut Saver<'_>) {
         let About { identity, dim, .. } = self.about();
-        let saved =
-            Saved { identity: identity.clone(), dim: *dim, seed: self.seed, ledger: self.ledger.clone() };
+        let Self { seed, on_nan, endless, .. } = *self;
+        let (identity, ledger) = (identity.clone(), self.ledger.clone());
+        let saved = Saved { identity, dim: *dim, seed, ledger, on_nan, endless };
         to.put(SECTION, &saved, []);
     }
 
     /// The gate of a run that is resumed: seed and ledger are the checkpoint's. Refuses an oracle that is not the one the
     /// checkpoint was taken on.
     pub fn resume(oracle: Arc<dyn Oracle>, checkpoint: &mut Checkpoint) -> Result<Self, CheckpointError> {
-        let (Saved { identity, dim, seed, ledger }, _) = checkpoint.take(SECTION)?;
+        let (Saved { identity, dim, seed, ledger, on_nan, endless }, _) = checkpoint.take(SECTION)?;
         let here = oracle.about();
         if identity != here.identity || dim != here.dim {
             let here = here.identity.clone();
@@ -400,7 +629,7 @@ impl Gate {
         let gate = Self::over(oracle, seed);
         // It was checked before the first step. A check that did not come to its end is not in the ledger; a single sample is none.
         let doubts = gate.doubts && ledger.steps().samples == 0 && ledger.of(Role::Check).samples <= 1;
-        Ok(Self { ledger, doubts, ..gate })
+        Ok(Self { ledger, doubts, on_nan, endless, ..gate })
     }
 }
 
@@ -412,6 +641,11 @@ struct Saved {
     dim: usize,
     seed: u64,
     ledger: Ledger,
+    /// Gates that were saved before there was a choice stop, and have a limit.
+    #[serde(default)]
+    on_nan: OnNan,
+    #[serde(default)]
+    endless: bool,
 }
 
 /// Where many threads ask at once. See [`Gate::window`].
@@ -422,8 +656,18 @@ pub struct Window<'g> {
     seed: u64,
     role: Role,
     stop: &'g AtomicBool,
-    spent: Mutex<Charge>,
+    on_nan: OnNan,
+    spent: Mutex<Spent>,
     most: u128,
+}
+
+/// What was asked at a window.
+#[derive(Debug, Default)]
+struct Spent {
+    charge: Charge,
+    not_finite: u128,
+    /// The last question whose answer was not finite.
+    suspect: Option<Suspect>,
 }
 
 impl Window<'_> {
@@ -434,9 +678,12 @@ impl Window<'_> {
 
     /// Asks the oracle, and counts. An answer that is not finite is no answer.
     pub fn ask(&self, request: Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, Halt> {
-        let asked = asked(&request.draw);
-        let charge = self.ask_unchecked(request, answer, Samples::New)?;
-        check_finite(answer, asked)?;
+        let (draw, points, losses) = (request.draw.clone(), request.points, request.losses);
+        let charge = self.spend(self.put(request, answer)?, Samples::New)?;
+        if let Err(halt) = check_finite(answer, asked(&draw)) {
+            self.notice(&draw, points[0], losses);
+            return Err(halt);
+        }
         Ok(charge)
     }
 
@@ -463,9 +710,9 @@ impl Window<'_> {
             gradients,
             width,
             numbers: vec![0.0; count * width],
-            charges: Vec::new(),
+            charges: vec![Charge::default(); count],
         };
-        answers.charges = match self.oracle.team() {
+        let paid: Vec<Paid> = match self.oracle.team() {
             None => {
                 let rows = answers.numbers.par_chunks_mut(width.max(1)).enumerate();
                 rows.map(|(i, row)| ask(i, row)).collect::<Result<_, Halt>>()?
@@ -487,10 +734,21 @@ impl Window<'_> {
                 share(team, work, width, &mut answers.numbers, ask)?
             }
         };
-        for charge in &mut answers.charges {
-            *charge = self.spend(*charge, samples)?;
+        for (charge, paid) in answers.charges.iter_mut().zip(paid) {
+            *charge = self.spend(paid, samples)?;
+        }
+        for i in (0..answers.len()).filter(|&i| !answers.is_finite(i)) {
+            let Request { draw, points, losses, .. } = question(i);
+            self.notice(&draw, points[0], losses);
         }
         Ok(answers)
+    }
+
+    #[cold]
+    fn notice(&self, draw: &Draw, point: &[f64], losses: bool) {
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        spent.not_finite += 1;
+        spent.suspect = Suspect::of(draw, point, losses).or(spent.suspect.take());
     }
 
     fn is_divided_by_rows(&self, team: &dyn Team, question: &Request<'_>, width: usize) -> bool {
@@ -498,30 +756,49 @@ impl Window<'_> {
         matches!(self.about.source, Source::Table { .. }) && team.divides(samples, width)
     }
 
-    fn ask_unchecked(
-        &self,
-        request: Request<'_>,
-        answer: &mut Answer<'_>,
-        samples: Samples,
-    ) -> Result<Charge, Halt> {
-        self.spend(self.put(request, answer)?, samples)
+    fn put(&self, request: Request<'_>, answer: &mut Answer<'_>) -> Result<Paid, Halt> {
+        let request = Request { stop: Some(self.stop), ..request };
+        let charge = put(self.oracle, self.about, &request, answer)?;
+        if self.on_nan == OnNan::Skip && check_finite(answer, asked(&request.draw)).is_err() {
+            let skipped = skip(self.oracle, self.about, &request, answer)?;
+            return Ok(Paid { charge, skipped });
+        }
+        Ok(Paid { charge, skipped: Skipped::default() })
     }
 
-    fn put(&self, request: Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, Halt> {
-        put(self.oracle, self.about, &Request { stop: Some(self.stop), ..request }, answer)
-    }
-
-    fn spend(&self, mut charge: Charge, samples: Samples) -> Result<Charge, Halt> {
+    fn spend(&self, Paid { mut charge, skipped }: Paid, samples: Samples) -> Result<Charge, Halt> {
         if samples == Samples::Known {
             charge.samples = 0;
         }
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        spent.samples += charge.samples;
-        spent.evaluations += charge.evaluations;
-        if spent.samples > self.most {
+        spent.charge.samples += charge.samples;
+        spent.charge.evaluations += charge.evaluations + skipped.evaluations;
+        spent.not_finite += skipped.count;
+        if spent.charge.samples > self.most {
             return Err(Halt::Oracle(OracleError::new("it charged more than its price")));
         }
         Ok(charge)
+    }
+}
+
+/// What an answer cost, and what was left out of it.
+#[derive(Debug, Clone, Copy)]
+struct Paid {
+    charge: Charge,
+    skipped: Skipped,
+}
+
+/// Samples that were left out, and the evaluations that it took to find them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Skipped {
+    count: u128,
+    evaluations: u128,
+}
+
+impl Skipped {
+    /// The samples themselves were counted before.
+    fn charge(self) -> Charge {
+        Charge { samples: 0, evaluations: self.evaluations, exact: false }
     }
 }
 
@@ -562,6 +839,10 @@ impl Answers {
         self.charges.iter().map(|charge| charge.samples).sum()
     }
 
+    fn is_finite(&self, i: usize) -> bool {
+        finite(self.gradients(i), self.losses(i), self.asked).is_ok()
+    }
+
     /// Refuses NaN and infinity.
     pub(crate) fn check_finite(&self) -> Result<(), Halt> {
         let (role, first) = self.asked;
@@ -575,19 +856,20 @@ fn share(
     work: u128,
     width: usize,
     numbers: &mut [f64],
-    ask: impl Fn(usize, &mut [f64]) -> Result<Charge, Halt> + Sync,
-) -> Result<Vec<Charge>, Halt> {
-    const COST: usize = 5;
+    ask: impl Fn(usize, &mut [f64]) -> Result<Paid, Halt> + Sync,
+) -> Result<Vec<Paid>, Halt> {
+    const COST: usize = 9;
     let mut rows = vec![0; (width + COST) * (numbers.len() / width.max(1))];
     team.share(work, width + COST, &mut rows, &|range: Range<usize>, rows: &mut [u64]| {
         let both = rows.par_chunks_mut(width + COST).zip(range);
         both.try_for_each(|(row, i)| {
             let mut numbers = vec![0.0; width];
-            let Charge { samples, evaluations, exact } = ask(i, &mut numbers).map_err(OracleError::from)?;
-            let words = |n: u128| [n as u64, (n >> 64) as u64];
-            row[..2].copy_from_slice(&words(samples));
-            row[2..4].copy_from_slice(&words(evaluations));
-            row[4] = u64::from(exact);
+            let Paid { charge, skipped } = ask(i, &mut numbers).map_err(OracleError::from)?;
+            let counts = [charge.samples, charge.evaluations, skipped.count, skipped.evaluations];
+            for (words, n) in row.chunks_mut(2).zip(counts) {
+                words.copy_from_slice(&[n as u64, (n >> 64) as u64]);
+            }
+            row[COST - 1] = u64::from(charge.exact);
             row[COST..].iter_mut().zip(numbers).for_each(|(word, number)| *word = number.to_bits());
             Ok(())
         })
@@ -596,7 +878,9 @@ fn share(
     let read = |(numbers, row): (&mut [f64], &[u64])| {
         numbers.iter_mut().zip(&row[COST..]).for_each(|(number, word)| *number = f64::from_bits(*word));
         let number = |words: &[u64]| u128::from(words[0]) | u128::from(words[1]) << 64;
-        Charge { samples: number(&row[..2]), evaluations: number(&row[2..4]), exact: row[4] != 0 }
+        let [samples, evaluations, count, again] = [0, 2, 4, 6].map(|at| number(&row[at..at + 2]));
+        let charge = Charge { samples, evaluations, exact: row[COST - 1] != 0 };
+        Paid { charge, skipped: Skipped { count, evaluations: again } }
     };
     Ok(filled.map(read).collect())
 }
@@ -645,6 +929,68 @@ fn put_again(
         }
     }
     Err(error.into())
+}
+
+/// Replaces an answer that is not finite by what its finite samples say, scaled to the size of the batch. Halves are asked for until what is not
+/// finite stands alone. If no sample is left, others are drawn; if none of them is finite either, the answer stays as it is.
+#[cold]
+fn skip(
+    oracle: &dyn Oracle,
+    about: &About,
+    request: &Request<'_>,
+    answer: &mut Answer<'_>,
+) -> Result<Skipped, Halt> {
+    let mut skipped = Skipped::default();
+    let Draw::Batch(batch) = &request.draw else { return Ok(skipped) };
+    if !oracle.is_additive() {
+        return Ok(skipped);
+    }
+    let numbers = answer.gradients.len() + answer.losses.len();
+    let (mut kept, mut sum) = (0, vec![0.0; numbers]);
+    let mut add = |part: Batch, skipped: &mut Skipped, kept: &mut u64| -> Result<bool, Halt> {
+        let mut row = vec![0.0; numbers];
+        let (gradients, losses) = row.split_at_mut(answer.gradients.len());
+        let count = part.count();
+        let request = Request { draw: Draw::Batch(part), ..request.clone() };
+        let mut part = Answer { gradients, losses, support: about.dim };
+        skipped.evaluations += put(oracle, about, &request, &mut part)?.evaluations;
+        let is_finite = check_finite(&part, (batch.role, batch.step)).is_ok();
+        if is_finite {
+            *kept += count;
+            sum.iter_mut().zip(row).for_each(|(sum, number)| *sum += number);
+        }
+        Ok(is_finite)
+    };
+    let mut parts = vec![batch.samples.clone()];
+    while let Some(Range { start, end }) = parts.pop() {
+        if end - start == 1 {
+            skipped.count += 1;
+            continue;
+        }
+        let middle = start + (end - start) / 2;
+        for samples in [middle..end, start..middle] {
+            if !add(Batch { samples: samples.clone(), ..batch.clone() }, &mut skipped, &mut kept)? {
+                parts.push(samples);
+            }
+        }
+    }
+    let first = batch.samples.start.wrapping_mul(OTHERS) % OTHERS_FROM + OTHERS_FROM;
+    for other in 0..OTHERS {
+        if kept > 0 {
+            break;
+        }
+        let samples = first + other..first + other + 1;
+        add(Batch { samples, ..batch.clone() }, &mut skipped, &mut kept)?;
+    }
+    // An oracle that does not repeat itself may answer the parts.
+    skipped.count = skipped.count.max(1);
+    if kept > 0 {
+        let scale = batch.count() as f64 / kept as f64;
+        let rows = answer.gradients.iter_mut().chain(answer.losses.iter_mut());
+        rows.zip(&sum).for_each(|(number, sum)| *number = scale * sum);
+        answer.support = about.dim;
+    }
+    Ok(skipped)
 }
 
 /// The price, if it can be paid.

@@ -23,6 +23,7 @@ use crate::oracle::Charge;
 #[serde(into = "Sheet", try_from = "Sheet")]
 pub struct Ledger {
     entries: [Entry; Role::ALL.len()],
+    not_finite: u128,
 }
 
 /// What was asked for one purpose.
@@ -64,6 +65,16 @@ impl Ledger {
         [Role::Certificate, Role::Pilot, Role::Look].map(|role| self.of(role).samples).iter().sum()
     }
 
+    /// Answers that were NaN or infinite, or too large to be squared. Where a run leaves out such samples, each of them counts.
+    pub fn not_finite(&self) -> u128 {
+        self.not_finite
+    }
+
+    /// Counts answers that were not finite.
+    pub(crate) fn count_not_finite(&mut self, answers: u128) {
+        self.not_finite += answers;
+    }
+
     /// Counts a charge.
     #[inline]
     pub fn charge(&mut self, role: Role, charge: Charge) {
@@ -86,6 +97,9 @@ impl Ledger {
 struct Sheet {
     samples: u128,
     evaluations: u128,
+    /// Ledgers that were written before it was counted have none.
+    #[serde(default)]
+    not_finite: u128,
     by_role: BTreeMap<Role, Entry>,
 }
 
@@ -94,6 +108,7 @@ impl From<Ledger> for Sheet {
         Self {
             samples: ledger.samples(),
             evaluations: ledger.evaluations(),
+            not_finite: ledger.not_finite,
             by_role: ledger.by_role().collect(),
         }
     }
@@ -107,7 +122,7 @@ impl TryFrom<Sheet> for Ledger {
 
     /// The totals follow from the entries.
     fn try_from(sheet: Sheet) -> Result<Self, String> {
-        let mut ledger = Self::default();
+        let mut ledger = Self { not_finite: sheet.not_finite.min(MOST), ..Self::default() };
         for (role, entry) in sheet.by_role {
             let most = entry.samples.max(entry.evaluations);
             if most > MOST {

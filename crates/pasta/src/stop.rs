@@ -24,6 +24,13 @@ pub enum Stop {
     Void,
     /// The run left the region where numbers mean something: the point is the last sane one.
     Diverged(Divergence),
+    /// At one and the same point some answers of the oracle are finite and others are not: it is the oracle, and not the distance. The point is
+    /// the last sane one.
+    NotFinite(Mixed),
+    /// f falls as far as the run went, and is still falling there: it seems to have no minimum.
+    Unbounded(Fall),
+    /// The target is not within reach: nothing is promised. The run can go on with a budget, or without a limit.
+    Hopeless(Hopeless),
 }
 
 impl Stop {
@@ -38,6 +45,9 @@ impl Stop {
             Self::Certified => "certified",
             Self::Void => "void",
             Self::Diverged(_) => "diverged",
+            Self::NotFinite(_) => "not-finite",
+            Self::Unbounded(_) => "unbounded",
+            Self::Hopeless(_) => "hopeless",
         }
     }
 
@@ -55,8 +65,93 @@ impl Stop {
             Self::Certified => "the point is certified; what that means is in the certificate".into(),
             Self::Void => "the certificate that ended it is void; nothing is promised for this point".into(),
             Self::Diverged(divergence) => format!("diverged: {divergence}; the last finite iterate is kept"),
+            Self::NotFinite(mixed) => format!("{mixed}; the last finite iterate is kept"),
+            Self::Unbounded(fall) => format!("unbounded: {fall}"),
+            Self::Hopeless(hopeless) => format!("{hopeless}; nothing is promised for this point"),
         }
     }
+
+    /// True if the run left the region where its numbers mean something, so that its point is worth nothing.
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Diverged(_) | Self::NotFinite(_) | Self::Unbounded(_))
+    }
+
+    /// The step at which it was noticed that the run is [lost](Self::is_lost).
+    pub fn lost_at(&self) -> Option<u64> {
+        match self {
+            Self::Diverged(divergence) => Some(divergence.step()),
+            Self::NotFinite(mixed) => Some(mixed.step),
+            Self::Unbounded(fall) => Some(fall.step),
+            _ => None,
+        }
+    }
+}
+
+/// Answers at one point of which some are finite and others are not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error(
+    "{not_finite} of {answers} answers of the oracle at one point are not finite (seen at step {step}): mend the oracle, or leave such samples out by on_nan = \"skip\", which biases the result"
+)]
+pub struct Mixed {
+    /// The step of the run at which it was noticed.
+    pub step: u64,
+    /// How many were not finite.
+    pub not_finite: u64,
+    /// Of how many.
+    pub answers: u64,
+}
+
+/// How far f fell, and how fast it is still falling.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[error(
+    "f fell by about {fell:.3e} over a distance of {distance:.3e}, and is still falling there, with slope {slope:.3e} (at the start: {slope_at_start:.3e}); is its sign right, and has it a minimum?"
+)]
+pub struct Fall {
+    /// The step of the run at which it was noticed.
+    pub step: u64,
+    /// f(start) - f(x), about.
+    pub fell: f64,
+    /// |x - x0|.
+    pub distance: f64,
+    /// The slope at x of the way from the start.
+    pub slope: f64,
+    /// The slope of the same way at the start.
+    pub slope_at_start: f64,
+}
+
+/// Why a target is not within reach.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Hopeless {
+    /// Its certificate would need far more samples than were drawn.
+    #[error(
+        "the target {target} is not within reach: with the noise at this point its certificate needs about {needed:.1e} samples, and {drawn} were drawn; they are enough for about {reach:.2}"
+    )]
+    Noise {
+        /// The target.
+        target: f64,
+        /// What the run's steps have drawn.
+        drawn: u128,
+        /// What the certificate would need.
+        needed: f64,
+        /// A target whose certificate needs as many samples as were drawn.
+        reach: f64,
+    },
+    /// The gradient has not become smaller for several doublings of the samples.
+    #[error(
+        "the target {target} is not within reach: |grad f| is about {gradient:.2} and has not become a tenth smaller since {since} samples, and {drawn} were drawn"
+    )]
+    Stuck {
+        /// The target.
+        target: f64,
+        /// What the run's steps have drawn.
+        drawn: u128,
+        /// What they had drawn when it last became smaller.
+        since: u128,
+        /// The gradient, about.
+        gradient: f64,
+    },
 }
 
 /// How a run diverged.

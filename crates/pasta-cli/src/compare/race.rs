@@ -302,7 +302,7 @@ fn play(
         }
     };
     let (samples, point) = (run.gate().ledger().samples(), run.view().point);
-    let diverged = matches!(stop, Stop::Diverged(_)) || point.iter().any(|x| !x.is_finite());
+    let diverged = stop.is_lost() || point.iter().any(|x| !x.is_finite());
     let gradient = if diverged { f64::INFINITY } else { judge.gradient(point, seed)? };
     if judge.watches() {
         curve.push((samples as f64, gradient));

@@ -51,7 +51,7 @@ impl Outcome {
             Some(failure)
         };
         let passes = self.passes.round();
-        if let (false, Some((why, hint))) = (matches!(self.stop, Stop::Diverged(_)), self.no_minimiser) {
+        if let (false, Some((why, hint))) = (self.stop.is_lost(), self.no_minimiser) {
             return fail(Exit::Diverged, format!("{why} ({reached} in {passes} passes)"), hint);
         }
         match (self.stop, certificate.verdict) {
@@ -60,6 +60,9 @@ impl Outcome {
                 format!("diverged: {divergence}"),
                 "a smaller step size, or --method auto",
             ),
+            (stop, _) if stop.is_lost() => {
+                fail(Exit::Diverged, stop.meaning(), "check the data, or use another --seed")
+            }
             (_, Verdict::Worse) => fail(
                 Exit::Diverged,
                 format!(

@@ -31,6 +31,10 @@ A file has the tables [problem], [noise] and [recipe]:
 
     seed = 1
     budget = 1e9            # stop before drawing more samples (optional)
+    no_limit = false        # without a budget: go on where the target is
+                            # not within reach
+    on_nan = "stop"         # or "skip": leave out samples that are NaN or
+                            # infinite where others are not (no certificate)
     threads = 2             # changes the time, not a bit of the result
     output = "runs/bowl"    # trace, checkpoint, result (optional)
 
@@ -114,6 +118,9 @@ pub(crate) struct ResumeArguments {
     /// Threads; does not change a bit of the result.
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = flags::thread_count())]
     threads: Option<u16>,
+    /// Go on without a budget with a run whose target is not within reach.
+    #[arg(long)]
+    no_limit: bool,
     #[command(flatten)]
     style: Style,
 }
@@ -176,8 +183,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
-    let ResumeArguments { folder: path, budget, threads, style } = arguments;
-    let overrides = Overrides { budget: *budget, threads: *threads, ..Overrides::default() };
+    let ResumeArguments { folder: path, budget, threads, no_limit, style } = arguments;
+    let overrides =
+        Overrides { budget: *budget, threads: *threads, no_limit: *no_limit, ..Overrides::default() };
     let spec = spec::read(&spec_file(path)?, &overrides)?;
     if !spec.problem.oracle.about().shared {
         let message = "the simulator's samples do not follow from their seeds: a resumed run would not be the run that stopped";
@@ -191,7 +199,8 @@ pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
         let (task, stop) = (spec.task.clone(), world::watch(signals.flag()));
         let run = Run::resume(Arc::clone(spec.problem.what()), task, &mut checkpoint, stop)
             .map_err(|error| refused(&error, path))?;
-        let says_itself = |stop: &Stop| matches!(stop, Stop::OutOfBudget | Stop::Diverged(_));
+        let says_itself =
+            |stop: &Stop| matches!(stop, Stop::OutOfBudget | Stop::Hopeless(_)) || stop.is_lost();
         if let Some(stop) = run.had_ended().filter(|stop| !says_itself(stop)) {
             say(&format!(
                 "note: the run already ended ({}): nothing to resume; start a new run with a larger budget",
@@ -297,12 +306,25 @@ fn go(
     keep.write_result(&mut outcome)?;
     console::print(&outcome, style.json)?;
     match (stop, keep.path()) {
-        (Stop::Diverged(divergence), _) => {
-            say(&format!("diverged: {divergence}"));
+        (lost, _) if lost.is_lost() => {
+            say(&match lost {
+                Stop::Diverged(divergence) => format!("diverged: {divergence}"),
+                other => other.meaning(),
+            });
             let simulator = spec.problem.simulator.as_ref();
             if let Some(fault) = simulator.and_then(|simulator| simulator.pipe.last_fault()) {
                 say(&format!("the last failure of the simulator: {fault}"));
             }
+        }
+        (Stop::Hopeless(hopeless), path) => {
+            say(&hopeless.to_string());
+            say(&match path {
+                Some(path) => {
+                    let path = path.display();
+                    format!("go on with: pasta resume {path} --budget SAMPLES, or --no-limit")
+                }
+                None => "--budget SAMPLES or --no-limit goes on".into(),
+            });
         }
         (Stop::Void, _) => say(&outcome.void().unwrap_or_default()),
         (Stop::OutOfBudget, Some(path)) => {
@@ -311,7 +333,7 @@ fn go(
         _ => {}
     }
     Ok(match stop {
-        Stop::Diverged(_) => Exit::Diverged,
+        stop if stop.is_lost() => Exit::Diverged,
         _ if spec.certification.is_some() && !outcome.report.is_certified() => Exit::NotCertified,
         Stop::OutOfBudget if !outcome.report.is_certified() => Exit::OutOfBudget,
         _ => Exit::Done,

@@ -164,6 +164,9 @@ impl Report for Outcome<'_> {
             rows.push(row("samples of the check", grouped(checked)));
         }
         rows.push(row("evaluations", grouped(self.report.ledger.evaluations())));
+        if self.report.ledger.not_finite() > 0 {
+            rows.push(row("answers not finite", grouped(self.report.ledger.not_finite())));
+        }
         if let Some(counts) = self.simulator {
             rows.push(row("simulator", repeated(counts)));
         }

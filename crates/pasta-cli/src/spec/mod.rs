@@ -15,7 +15,7 @@ use certification::read_certification;
 pub(crate) use certification::{Certification, DELTA};
 use method::{Aim, FALLBACK, Read, read_method};
 use pasta_opt::certificate::Basis;
-use pasta_opt::gate::Gate;
+use pasta_opt::gate::{Gate, OnNan};
 use pasta_opt::run::{AUTO, Chosen, Task};
 use pasta_opt::walk::{StopRule, Walk};
 pub(crate) use pipe::{QuickTry, Simulated};
@@ -90,6 +90,13 @@ pub(crate) struct Overrides {
     /// Stop before drawing more samples than this.
     #[arg(long, allow_negative_numbers = true, value_name = "SAMPLES", value_parser = sample_count)]
     pub(crate) budget: Option<u128>,
+    /// What to do where some answers at a point are NaN or infinite and others are not: stop (the default), or skip: leave those samples out,
+    /// which biases the result and voids a certificate.
+    #[arg(long, value_name = "stop|skip")]
+    pub(crate) on_nan: Option<OnNan>,
+    /// Without a budget, go on where the target is not within reach (as no_limit = true in the file does).
+    #[arg(long)]
+    pub(crate) no_limit: bool,
     /// Target accuracy of the recipe; for auto, the same as --certify.
     #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
     pub(crate) target: Option<f64>,
@@ -189,7 +196,18 @@ fn open<'d>(file: &str, text: &'d str) -> Result<Document<&'d str>, Failure> {
 fn root<'d>(file: &'d str, text: &'d str, document: &'d Document<&str>) -> Result<Section<'d>, Failure> {
     let source = Source { file, text };
     let root = Section { source, name: String::new(), table: document.as_table(), line: 1 };
-    root.only(&["seed", "threads", "budget", "output", "problem", "noise", "recipe", "certificate"])?;
+    root.only(&[
+        "seed",
+        "threads",
+        "budget",
+        "on_nan",
+        "no_limit",
+        "output",
+        "problem",
+        "noise",
+        "recipe",
+        "certificate",
+    ])?;
     Ok(root)
 }
 
@@ -222,6 +240,12 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     let document = open(file, text)?;
     let root = root(file, text, &document)?;
     let budget = overrides.budget.or(root.samples("budget")?);
+    let on_nan = match root.text("on_nan")? {
+        Some(text) => text.parse().map_err(|error: String| root.complain("on_nan", &error))?,
+        None => OnNan::default(),
+    };
+    let on_nan = overrides.on_nan.unwrap_or(on_nan);
+    let no_limit = overrides.no_limit || root.flag("no_limit")?.unwrap_or(false);
     let output = overrides.output.clone().or(root.text("output")?.map(PathBuf::from));
     let Setup { seed, threads, problem, .. } = setup(&root, overrides)?;
 
@@ -265,7 +289,7 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     }
     let check = problem.simulator.as_ref().is_none_or(|simulator| simulator.check);
     let certify = certification.map(|certification| certification.rule);
-    let task = Task { method: asked, certify, budget, seed, check };
+    let task = Task { method: asked, certify, budget, seed, check, on_nan, no_limit };
     let method = task.choose(&problem).map_err(Failure::input)?;
     let effective = write_overrides(file, document, &overrides, problem.simulator.as_ref());
     Ok(Spec { threads, output, problem, task, method, certification, effective })
@@ -302,6 +326,9 @@ fn write_overrides(
     set("seed", overrides.seed.map(|n| (n as i64).into()));
     set("threads", overrides.threads.map(|n| i64::from(n).into()));
     set("budget", overrides.budget.map(integer_or_float));
+    let word = |on_nan| if on_nan == OnNan::Skip { "skip" } else { "stop" };
+    set("on_nan", overrides.on_nan.map(|on_nan| word(on_nan).into()));
+    set("no_limit", overrides.no_limit.then(|| true.into()));
     if let (Some(target), Some(recipe)) =
         (overrides.target, document.get_mut("recipe").and_then(Item::as_table_like_mut))
     {

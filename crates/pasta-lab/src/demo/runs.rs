@@ -110,10 +110,7 @@ fn follow(setting: &Setting, mut run: Run) -> Result<(Course, Vec<u64>), Halt> {
             Event::End(stop) => {
                 let measure = sum / steps as f64;
                 trail.push((samples as f64, measure));
-                let diverged = match stop {
-                    Stop::Diverged(divergence) => Some(divergence.step()),
-                    _ => None,
-                };
+                let diverged = stop.lost_at();
                 return Ok((Course { steps, samples, measure, diverged, trail }, batches));
             }
             _ => {}

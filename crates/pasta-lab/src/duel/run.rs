@@ -169,8 +169,7 @@ impl End {
         match stop {
             Stop::OutOfBudget => Self::OutOfBudget,
             Stop::Diverged(Divergence::Batch { needed, .. }) => Self::BatchTooLarge { batch: needed },
-            Stop::Diverged(divergence) => Self::Diverged { step: divergence.step() },
-            _ => Self::PlanFinished,
+            _ => stop.lost_at().map_or(Self::PlanFinished, |step| Self::Diverged { step }),
         }
     }
 }

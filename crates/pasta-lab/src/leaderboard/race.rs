@@ -6,7 +6,6 @@ use indicatif::ProgressBar;
 use pasta_opt::gate::Gate;
 use pasta_opt::method::{Method, find};
 use pasta_opt::run::Run;
-use pasta_opt::stop::Stop;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -216,7 +215,7 @@ fn play(ready: &Ready, contender: Contender, budget: u64, seed: u64) -> Result<O
     let (method, name) = (contender.method.name, problem.name);
     let stop = stop.map_err(|halt| Failure::system(format!("{method} on {name}: {halt}")))?;
     let (samples, point) = (run.gate().ledger().samples() as u64, run.view().point);
-    if matches!(stop, Stop::Diverged(_)) || point.iter().any(|x| !x.is_finite()) {
+    if stop.is_lost() || point.iter().any(|x| !x.is_finite()) {
         return Ok(Some(End { ratio: f64::INFINITY, bad: true, samples, checked }));
     }
     let (end_error, end_value) = instance.truth.judge(point);

@@ -181,7 +181,7 @@ impl Posed {
             }
         };
         let measure = match (stop, schedule.output) {
-            (Stop::Diverged(_), _) => f64::INFINITY,
+            (stop, _) if stop.is_lost() => f64::INFINITY,
             (_, Output::Uniform | Output::RandomAnchor) => total / points,
             (_, Output::Last | Output::Average) => at(run.view().point)?,
         };

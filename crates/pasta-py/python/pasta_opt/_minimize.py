@@ -67,6 +67,8 @@ class Beginning(NamedTuple):
     check: bool
     pilot: int
     threads: int
+    on_nan: str
+    no_limit: bool
 
 
 def beginning(
@@ -82,6 +84,8 @@ def beginning(
     check: bool,
     pilot: int,
     threads: int | None,
+    on_nan: str = "stop",
+    no_limit: bool = False,
 ) -> Beginning:
     """Reads the arguments of :func:`minimize`; refuses a run without an end."""
     samples, way = _budget(budget), methods.chosen(method)
@@ -95,7 +99,10 @@ def beginning(
         raise ValueError(f"{given}, but none is asked for: give a target=")
     rule = None if target is None else _rule(oracle, target, delta, certificate)
     whole, forecast = _whole("seed", seed, 0, 2**64 - 1), _whole("pilot", pilot, 0, 2**63)
-    return Beginning(x0, way.described(samples), rule, samples, whole, bool(check), forecast, _threads(threads))
+    if on_nan not in ("stop", "skip"):
+        raise ValueError(f'on_nan must be "stop" or "skip", but is {on_nan!r}')
+    ending = (on_nan, bool(no_limit))
+    return Beginning(x0, way.described(samples), rule, samples, whole, bool(check), forecast, _threads(threads), *ending)
 
 
 def minimize(
@@ -113,6 +120,8 @@ def minimize(
     progress: bool | Callable[[Moment], object] | None = None,
     check: bool = True,
     pilot: int = 0,
+    on_nan: str = "stop",
+    no_limit: bool = False,
     workers: int | None = None,
     output: str | os.PathLike[str] | None = None,
 ) -> Result:
@@ -150,6 +159,11 @@ def minimize(
         below ten times that.
     pilot
         With a target, draw up to so many samples before the run to forecast what it will cost (``result.forecast``). They count.
+    on_nan
+        What to do where some answers at a point are NaN or infinite and others are not: "stop" the run and say so (``stop.kind`` is
+        "not-finite"), or "skip" those samples, which biases the result and voids a certificate. Both are counted (``ledger.not_finite``).
+    no_limit
+        With a target and no budget a run ends where the target is not within reach (``stop.kind`` is "hopeless"); True lets it go on.
     workers
         Let so many processes compute the oracle, as :class:`Pool` does: the bits are the same.
     output
@@ -172,10 +186,11 @@ def minimize(
         with importlib.import_module("._pool", __package__).Pool(oracle, workers) as pool:
             given: dict[str, Any] = {"target": target, "budget": budget, "method": method, "delta": delta, "certificate": certificate, "seed": seed}
             given.update(threads=threads, callback=callback, progress=progress, check=check, pilot=pilot, output=output)
+            given.update(on_nan=on_nan, no_limit=no_limit)
             return minimize(pool, x0, **given)
     oracle, start, unflatten = bound(oracle, x0)
     aim: dict[str, Any] = {"target": target, "budget": budget, "method": method, "delta": delta, "certificate": certificate}
-    begin = beginning(oracle, start, **aim, seed=seed, check=check, pilot=pilot, threads=threads)
+    begin = beginning(oracle, start, **aim, seed=seed, check=check, pilot=pilot, threads=threads, on_nan=on_nan, no_limit=no_limit)
     leaves = Leaves(oracle, len(start))
     checkpoint = None
     if output is not None:
@@ -196,6 +211,7 @@ def resume(
     x0: Any = None,
     *,
     budget: float | None = None,
+    no_limit: bool = False,
     threads: int | None = None,
     callback: Callable[[Moment], object] | None = None,
     progress: bool | Callable[[Moment], object] | None = None,
@@ -204,7 +220,7 @@ def resume(
 
     `output` is the folder that was given to :func:`minimize` or :meth:`Result.save`; the oracle has to be the same. An oracle of JAX needs the
     structure of its parameters: give the same `x0`, whose values do not matter.
-    `budget` is that of the whole run, what was drawn before included. Without one only the run's own end, such as its
+    `budget` is that of the whole run, what was drawn before included; a run that ended as "hopeless" goes on with one, or with `no_limit`. Without one only the run's own end, such as its
     certificate, ends it; a run that has none is refused. What was planned when the run began does not grow with the budget: a run that had ended as
     planned is handed out as it was, and ``stop.meaning`` says so; start anew for more.
     """
@@ -221,7 +237,7 @@ def resume(
             raise ValueError(f"x0 must have the structure of the run's start, which had {stored} numbers, but it has {len(start)}")
     leaves = Leaves(oracle, _engine.stored_dimension(str(checkpoint)))
     samples = _budget(budget)
-    ended = _engine.resume(leaves, samples, _threads(threads), *shown(callback, progress, samples), str(checkpoint))
+    ended = _engine.resume(leaves, (samples, bool(no_limit)), _threads(threads), *shown(callback, progress, samples), str(checkpoint))
     return read(ended, unflatten)
 
 

@@ -6,6 +6,7 @@ import html
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,8 +29,8 @@ SHOWN = 6
 
 @dataclass(frozen=True)
 class Stop:
-    """Why a run ended, and so what its point is worth. `kind` is one of planned-end, out-of-budget, asked, settled, certified, diverged,
-    and interrupted, after :meth:`AskTell.stop`."""
+    """Why a run ended, and so what its point is worth. `kind` is one of planned-end, out-of-budget, asked, settled, certified, void, hopeless,
+    diverged, not-finite, unbounded, and interrupted, after :meth:`AskTell.stop`."""
 
     kind: str
     meaning: str
@@ -42,6 +43,8 @@ class Ledger:
     samples: int
     evaluations: int
     by_role: dict[str, dict[str, int]] = field(default_factory=dict)
+    #: Answers that were NaN or infinite; with ``on_nan="skip"``, the samples that were left out.
+    not_finite: int = 0
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,7 @@ class Result:
             ("steps", f"{self.steps:,}"),
             ("samples", f"{self.ledger.samples:,} ({by_role})"),
             ("evaluations", f"{self.ledger.evaluations:,}"),
+            *([("answers not finite", f"{self.ledger.not_finite:,}")] if self.ledger.not_finite else []),
             ("distance from x0", f"{self.distance:.6g}"),
         ]
 
@@ -196,6 +200,8 @@ def read(
     """A result, from what the engine returns."""
     text, x, columns, checkpoint = ended
     data = json.loads(text)
+    if data["ledger"]["not_finite"]:
+        warnings.warn(f"not all answers of the oracle were finite: {data['stop']['meaning']}", RuntimeWarning, stacklevel=3)
     trace = np.empty(len(columns[0]), TRACE)
     for name, column in zip(TRACE.names or (), columns, strict=True):
         trace[name] = column

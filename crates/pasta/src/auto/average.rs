@@ -13,7 +13,7 @@ use super::sizes::Sizes;
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
 use crate::kernels::{along, dot, squared_distance, squared_norm};
-use crate::oracle::{Answer, Request};
+use crate::oracle::{Answer, Draw, Request};
 
 /// The least and the largest first distance, over 1 + |x0|, and how a probe goes from one to the next.
 const LEAST: f64 = 1e-6;
@@ -33,6 +33,11 @@ const NOISE: f64 = 1.0;
 /// Tails are heavy where the kurtosis below is above this, over the root of the samples of a step. With four samples a step normal noise has 1 in many
 /// dimensions and about 4 in one, events of 1 % have 25 or more.
 const HEAVY: f64 = 14.0;
+/// Coordinates are uneven where the mean squares of the largest and of a quarter differ by more than this factor.
+const UNEVEN: f64 = 1e4;
+/// Of an answer that is not finite it is asked with so many other samples whether it is the oracle's fault, until there were so many.
+const OTHERS: u64 = 32;
+const DOUBTED: u128 = 64;
 /// The units of two coordinates differ by no more than this.
 const FLATTEST: f64 = 1e-8;
 
@@ -131,6 +136,14 @@ impl Average {
             g.iter_mut().for_each(|g| *g /= size as f64);
             let square = squared_norm(&g);
             if !square.is_finite() {
+                // Its own fault, or the oracle's?
+                let batch = gate.batch(Role::Large, *next - 1, size);
+                gate.notice(&Draw::Batch(batch), &self.z, false);
+                if gate.ledger().not_finite() <= DOUBTED
+                    && let Some(mixed) = gate.blame(start, OTHERS, 0)?
+                {
+                    return Err(Halt::Mixed(mixed));
+                }
                 // It has left the region where numbers mean something: again, with shorter steps.
                 *self = Self::with_radius(start, self.numbers.first / SHORTER, self.numbers.sizes);
             } else if square > 0.0 {
@@ -156,10 +169,19 @@ impl Average {
         mean > 0.0 && (square.is_infinite() || weights * square > most * mean * mean)
     }
 
-    /// The size of the gradients that make up most of the squares of all, if one sample makes up all of its batch.
-    pub(super) fn event(&self) -> f64 {
-        let [second, fourth] = self.numbers.moments;
-        self.numbers.sizes.batch as f64 * (fourth / second).sqrt()
+    /// Whether a quarter of the coordinates have gradients so small that the noise of the others hides what they do.
+    pub(super) fn is_uneven(&self) -> bool {
+        // Those that never moved hide nothing, and nothing hides them.
+        let mut squares: Vec<f64> = self.squares.iter().copied().filter(|square| *square > 0.0).collect();
+        squares.sort_by(f64::total_cmp);
+        let quarter = squares.get(squares.len() / 4).copied().unwrap_or(0.0);
+        squares.last().is_some_and(|most| *most > UNEVEN * quarter)
+    }
+
+    /// One sample in so many makes up most of the squares of all gradients, if one makes up all of its batch.
+    pub(super) fn rarity(&self) -> f64 {
+        let [weights, mean, square] = self.numbers.tail;
+        self.numbers.sizes.batch as f64 * weights * square / (mean * mean)
     }
 
     fn step(&mut self, start: &[f64], g: &[f64], square: f64) {

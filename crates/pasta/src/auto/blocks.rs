@@ -15,10 +15,22 @@ pub(super) const BLOCKS: u64 = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Block {
     /// The address of the draw.
-    step: u64,
+    pub(super) step: u64,
     /// The first sample.
-    from: u64,
+    pub(super) from: u64,
     pub(super) size: u64,
+}
+
+impl Block {
+    pub(super) fn new(step: u64, from: u64, size: u64) -> Self {
+        Self { step, from, size }
+    }
+
+    /// One of `of` equal parts.
+    pub(super) fn part(&self, number: u64, of: u64) -> Self {
+        let size = self.size / of;
+        Self { from: self.from + number * size, size, ..*self }
+    }
 }
 
 /// New samples: about `n` in eight blocks, at least two in each, drawn under the next address.

@@ -38,7 +38,6 @@ impl Auto {
                 mean: 0.0,
                 deviation: 0.0,
                 lopsided: false,
-                most: 0.0,
             });
         }
         let eval = Eval::at(gate, &there, blocks)?;
@@ -46,7 +45,6 @@ impl Auto {
         let changes = self.changes(gate, &there, &eval, here, blocks)?;
         let (mean, deviation) = mean_and_error(&changes);
         let lopsided = is_lopsided(&changes);
-        let most = changes.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         Ok(Found {
             x: there,
             eval,
@@ -55,7 +53,6 @@ impl Auto {
             mean,
             deviation,
             lopsided,
-            most,
         })
     }
 
@@ -97,8 +94,6 @@ pub(super) struct Found {
     pub(super) mean: f64,
     pub(super) deviation: f64,
     pub(super) lopsided: bool,
-    /// The largest of its changes, block by block.
-    pub(super) most: f64,
 }
 
 impl Found {
@@ -139,7 +134,7 @@ impl Verdict {
 
 /// Whether one or two of the numbers make up nearly all of their spread: then events were seen that are too rare for a standard
 /// error to mean anything.
-fn is_lopsided(values: &[f64]) -> bool {
+pub(super) fn is_lopsided(values: &[f64]) -> bool {
     let (mean, _) = mean_and_error(values);
     let mut squares: Vec<f64> = values.iter().map(|value| (value - mean).powi(2)).collect();
     squares.sort_by(f64::total_cmp);
@@ -148,7 +143,7 @@ fn is_lopsided(values: &[f64]) -> bool {
 }
 
 /// The mean, and its standard error.
-fn mean_and_error(values: &[f64]) -> (f64, f64) {
+pub(super) fn mean_and_error(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let scatter: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

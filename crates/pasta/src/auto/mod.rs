@@ -18,9 +18,11 @@
 mod average;
 mod blocks;
 mod compare;
+mod fall;
 pub(crate) mod memory;
 mod sizes;
 mod stage;
+mod vouch;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -39,7 +41,7 @@ use crate::kernels::{along, minus, squared_distance, squared_norm};
 use crate::oracle::Source;
 use crate::schedule::Output;
 use crate::state::{StartError, State};
-use crate::stop::{Divergence, Stop};
+use crate::stop::{Divergence, Mixed, Stop};
 use crate::walk::{Advance, Record, View, Walk};
 
 /// A run of `auto`, the method that needs no constants.
@@ -124,9 +126,8 @@ const FARTHER: f64 = 32.0;
 const BEYOND: f64 = 8.0;
 /// A last look at the start takes this share of a budget.
 const VOUCH: f64 = 0.05;
-/// Where gradients have heavy tails it takes this share, and allows for events that are missed with probability exp(-6).
+/// Where gradients have heavy tails it takes this share.
 const HEAVY_VOUCH: f64 = 0.15;
-const EVENTS: f64 = 6.0;
 /// So many refusals in a row end a run.
 const MOST_REFUSED: u32 = 40;
 /// A stage costs about so many times the samples of its anchor; a refused one draws no more than this share of what is left.
@@ -139,6 +140,8 @@ const SHARE: f64 = 0.25;
 /// Stages lead once |grad f|^2 of the walk's point is so many times that of the best one; the walk then gets this share.
 const FAR: f64 = 25.0;
 const MINOR: f64 = 0.1;
+/// Where an answer at the best point is not finite, so many other samples are asked for there.
+const DOUBTS: u64 = 32;
 /// A table is read in exact passes once so many times its rows were drawn.
 const EPOCHS: f64 = 3.0;
 /// Where the walk leads, it goes on by this share of all samples before the next check.
@@ -158,12 +161,18 @@ impl Walk for Auto {
         let done = round.round(gate);
         gate.hold(held);
         let done = match done {
-            Ok(()) if round.state.ended.is_some() => round.vouch(gate),
+            Ok(()) => round.look_back(gate),
             // What is left is too little for a round: the last point that passed is the answer.
             Err(Halt::OverBudget { .. }) => {
                 round = self.clone();
                 round.state.ended = Some(Stop::PlannedEnd);
-                round.vouch(gate)
+                round.look_back(gate)
+            }
+            // Not a sign of distance: the run ends where it was.
+            Err(Halt::Mixed(mixed)) => {
+                round = self.clone();
+                round.state.ended = Some(Stop::NotFinite(Mixed { step: self.state.round, ..mixed }));
+                Ok(())
             }
             other => other,
         };
@@ -290,6 +299,23 @@ impl Auto {
             self.state.ended = Some(Stop::PlannedEnd);
         }
         Ok(())
+    }
+
+    /// What there is to say after a round: that the oracle failed at a point where it had not, that f has no minimum as far as one can see, and at the
+    /// end, whether the point is better than the start.
+    fn look_back(&mut self, gate: &mut Gate) -> Result<(), Halt> {
+        if gate.suspect().is_some_and(|point| point == self.x || point == self.start) {
+            let at = self.x.clone();
+            if let Some(mixed) = gate.blame(&at, DOUBTS, self.state.round)? {
+                self.state.ended = Some(Stop::NotFinite(mixed));
+                return Ok(());
+            }
+        }
+        if let Some(stop) = self.lost(gate)? {
+            self.state.ended = Some(stop);
+            return Ok(());
+        }
+        if self.state.ended.is_some() { self.vouch(gate) } else { Ok(()) }
     }
 
     /// Everything that was drawn.
@@ -523,48 +549,17 @@ impl Auto {
         Ok(())
     }
 
+    /// Whether the last look must prove that the point is lower than the start: where a few samples, or a few coordinates, make up nearly all
+    /// of the noise, a point that is higher may pass any other look.
+    fn needs_proof(&self) -> bool {
+        self.walk.is_heavy() || self.walk.is_uneven()
+    }
+
     /// What the last look at the start may take: where gradients have heavy tails, enough to see some of their rarest events.
     fn vouch_samples(&self, gate: &Gate) -> f64 {
         let Some(budget) = gate.budget() else { return 0.0 };
-        let share = if self.walk.is_heavy() { HEAVY_VOUCH } else { VOUCH };
+        let share = if self.needs_proof() { HEAVY_VOUCH } else { VOUCH };
         share * budget as f64
-    }
-
-    /// Compares the point with the start once more, on fresh samples, and takes back what they call worse. A point that a stage found is
-    /// compared with the walk's as well, which has seen more samples.
-    fn vouch(&mut self, gate: &mut Gate) -> Result<(), Halt> {
-        if self.x == self.start || self.known.is_exact() || gate.budget().is_none() {
-            return Ok(());
-        }
-        // Four evaluations of each sample: two points, and what lies between.
-        let samples = (self.vouch_samples(gate) / 4.0).min(gate.left() as f64 / 4.4);
-        if samples < self.walk.numbers.sizes.check {
-            return Ok(());
-        }
-        let blocks = fresh(&mut self.state.next, samples);
-        let mut point = std::mem::replace(&mut self.x, self.start.clone());
-        let here = self.here(gate, &blocks)?;
-        let mut found = self.compare(gate, point, here.as_ref(), &blocks)?;
-        if self.state.lead == Some(Way::Stages) {
-            let walked = self.compare(gate, self.walk.slow.clone(), here.as_ref(), &blocks)?;
-            if walked.verdict != Verdict::Worse && walked.squared < found.squared + found.noise() {
-                found = walked;
-            }
-        }
-        let suspect = found.lopsided && found.mean > 0.0;
-        // What an event could do to slopes that is just too rare to have been seen.
-        let way = if here.is_some() { 0.0 } else { norm(&minus(&found.x, &self.start)) };
-        let unseen = EVENTS / samples * self.walk.event() * way;
-        let proved = if found.lopsided {
-            here.is_some() && found.most < 0.0
-        } else {
-            found.mean + 3.0 * found.deviation + unseen < 0.0
-        };
-        point = found.x;
-        if proved || (!self.walk.is_heavy() && found.verdict != Verdict::Worse && !suspect) {
-            self.x = point;
-        }
-        Ok(())
     }
 
     /// Shrinks the radius and doubles the anchor's samples.

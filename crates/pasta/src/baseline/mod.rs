@@ -24,7 +24,7 @@ use crate::kernels::{Blend, anchored_step, squared_norm};
 use crate::oracle::{Answer, Request};
 use crate::schedule::{Output, ScheduleError, Sequence};
 use crate::state::{StartError, State};
-use crate::stop::Stop;
+use crate::stop::{Divergence, Stop};
 use crate::walk::{Advance, Record, View, Walk};
 
 /// How a baseline turns the mean of its batch into a step.
@@ -139,7 +139,15 @@ impl Walk for Baseline {
             let batch = gate.batch(Role::Large, state.step, *n);
             let mut losses = [0.0];
             let mut answer = Answer { losses: &mut losses, ..Answer::new(&mut state.g) };
-            gate.ask(Request { losses: true, ..Request::sums(batch, &[&state.x]) }, &mut answer)?;
+            let points: &[&[f64]] = &[&state.x];
+            match gate.ask(Request { losses: true, ..Request::sums(batch.clone(), points) }, &mut answer) {
+                Err(Halt::NotFinite { .. }) => {
+                    let divergence = Divergence::Gradient { step: state.step };
+                    let stop = gate.end_of(divergence, batch, &state.x, &state.start)?;
+                    return Ok(Advance::Stop(*state.ended.get_or_insert(stop)));
+                }
+                asked => asked?,
+            };
             (state.x.len(), losses[0] / *n as f64)
         } else {
             (sum(gate, at, *n, &mut state.g)?, 0.0)
@@ -150,7 +158,9 @@ impl Walk for Baseline {
         let points = [&state.x, &state.anchor, &state.start].map(|x| &x[awake]);
         let distance2 = anchored_step(0.0, eta, blend, &mut state.g[awake], points, &mut state.x_prev[awake]);
         if let Err(divergence) = state.accept(distance2, support) {
-            return Ok(Advance::Stop(*state.ended.get_or_insert(Stop::Diverged(divergence))));
+            let batch = gate.batch(Role::Large, state.step, *n);
+            let stop = gate.end_of(divergence, batch, &state.x, &state.start)?;
+            return Ok(Advance::Stop(*state.ended.get_or_insert(stop)));
         }
         if let Rule::Dog(_) | Rule::AdaGradNormAveraged { .. } = rule {
             Dog::average(t, &state.x, &mut state.carried);

@@ -62,6 +62,14 @@ impl Estimator {
         }
     }
 
+    /// The role of the samples of a step.
+    pub(crate) fn role(&self, kind: Kind) -> Role {
+        match (kind, self) {
+            (Kind::Correction, Self::Page { .. }) => Role::Small,
+            _ => Role::Large,
+        }
+    }
+
     /// Does what `ask` says. Afterwards `blend` applied to the first so many coordinates of `g` is g_t, which is zero beyond.
     #[inline]
     pub(crate) fn estimate<'s>(

@@ -187,9 +187,7 @@ impl Run {
     pub fn start(problem: Arc<Problem>, task: Task, stop: Arc<AtomicBool>) -> Result<Self, RunError> {
         let chosen = task.choose(&problem)?;
         task.check_end(&chosen)?;
-        let gate =
-            Gate::over(Arc::clone(&problem.oracle), task.seed).with_budget(task.budget).with_stop(stop);
-        let gate = if task.check { gate } else { gate.believing() };
+        let gate = task.limit(Gate::over(Arc::clone(&problem.oracle), task.seed), stop);
         let walk = chosen.engine.clone().start(&gate, &problem.start)?;
         let walk = certified(&task, &chosen, &gate, walk)?;
         Ok(Self::with(problem, task, chosen, gate, walk))
@@ -209,9 +207,7 @@ impl Run {
         if with_certificates && task.certify.is_none() {
             return Err(other("the run has been making certificates, but none is asked for".into()));
         }
-        let gate = Gate::resume(Arc::clone(&problem.oracle), checkpoint)?;
-        let gate = gate.with_budget(task.budget).with_stop(stop);
-        let gate = if task.check { gate } else { gate.believing() };
+        let gate = task.limit(Gate::resume(Arc::clone(&problem.oracle), checkpoint)?, stop);
         let drawn = gate.ledger().samples();
         if let Some(budget) = task.budget.filter(|budget| *budget < drawn) {
             return Err(RunError::Drawn { drawn, budget });
@@ -390,7 +386,12 @@ impl Run {
     /// Why the last certificate is void, if it is.
     fn doubt(&self) -> Option<String> {
         let view = self.walk.view();
-        self.problem.false_assumption(&view.certification?.last?.basis, view.point)
+        let is_false = self.problem.false_assumption(&view.certification?.last?.basis, view.point);
+        let skipped = || {
+            let count = self.gate.ledger().not_finite();
+            format!("{count} samples were not finite and were left out, and may be the ones that matter")
+        };
+        is_false.or_else(|| self.gate.has_skipped().then(skipped))
     }
 
     /// A certificate, judged by what is known about the noise. Of one that failed the point is not known here; what is false at
@@ -416,7 +417,7 @@ impl Run {
         if is_empty && self.chosen.promise.is_none() {
             return "the budget has no room for a first step; the point is the start".into();
         }
-        stop.meaning()
+        self.gate.meaning(stop)
     }
 
     /// Why a run that was resumed did not go on, if it did not. No part of its report, which is that of the run that was never stopped.

@@ -53,7 +53,7 @@ pub struct Stopped {
     pub kind: &'static str,
     /// What that means for the point.
     pub meaning: String,
-    /// At which step it diverged.
+    /// At which step it was seen that the run is lost.
     pub step: Option<u64>,
 }
 
@@ -132,15 +132,11 @@ impl Report {
                 moreau_squared: promised.filter(is_moreau).and_then(at),
             }
         });
-        let step = match stop {
-            Stop::Diverged(divergence) => Some(divergence.step()),
-            _ => None,
-        };
         Self {
             method: chosen.name.to_owned(),
             problem: problem.words.clone(),
             seed: run.gate.seed(),
-            stop: Stopped { kind: stop.kind(), meaning: run.meaning(stop), step },
+            stop: Stopped { kind: stop.kind(), meaning: run.meaning(stop), step: stop.lost_at() },
             point: Some(view.point.to_vec()),
             point_file: None,
             steps: view.step,

@@ -1,11 +1,14 @@
 //! What is asked for: a method, when it is certified, a budget and a seed. Plain data.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
 use super::chosen::{ChoiceError, Chosen, Given};
 use super::problem::Problem;
+use crate::gate::{Gate, OnNan};
 use crate::recipe::{self, Constant, Constants};
 use crate::walk::StopRule;
 
@@ -29,11 +32,25 @@ pub struct Task {
     pub seed: u64,
     /// True if an oracle that is not of this library is checked before the first step.
     pub check: bool,
+    /// What becomes of samples that are not finite.
+    #[serde(default)]
+    pub on_nan: OnNan,
+    /// True if a run without a budget goes on where its target is not within reach.
+    #[serde(default)]
+    pub no_limit: bool,
 }
 
 impl Default for Task {
     fn default() -> Self {
-        Self { method: MethodSpec::Auto, certify: None, budget: None, seed: 1, check: true }
+        Self {
+            method: MethodSpec::Auto,
+            certify: None,
+            budget: None,
+            seed: 1,
+            check: true,
+            on_nan: OnNan::Stop,
+            no_limit: false,
+        }
     }
 }
 
@@ -90,6 +107,13 @@ impl MethodSpec {
 }
 
 impl Task {
+    /// A gate with what it says about budget, samples that are not finite, and the check.
+    pub(super) fn limit(&self, gate: Gate, stop: Arc<AtomicBool>) -> Gate {
+        let gate = gate.with_budget(self.budget).with_stop(stop).with_on_nan(self.on_nan);
+        let gate = if self.no_limit { gate.without_limit() } else { gate };
+        if self.check { gate } else { gate.believing() }
+    }
+
     /// The method, ready for a problem: one without constants aims at what is to be certified, and a fall-back has its rule.
     pub fn choose(&self, problem: &Problem) -> Result<Chosen, ChoiceError> {
         let mut chosen = self.method.choose(problem)?;

@@ -207,11 +207,6 @@ impl Scaling {
         Ok(Self { shift, scale })
     }
 
-    /// True if a column does not vary.
-    pub fn is_constant(&self, column: usize) -> bool {
-        self.scale.get(column) == Some(&CONSTANT)
-    }
-
     /// The largest |shift|/scale: how many digits a row loses if it is centred after the sum instead of before.
     pub(super) fn offset(&self) -> f64 {
         self.shift.iter().zip(&self.scale).map(|(shift, scale)| shift.abs() / scale).fold(0.0, f64::max)

@@ -284,7 +284,7 @@ impl Linear {
     /// The features that do not vary, where columns are standardised.
     pub(crate) fn constant_features(&self) -> Vec<usize> {
         let scaling = self.scaling().filter(|_| self.design().degree == 1);
-        let is_constant = |j: &usize| scaling.is_some_and(|scaling| scaling.is_constant(*j));
+        let is_constant = |j: &usize| scaling.is_some_and(|scaling| !scaling.varies(*j));
         (0..self.features()).filter(is_constant).collect()
     }
 

@@ -41,7 +41,7 @@ impl<'a> Row<'a> {
                 base.iter_mut().zip(shift).for_each(|(base, shift)| *base = Double::from(-shift));
                 features.visit_row(row, |j, value| base[j] = Double::difference(value, shift[j]));
                 // What does not vary is 0, and its scale no number to divide by.
-                let varies = |j: usize| !scaling.is_constant(j);
+                let varies = |j: usize| scaling.varies(j);
                 base.iter_mut()
                     .enumerate()
                     .filter(|(j, _)| !varies(*j))
@@ -78,7 +78,7 @@ impl Linear {
     fn units(&self) -> Vec<f64> {
         match self.scaling() {
             Some(scaling) if self.design().degree == 1 => {
-                let unit = |(j, scale): (usize, &f64)| if scaling.is_constant(j) { 1.0 } else { *scale };
+                let unit = |(j, scale): (usize, &f64)| if scaling.varies(j) { *scale } else { 1.0 };
                 scaling.scale.iter().enumerate().map(unit).collect()
             }
             _ => vec![1.0; self.features()],

@@ -143,7 +143,7 @@ impl<A: Walk, B: Walk> Hedged<A, B> {
         let second = Certified::resume(second(&gates[1], two)?, &gates[1], half(rule), two)?;
         // With another budget a walk goes on that ran out of one.
         for (end, view) in ends.iter_mut().zip([first.view(), second.view()]) {
-            if *end == Some(Stop::OutOfBudget) && view.ended.is_none() {
+            if matches!(end, Some(Stop::OutOfBudget | Stop::Hopeless(_))) && view.ended.is_none() {
                 (*end, ended) = (None, None);
             }
         }
@@ -206,7 +206,8 @@ impl<A: Walk, B: Walk> Hedged<A, B> {
             ([None, _] | [_, None], _) => return None,
             // Both bounds hold at once, with the confidence of the run.
             (_, [Some(first), Some(second)]) if second < first => Which::Second,
-            (_, [None, Some(_)]) | ([Some(Stop::Diverged(_)), _], [None, None]) => Which::Second,
+            (_, [None, Some(_)]) => Which::Second,
+            ([Some(first), _], [None, None]) if first.is_lost() => Which::Second,
             _ => Which::First,
         };
         self.ended = ends[self.chosen as usize];

@@ -3,7 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::certificate::{Certificate, Verdict};
-use crate::stop::Stop;
+use crate::stop::{Hopeless, Stop};
+
+/// A run draws so many samples before it may be called hopeless.
+const PATIENT: u128 = 100_000;
+/// A target is not within reach if its certificate needs so many times what was drawn.
+const OUT_OF_REACH: u128 = 100;
+/// A run is stuck if its samples became so many times as many, four doublings, while its gradient did not become a tenth smaller.
+const STUCK: u128 = 16;
 
 /// How far a run's certificates have come. Part of its checkpoint: no error is spent twice.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -24,6 +31,12 @@ pub struct CertificateLog {
     /// How the run ended, and with which budget.
     pub(super) ended: Option<Stop>,
     pub(super) budget: Option<u128>,
+    /// The smallest gradient that looks and certificates have seen, and after how many samples it was a tenth smaller than before.
+    #[serde(default)]
+    pub(super) smallest: Option<(f64, u128)>,
+    /// What a certificate was expected to cost when the run had drawn half of what it has, or a little more: the samples, and the cost.
+    #[serde(default)]
+    pub(super) costs: Vec<(u128, u128)>,
 }
 
 impl CertificateLog {
@@ -36,6 +49,42 @@ impl CertificateLog {
     pub(in crate::walk) fn beside(&self, other: &Self, delta: f64, ended: Option<Stop>) -> Self {
         let last = self.last.map(|last| Certificate { delta, ..last });
         Self { attempts: self.attempts + other.attempts, last, ended, ..self.clone() }
+    }
+
+    /// Notes the gradient that a look or a certificate saw.
+    pub(super) fn note_gradient(&mut self, norm: f64, drawn: u128) {
+        // The first looks are too small to be relied on.
+        let is_early = drawn < PATIENT / STUCK;
+        if norm.is_finite() && !is_early && self.smallest.is_none_or(|(smallest, _)| norm < 0.9 * smallest) {
+            self.smallest = Some((norm, drawn));
+        }
+    }
+
+    /// Notes what a certificate is expected to cost.
+    pub(super) fn note_cost(&mut self, drawn: u128) {
+        let old = self.costs.iter().rposition(|(then, _)| 2 * then <= drawn).unwrap_or(0);
+        self.costs.drain(..old);
+        self.costs.push((drawn, self.expected));
+    }
+
+    /// Why the target is not within reach, if it is not, for a run that has drawn so many samples.
+    pub(super) fn hopeless(&self, target: f64, drawn: u128) -> Option<Hopeless> {
+        if drawn < PATIENT {
+            return None;
+        }
+        let (gradient, since) = self.smallest?;
+        if drawn >= since.saturating_mul(STUCK) && gradient > target {
+            return Some(Hopeless::Stuck { target, drawn, since, gradient });
+        }
+        // On the way to a solution the noise may become smaller: that is waited for.
+        let (then, before) = *self.costs.first()?;
+        let is_steady = 2 * then <= drawn && self.expected as f64 > 0.7 * before as f64;
+        if is_steady && self.expected > OUT_OF_REACH * drawn {
+            let needed = self.expected as f64;
+            let reach = target * (needed / drawn as f64).sqrt();
+            return Some(Hopeless::Noise { target, drawn, needed, reach });
+        }
+        None
     }
 
     /// Which point the run handed out, once it has ended.

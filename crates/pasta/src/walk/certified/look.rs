@@ -53,6 +53,11 @@ impl Seen {
         Self { squared, squared_error: 0.0, variance: 0.0, planned_variance: 0.0, exact: true }
     }
 
+    /// |grad f|, as far as it is known: what may be noise counts.
+    pub(super) fn norm(&self) -> f64 {
+        (self.squared.max(0.0) + self.squared_error).sqrt()
+    }
+
     /// For the plan of a certificate: what is not seen is not zero.
     pub(super) fn guess(&self) -> Guess {
         let squared_norm = self.squared.max(0.0) + 0.1 * self.squared_error;

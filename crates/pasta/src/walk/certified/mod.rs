@@ -18,7 +18,7 @@ use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
 use crate::kernels::{squared_distance, squared_norm};
-use crate::stop::Stop;
+use crate::stop::{Divergence, Stop};
 
 /// See [`Walk::certified`].
 #[derive(Debug)]
@@ -66,6 +66,8 @@ const TAIL_POWER: f64 = 4.0;
 /// While the run can still move on, a certificate gets this many times what it planned: a gradient close to the target
 /// would cost more than another point.
 const PATIENCE: u128 = 2;
+/// To find out whose fault an infinite answer is, so many other samples are asked for.
+const SINGLES: u64 = 64;
 /// A tail that is worth a certificate has a gradient of about this share of the target.
 pub(crate) const LIKELY: f64 = 0.3;
 
@@ -95,8 +97,13 @@ impl<W: Walk> Certified<W> {
             attempt = None;
             vectors.truncate(1);
         }
-        // A run that ran out of budget goes on with another.
-        if log.ended == Some(Stop::OutOfBudget) && log.budget != gate.budget() {
+        // A run that ran out of budget goes on with another, and one that had no hope, with one or without a limit.
+        let goes_on = match log.ended {
+            Some(Stop::OutOfBudget) => log.budget != gate.budget(),
+            Some(Stop::Hopeless(_)) => !gate.ends_hopeless(),
+            _ => false,
+        };
+        if goes_on {
             log.ended = None;
         }
         let dim = gate.about().dim;
@@ -157,11 +164,22 @@ impl<W: Walk> Certified<W> {
             let seen = self.look_at(gate, &point)?;
             self.log.expected = self.cost(gate, &seen);
             self.log.next_look = self.worth_a_look(gate);
+            self.log.note_gradient(seen.norm(), drawn(gate));
             if seen.is_hopeful(self.rule.target) {
                 return self.try_certificate(gate, about, Some(seen.guess()), None);
             }
         }
+        self.log.note_cost(drawn(gate));
+        self.give_up(gate);
         Ok(())
+    }
+
+    /// Ends a run whose target is not within reach, unless a budget or a plan ends it anyway.
+    fn give_up(&mut self, gate: &Gate) {
+        let is_open = gate.ends_hopeless() && !self.walk.view().promised;
+        if let Some(hopeless) = self.log.hopeless(self.rule.target, drawn(gate)).filter(|_| is_open) {
+            self.hand_out(gate, Candidate::Output, Stop::Hopeless(hopeless));
+        }
     }
 
     /// When the run should look again: once a certificate, and the look that it needs, can be had.
@@ -268,9 +286,15 @@ impl<W: Walk> Certified<W> {
     }
 
     fn conclude(&mut self, gate: &Gate, certificate: Certificate, about: Candidate, ending: Option<Stop>) {
-        let early = (certificate.verdict == Verdict::Certified).then_some(Stop::Certified);
+        let reached = (certificate.verdict == Verdict::Certified).then_some(Stop::Certified);
+        if let Some(bound) = certificate.bound {
+            self.log.note_gradient(bound, drawn(gate));
+        }
+        // Samples that were left out may be the ones that matter.
+        let has_skipped = gate.has_skipped();
+        let early = if has_skipped { reached.map(|_| Stop::Void) } else { reached };
         self.log.attempts += 1;
-        self.log.last = Some(certificate);
+        self.log.last = Some(if has_skipped { certificate.void() } else { certificate });
         self.log.about = about;
         self.log.next_look = drawn(gate) + drawn(gate) / NEXT_ATTEMPT;
         // Of the output a theorem speaks too, so that its end is the planned one, certified or not.
@@ -282,7 +306,7 @@ impl<W: Walk> Certified<W> {
     /// best.
     fn try_at_the_end(&mut self, gate: &mut Gate, stop: Stop) -> Result<(), Halt> {
         let theorem = stop == Stop::PlannedEnd && self.walk.view().promised;
-        if matches!(stop, Stop::Diverged(_)) || self.allowance_at_end(gate, stop) == 0 {
+        if stop.is_lost() || self.allowance_at_end(gate, stop) == 0 {
             // The point that the last attempt was about, if there was one since the last step.
             let attempted = self.log.last.is_some() && !theorem;
             self.hand_out(gate, if attempted { self.log.about } else { Candidate::Output }, stop);
@@ -349,7 +373,20 @@ impl<W: Walk> Certified<W> {
         // Which attempt is the last was decided by the samples: it is only as sure as all of them together.
         let certificate = Certificate { delta: self.rule.delta, ..certificate };
         self.conclude(gate, certificate, about, ending);
-        Ok(Some(Advance::Tried(certificate)))
+        Ok(Some(Advance::Tried(self.log.last.unwrap_or(certificate))))
+    }
+}
+
+impl<W: Walk> Certified<W> {
+    /// Ends a run that met an answer to a look or a certificate that is not finite.
+    fn lose(&mut self, gate: &mut Gate) -> Result<Advance, Halt> {
+        let step = self.walk.view().step;
+        let point = gate.suspect().map(<[f64]>::to_vec).unwrap_or_default();
+        let mixed = gate.blame(&point, SINGLES, step)?;
+        let stop = mixed.map_or(Stop::Diverged(Divergence::Gradient { step }), Stop::NotFinite);
+        self.attempt = None;
+        self.hand_out(gate, Candidate::Output, stop);
+        Ok(Advance::Stop(stop))
     }
 }
 
@@ -360,14 +397,20 @@ fn drawn(gate: &Gate) -> u128 {
 
 impl<W: Walk> Walk for Certified<W> {
     fn advance(&mut self, gate: &mut Gate) -> Result<Advance, Halt> {
-        if let Some(advance) = self.attempt(gate)? {
-            return Ok(advance);
+        match self.attempt(gate) {
+            Ok(None) => {}
+            Ok(Some(advance)) => return Ok(advance),
+            Err(Halt::NotFinite { .. }) => return self.lose(gate),
+            Err(halt) => return Err(halt),
         }
         if let Some(stop) = self.log.ended {
             return Ok(Advance::Stop(stop));
         }
         if self.look_is_due(gate) {
-            return self.whole(gate, Self::look);
+            return match self.whole(gate, Self::look) {
+                Err(Halt::NotFinite { .. }) => self.lose(gate),
+                looked => looked,
+            };
         }
         gate.hold(self.reserve(gate));
         let advance = self.walk.advance(gate);
@@ -385,7 +428,10 @@ impl<W: Walk> Walk for Certified<W> {
                 return Ok(advance);
             }
         };
-        self.whole(gate, |certified, gate| certified.try_at_the_end(gate, stop))
+        match self.whole(gate, |certified, gate| certified.try_at_the_end(gate, stop)) {
+            Err(Halt::NotFinite { .. }) => self.lose(gate),
+            tried => tried,
+        }
     }
 
     fn view(&self) -> View<'_> {

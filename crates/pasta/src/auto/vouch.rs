@@ -1,0 +1,265 @@
+//! The last look: fresh samples at the start and at the point, before it is handed out.
+//!
+//! Where a few samples or a few coordinates make up nearly all of the noise, they must show that f is lower at the point than at the start, since a rise
+//! could hide in that noise. Elsewhere it is enough that they do not speak against it. If not, the point halfway is tried; otherwise the start is
+//! handed out.
+//!
+//! It is a test of one mean, the change of f, group by group of samples. With losses a group's change is the difference of the losses of the
+//! same samples. Without, it is the slope along the way, at places that are spread over the whole way within each group, so that
+//! what the slope itself does along the way is no noise between groups. Student's t with Johnson's correction for skewness decides. Each of at most three
+//! tests of a run has a level of 1/160, as far as the means of groups are normal.
+
+use super::blocks::{Block, Eval};
+use super::compare::{is_lopsided, mean_and_error, unbiased};
+use super::{Auto, Way};
+use crate::draws::{Address, Role};
+use crate::gate::{Gate, Halt};
+use crate::kernels::{along, dot, minus};
+
+/// Groups of samples in a draw, if it has as many samples.
+const GROUPS: u64 = 32;
+/// Fewer than this are no test.
+const FEWEST: usize = 6;
+/// Places of the way at which a group's slopes are taken: half of them mirror the others, so that a slope that changes evenly is met exactly.
+/// Two are enough where there are few samples.
+const PLACES: u64 = 4;
+const FEW: f64 = 48.0;
+/// Where a point must be proved to be lower, the first of two draws takes this share.
+const FIRST: f64 = 0.33;
+/// A point that need not be proved to be lower is refused if f seems higher by so many standard errors.
+const DOUBTFUL: f64 = 0.5;
+/// The point between, by its share of the way. Where the way ends at a minimum, f falls by 3/4 as much there, with 1/2 of the noise.
+const BETWEEN: f64 = 0.5;
+/// The normal quantile of 1/160: a point is tested twice at most, and one between once.
+const QUANTILE: f64 = 2.5;
+/// Where gradients have heavy tails, the quantile of 1/740.
+const HEAVY_QUANTILE: f64 = 3.0;
+/// Where gradients have heavy tails, slopes must have room for so many of their rare events: all are missed with probability exp(-6).
+const EVENTS: f64 = 6.0;
+
+impl Auto {
+    /// Hands out the point, or one between, only if fresh samples show that f is lower there than at the start.
+    pub(super) fn vouch(&mut self, gate: &mut Gate) -> Result<(), Halt> {
+        if self.x == self.start || self.known.is_exact() || gate.budget().is_none() {
+            return Ok(());
+        }
+        let point = std::mem::replace(&mut self.x, self.start.clone());
+        match self.proved(gate, point) {
+            Ok(Some(point)) => self.x = point,
+            Ok(None) | Err(Halt::OverBudget { .. }) => {}
+            Err(halt) => return Err(halt),
+        }
+        Ok(())
+    }
+
+    /// The point, or one between, if it is proved to be lower than the start.
+    fn proved(&mut self, gate: &mut Gate, point: Vec<f64>) -> Result<Option<Vec<f64>>, Halt> {
+        let mut look = Look::new(self, gate);
+        // A point that a stage found is compared with the walk's as well, which has seen more samples.
+        let walked = (self.state.lead == Some(Way::Stages)).then(|| self.walk.slow.clone());
+        // Evaluations of each sample: at the point and at one between, and with losses at the start; of the first samples also at the walk's point,
+        // and, without losses, to choose.
+        let each = if look.losses { 3.0 } else { 2.0 };
+        let more = match (&walked, look.losses) {
+            (None, _) => 0.0,
+            (Some(_), true) => 1.0,
+            (Some(_), false) => 3.0,
+        };
+        let first = if look.strict { FIRST } else { 1.0 };
+        let all = gate.left() as f64 / (each + first * more);
+        look.draw(gate, &mut self.state.next, first * all)?;
+        let mut test = look.test(gate, point)?;
+        if let Some(walked) = walked {
+            let walked = look.test(gate, walked)?;
+            if look.judge(&walked) != Verdict::Higher && look.prefers(gate, &walked, &test)? {
+                test = walked;
+            }
+        }
+        if look.judge(&test) == Verdict::Open {
+            look.draw(gate, &mut self.state.next, (1.0 - first) * all)?;
+            look.go_on(gate, &mut test)?;
+        }
+        if look.judge(&test) == Verdict::Lower {
+            return Ok(Some(test.x));
+        }
+        let between = look.test(gate, along(&self.start, BETWEEN, &test.way))?;
+        Ok((look.judge(&between) == Verdict::Lower).then_some(between.x))
+    }
+}
+
+/// The samples of a last look.
+struct Look {
+    start: Vec<f64>,
+    losses: bool,
+    /// Whether the point must be proved to be lower.
+    strict: bool,
+    /// Where gradients have heavy tails: one sample in so many makes up most of their squares.
+    rare: Option<f64>,
+    /// Places at which the slopes of a group are taken; the first draw decides.
+    places: u64,
+    groups: Vec<Block>,
+    /// With losses: their means at the start.
+    at_start: Vec<f64>,
+}
+
+/// What a look says of one point.
+struct Test {
+    x: Vec<f64>,
+    /// From the start to x.
+    way: Vec<f64>,
+    /// f(x) - f(start), group by group.
+    changes: Vec<f64>,
+    /// What samples say of x itself, where they were asked.
+    here: Option<Eval>,
+}
+
+/// Whether f is lower than at the start.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Lower,
+    Open,
+    Higher,
+}
+
+impl Look {
+    fn new(auto: &Auto, gate: &Gate) -> Self {
+        Self {
+            start: auto.start.clone(),
+            losses: gate.about().losses,
+            strict: auto.needs_proof(),
+            rare: auto.walk.is_heavy().then(|| auto.walk.rarity()),
+            places: 0,
+            groups: Vec::new(),
+            at_start: Vec::new(),
+        }
+    }
+
+    /// Draws about so many more samples.
+    fn draw(&mut self, gate: &mut Gate, next: &mut u64, samples: f64) -> Result<(), Halt> {
+        if self.places == 0 {
+            self.places = if samples < FEW { 2 } else { PLACES };
+        }
+        let least = if self.losses { 1 } else { self.places };
+        let count = (samples as u64 / least).min(GROUPS);
+        if count == 0 {
+            return Ok(());
+        }
+        let size = samples as u64 / least / count * least;
+        let groups: Vec<Block> = (0..count).map(|k| Block::new(*next, k * size, size)).collect();
+        *next += 1;
+        if self.losses {
+            self.at_start.extend(Eval::at(gate, &self.start, &groups)?.losses);
+        }
+        self.groups.extend(groups);
+        Ok(())
+    }
+
+    fn test(&self, gate: &mut Gate, x: Vec<f64>) -> Result<Test, Halt> {
+        let way = minus(&x, &self.start);
+        let mut test = Test { x, way, changes: Vec::new(), here: None };
+        self.go_on(gate, &mut test)?;
+        Ok(test)
+    }
+
+    /// Asks for the groups that a test has not seen.
+    fn go_on(&self, gate: &mut Gate, test: &mut Test) -> Result<(), Halt> {
+        let seen = test.changes.len();
+        let groups = &self.groups[seen..];
+        if groups.is_empty() {
+            return Ok(());
+        }
+        if self.losses {
+            let eval = Eval::at(gate, &test.x, groups)?;
+            test.changes
+                .extend(eval.losses.iter().zip(&self.at_start[seen..]).map(|(there, here)| there - here));
+            if seen == 0 {
+                test.here = Some(eval);
+            }
+            return Ok(());
+        }
+        for group in groups {
+            let change = self.slope(gate, &test.way, group)?;
+            test.changes.push(change);
+        }
+        Ok(())
+    }
+
+    /// The mean slope along the way, over the samples of a group.
+    fn slope(&self, gate: &mut Gate, way: &[f64], group: &Block) -> Result<f64, Halt> {
+        let mut sum = 0.0;
+        let address = Address { seed: gate.seed(), role: Role::Setup, step: group.step, sample: group.from };
+        let mut xi = address.stream();
+        let places = self.places;
+        for half in 0..places / 2 {
+            let share = (half as f64 + xi.uniform()) / places as f64;
+            for (place, share) in [(2 * half, share), (2 * half + 1, 1.0 - share)] {
+                let part = group.part(place, places);
+                let there = along(&self.start, share, way);
+                let eval = Eval::at(gate, &there, std::slice::from_ref(&part))?;
+                sum += dot(&eval.gradients[0], way);
+            }
+        }
+        Ok(sum / places as f64)
+    }
+
+    /// Whether the first point has the smaller gradient, within its noise.
+    fn prefers(&self, gate: &mut Gate, first: &Test, second: &Test) -> Result<bool, Halt> {
+        let eval = |gate: &mut Gate, test: &Test| match &test.here {
+            Some(eval) => Ok(eval.clone()),
+            None => Eval::at(gate, &test.x, &self.groups),
+        };
+        let (first, second) = (eval(gate, first)?, eval(gate, second)?);
+        Ok(unbiased(&first) < unbiased(&second) + second.variance() / second.samples())
+    }
+
+    fn judge(&self, test: &Test) -> Verdict {
+        let changes = &test.changes;
+        let count = changes.len() as f64;
+        let (mean, error) = mean_and_error(changes);
+        if changes.len() < FEWEST {
+            // There is no room to find out anything.
+            return if self.strict { Verdict::Open } else { Verdict::Lower };
+        }
+        if !(mean + error).is_finite() {
+            return Verdict::Higher;
+        }
+        if !self.strict {
+            return if mean <= DOUBTFUL * error { Verdict::Lower } else { Verdict::Higher };
+        }
+        let quantile = if self.rare.is_some() { HEAVY_QUANTILE } else { QUANTILE };
+        let limit = student(quantile, count - 1.0) * error;
+        if mean > limit {
+            return Verdict::Higher;
+        }
+        if is_lopsided(changes) {
+            let all_lower = self.losses && changes.iter().all(|change| *change < 0.0);
+            return if all_lower { Verdict::Lower } else { Verdict::Open };
+        }
+        // Slopes without an event say nothing of those that have one.
+        let samples: f64 = self.groups.iter().map(|group| group.size as f64).sum();
+        if !self.losses && self.rare.is_some_and(|rare| samples < EVENTS * rare) {
+            return Verdict::Open;
+        }
+        let skewed = skewness(changes, mean, error);
+        if mean + limit + skewed < 0.0 { Verdict::Lower } else { Verdict::Open }
+    }
+}
+
+/// Johnson's correction of a mean for the skewness of its sample, where it speaks against a fall.
+fn skewness(values: &[f64], mean: f64, error: f64) -> f64 {
+    let n = values.len() as f64;
+    let variance = n * error * error;
+    let third = values.iter().map(|value| (value - mean).powi(3)).sum::<f64>() / n;
+    if variance > 0.0 && third > 0.0 {
+        third / (6.0 * variance * n) + third / (3.0 * variance * variance) * mean * mean
+    } else {
+        0.0
+    }
+}
+
+/// Student's quantile from the normal one, by its expansion in 1/degrees.
+fn student(z: f64, degrees: f64) -> f64 {
+    let first = (z.powi(3) + z) / 4.0;
+    let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
+    z + first / degrees + second / (degrees * degrees)
+}
