@@ -131,6 +131,7 @@ impl Averaged {
             },
             losses: false,
             shared: false,
+            pathwise: inner.pathwise,
         };
         Self { oracle, geometry, about }
     }
@@ -188,6 +189,10 @@ impl Oracle for Averaged {
         }
         self.geometry.add_known(n, out);
         Ok(total)
+    }
+
+    fn is_vouched_for(&self) -> bool {
+        self.oracle.is_vouched_for()
     }
 
     fn team(&self) -> Option<&dyn Team> {

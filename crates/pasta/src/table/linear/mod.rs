@@ -99,7 +99,7 @@ impl Linear {
             serde_json::to_string(&design).expect("a design is plain data"),
         );
         let about =
-            About { dim, identity, source: Source::Table { rows: rows as u64 }, losses: true, shared: true };
+            About { dim, identity, source: Source::Table { rows: rows as u64 }, losses: true, shared: true, pathwise: true };
         let total = total_weight(&table);
         // A leaf should cost much more than the sums that are added up.
         let values = (table.features.entries() / rows).max(1);
