@@ -61,7 +61,10 @@ impl Ledger {
 
     /// Samples of certificates, of the pilots that plan them, of the slopes that they compare, and of the looks whether to try one.
     pub fn certificate_samples(&self) -> u128 {
-        [Role::Certificate, Role::Pilot, Role::Look, Role::Slopes].map(|role| self.of(role).samples).iter().sum()
+        [Role::Certificate, Role::Pilot, Role::Look, Role::Slopes]
+            .map(|role| self.of(role).samples)
+            .iter()
+            .sum()
     }
 
     /// Counts a charge.

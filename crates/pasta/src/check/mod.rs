@@ -254,9 +254,7 @@ impl Contradiction {
             }
             _ => String::new(),
         };
-        format!(
-            "the losses of samples at x do not change along {line} as their gradients say{rates}"
-        )
+        format!("the losses of samples at x do not change along {line} as their gradients say{rates}")
     }
 }
 

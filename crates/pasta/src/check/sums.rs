@@ -12,8 +12,14 @@ use crate::oracle::{Answer, Batch, Request};
 /// Sums are compared up to this part of the size of their terms. Rounding is below it by far, slips are above it.
 const ROUNDING: f64 = 1e-9;
 
-/// Of gradients and of losses: the size of a sum, and of its change from one point to another.
-type Sizes = [[f64; 2]; 2];
+/// Of a sum at the start and at a point nearby.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    /// Of gradients and of losses: the size of the sum, and of its change from one point to the other.
+    of: [[f64; 2]; 2],
+    /// The change of the losses over what the gradients say of it.
+    ratio: f64,
+}
 
 /// Asks for sums at and near the start.
 pub(super) struct Sums<'a> {
@@ -95,18 +101,26 @@ impl Sums<'_> {
         const TIMES: u64 = 32;
         const FEW: u64 = 8;
         let first = 4 * self.n;
+        if most < 6 * (FEW + 1) {
+            return Ok(None);
+        }
         let (samples, times, group) = if most >= first + TIMES * (SAMPLES + 1) {
             (SAMPLES, TIMES, 8)
-        } else if most >= 6 * (FEW + 1) {
-            (FEW, (most / (FEW + 1)).min(TIMES), 1)
         } else {
-            return Ok(None);
+            (FEW, (most / (FEW + 1)).min(TIMES), 1)
+        };
+        let slip = |sums: &[Sizes], singles: &[Sizes], samples: u64, group: usize, of: usize| {
+            let [sum, single] = medians(sums, singles, group, of, 0).map(f64::sqrt);
+            Slip::MeanForSum { samples, of_losses: of == 1, sum, single }
         };
         let mut suspects = [true; 2];
         if group > 1 {
             let (sums, singles) = (self.sizes(100, self.n, 3)?, self.sizes(200, 1, self.n)?);
+            if let Some(of) = by_ratio(&sums, &singles, self.n) {
+                return Ok(Some(slip(&sums, &singles, self.n, 1, of)));
+            }
             let mean = |sizes: &[Sizes], of: usize, what: usize| -> f64 {
-                sizes.iter().map(|sizes| sizes[of][what].powi(2)).sum::<f64>() / sizes.len() as f64
+                sizes.iter().map(|sizes| sizes.of[of][what].powi(2)).sum::<f64>() / sizes.len() as f64
             };
             suspects = [0, 1].map(|of| {
                 [0, 1].into_iter().any(|what| mean(&sums, of, what) < 4.0 * mean(&singles, of, what))
@@ -116,18 +130,21 @@ impl Sums<'_> {
             return Ok(None);
         }
         let (sums, singles) = (self.sizes(300, samples, times)?, self.sizes(400, 1, times)?);
-        let medians = |of: usize, what: usize| medians(&sums, &singles, group, of, what);
-        let is_small = |[sum, single]: [f64; 2]| sum < 2.0 * single;
-        // Where most samples do not change at all, as between the kinks of a loss, the change says nothing, and many samples have to.
-        let is_wrong = |of: usize| {
-            let changes = medians(of, 1);
-            let silent = group > 1 && changes[1] == 0.0;
-            suspects[of] && is_small(medians(of, 0)) && (silent || is_small(changes))
+        if let Some(of) = by_ratio(&sums, &singles, samples) {
+            return Ok(Some(slip(&sums, &singles, samples, 1, of)));
+        }
+        let is_small = |of: usize, what: usize| {
+            let [sum, single] = medians(&sums, &singles, group, of, what);
+            sum < 2.0 * single
         };
-        Ok((0..2).find(|of| is_wrong(*of)).map(|of| {
-            let [sum, single] = medians(of, 0).map(f64::sqrt);
-            Slip::MeanForSum { samples, of_losses: of == 1, sum, single }
-        }))
+        let is_wrong = |of: usize| {
+            // Where most samples do not change at all, as between the kinks of a loss, the change says nothing, and many samples have to.
+            let silent = group > 1 && medians(&sums, &singles, group, of, 1)[1] == 0.0;
+            // Where all change alike there is no chance in it.
+            let is_sharp = [&sums, &singles].into_iter().all(|sizes| is_steady(sizes, of));
+            suspects[of] && (silent || is_small(of, 1)) && (is_sharp || is_small(of, 0))
+        };
+        Ok((0..2).find(|of| is_wrong(*of)).map(|of| slip(&sums, &singles, samples, group, of)))
     }
 
     /// The sizes of the sums of so many batches of n samples at the start, and of their changes to a point nearby.
@@ -146,7 +163,14 @@ impl Sums<'_> {
             finite(self.gate.ask(request, &mut answer), away)?;
             let (here, there) = sums.split_at(d);
             let [loss, other] = losses;
-            all.push([[norm(here), distance(here, there)], [loss.abs(), (loss - other).abs()]]);
+            let said: f64 = here
+                .iter()
+                .zip(there)
+                .zip(self.x.iter().zip(&y))
+                .map(|((a, b), (x, y))| 0.5 * (a + b) * (x - y))
+                .sum();
+            let of = [[norm(here), distance(here, there)], [loss.abs(), (loss - other).abs()]];
+            all.push(Sizes { of, ratio: (loss - other) / said });
         }
         Ok(all)
     }
@@ -189,13 +213,29 @@ impl Sums<'_> {
 /// The median over groups of the mean squares of sums, and of single samples. In doubt, that of the sums is large and that of the singles small.
 fn medians(sums: &[Sizes], singles: &[Sizes], group: usize, of: usize, what: usize) -> [f64; 2] {
     let groups = |sizes: &[Sizes]| {
-        let square = |group: &[Sizes]| group.iter().map(|sizes| sizes[of][what].powi(2)).sum::<f64>();
+        let square = |group: &[Sizes]| group.iter().map(|sizes| sizes.of[of][what].powi(2)).sum::<f64>();
         let mut squares: Vec<f64> = sizes.chunks_exact(group).map(square).collect();
         squares.sort_by(f64::total_cmp);
         squares.into_iter().map(|square| square / group as f64).collect::<Vec<f64>>()
     };
     let (sums, singles) = (groups(sums), groups(singles));
     [sums[sums.len() / 2], singles[(singles.len() - 1) / 2]]
+}
+
+/// Gradients or losses, if those are not added up and the others are: then all sums of n say n times as much of the one as of the other, or an n-th of
+/// it, where single samples say the same of both.
+fn by_ratio(sums: &[Sizes], singles: &[Sizes], n: u64) -> Option<usize> {
+    let n = n as f64;
+    let all = |sizes: &[Sizes], ratio: f64| sizes.iter().all(|size| (size.ratio / ratio - 1.0).abs() < 0.1);
+    let is_right = all(singles, 1.0);
+    [n, 1.0 / n].into_iter().position(|ratio| is_right && all(sums, ratio))
+}
+
+/// Whether all changes are of one size.
+fn is_steady(sizes: &[Sizes], of: usize) -> bool {
+    let changes = || sizes.iter().map(|sizes| sizes.of[of][1]);
+    let (least, most) = (changes().fold(f64::INFINITY, f64::min), changes().fold(0.0, f64::max));
+    least > 0.0 && most < 1.1 * least
 }
 
 /// What is wrong with a sum, beside its terms.

@@ -125,7 +125,7 @@ impl Oracle for Whole {
     }
 }
 
-const TRUTH: [f64; 4] = [1.0, -2.0, 0.5, 3.0];
+pub(crate) const TRUTH: [f64; 4] = [1.0, -2.0, 0.5, 3.0];
 pub(crate) const START: [f64; 4] = [0.3, 1.0, -2.0, 0.0];
 
 /// A row of a regression: a, and the residual at x.
@@ -135,12 +135,12 @@ fn row(x: &[f64], xi: &mut Stream) -> (Vec<f64>, f64) {
     (a, residual - 0.3 * xi.normal())
 }
 
-fn gradient(x: &[f64], xi: &mut Stream) -> Vec<f64> {
+pub(crate) fn gradient(x: &[f64], xi: &mut Stream) -> Vec<f64> {
     let (a, residual) = row(x, xi);
     a.into_iter().map(|a| residual * a).collect()
 }
 
-fn loss(x: &[f64], xi: &mut Stream) -> f64 {
+pub(crate) fn loss(x: &[f64], xi: &mut Stream) -> f64 {
     row(x, xi).1.powi(2) / 2.0
 }
 
@@ -163,8 +163,13 @@ pub(crate) struct Wrong {
     pub(crate) point: Vec<f64>,
 }
 
-fn regression(name: &'static str, change: impl FnOnce(&mut Made)) -> Wrong {
-    let mut made = Made::new(4, gradient, loss);
+/// A regression in four coordinates.
+pub(crate) fn regression() -> Made {
+    Made::new(4, gradient, loss)
+}
+
+fn wrong(name: &'static str, change: impl FnOnce(&mut Made)) -> Wrong {
+    let mut made = regression();
     change(&mut made);
     Wrong { name, oracle: Box::new(Batched::new(made)), start: START.to_vec(), point: TRUTH.to_vec() }
 }
@@ -173,14 +178,16 @@ fn gradients(
     name: &'static str,
     gradient: impl Fn(&[f64], &mut Stream) -> Vec<f64> + Send + Sync + 'static,
 ) -> Wrong {
-    regression(name, |made| made.gradient = Box::new(gradient))
+    wrong(name, |made| made.gradient = Box::new(gradient))
 }
 
 fn losses(name: &'static str, loss: impl Fn(&[f64], &mut Stream) -> f64 + Send + Sync + 'static) -> Wrong {
-    regression(name, |made| made.loss = Some(Box::new(loss)))
+    wrong(name, |made| made.loss = Some(Box::new(loss)))
 }
 
-fn changed(change: impl Fn(&mut Vec<f64>) + Send + Sync + 'static) -> impl Fn(&[f64], &mut Stream) -> Vec<f64> {
+fn changed(
+    change: impl Fn(&mut Vec<f64>) + Send + Sync + 'static,
+) -> impl Fn(&[f64], &mut Stream) -> Vec<f64> {
     move |x, xi| {
         let mut g = gradient(x, xi);
         change(&mut g);
@@ -219,10 +226,15 @@ pub(crate) fn catalogue() -> Vec<Wrong> {
         gradients("two coordinates swapped", changed(|g| g.swap(0, 3))),
         gradients("the sign of one coordinate", changed(|g| g[1] = -g[1])),
         gradients("a factor 2 on one coordinate", changed(|g| g[3] *= 2.0)),
-        gradients("a factor 2 on all (no 1/2 in the loss)", changed(|g| g.iter_mut().for_each(|g| *g *= 2.0))),
+        gradients(
+            "a factor 2 on all (no 1/2 in the loss)",
+            changed(|g| g.iter_mut().for_each(|g| *g *= 2.0)),
+        ),
         gradients("the sign of all (maximised)", changed(|g| g.iter_mut().for_each(|g| *g = -*g))),
         gradients("coordinates shifted by one", changed(|g| g.rotate_left(1))),
-        losses("a penalty in the loss alone", |x, xi| loss(x, xi) + 0.05 * x.iter().map(|x| x * x).sum::<f64>()),
+        losses("a penalty in the loss alone", |x, xi| {
+            loss(x, xi) + 0.05 * x.iter().map(|x| x * x).sum::<f64>()
+        }),
         losses("a constant loss", |_, _| 0.0),
         losses("an unrelated loss", |x, xi| x.iter().map(|x| (x + xi.normal()).powi(4)).sum()),
         losses("the loss of another sample", |x, xi| {
@@ -253,9 +265,9 @@ pub(crate) fn catalogue() -> Vec<Wrong> {
                 point: vec![0.0],
             }
         },
-        regression("overwrites the sum", |made| made.adds = Adds::Overwrites),
-        regression("ignores its weight", |made| made.adds = Adds::IgnoresWeight),
-        regression("a difference of two samples", |made| made.adds = Adds::OtherSample),
+        wrong("overwrites the sum", |made| made.adds = Adds::Overwrites),
+        wrong("ignores its weight", |made| made.adds = Adds::IgnoresWeight),
+        wrong("a difference of two samples", |made| made.adds = Adds::OtherSample),
         gradients("a generator of its own", move |x, _| {
             let step = calls.fetch_add(1, Ordering::Relaxed);
             gradient(x, &mut Address { seed: 3, role: Role::Setup, step, sample: 0 }.stream())
@@ -284,12 +296,12 @@ pub(crate) fn catalogue() -> Vec<Wrong> {
             sum[..4].iter_mut().for_each(|sum| *sum /= n as f64);
             sum
         }),
-        regression("a fixed seed in every sample", |made| {
+        wrong("a fixed seed in every sample", |made| {
             made.gradient = Box::new(|x, _| gradient(x, &mut fixed()));
             made.loss = Some(Box::new(|x, _| loss(x, &mut fixed())));
         }),
         gradients("the gradient at the start, at every point", move |_, xi| gradient(&origin, xi)),
-        regression("a forgotten coordinate, no losses", |made| {
+        wrong("a forgotten coordinate, no losses", |made| {
             made.gradient = Box::new(changed(|g| g[2] = 0.0));
             made.loss = None;
         }),
@@ -367,6 +379,7 @@ fn net(x: &[f64], xi: &mut Stream) -> (f64, Vec<f64>) {
 }
 
 /// Oracles that are right, with what makes a check stumble.
+#[expect(clippy::too_many_lines, reason = "a list")]
 pub(crate) fn honest_ones(large: usize) -> Vec<Honest> {
     let wide = |x: &[f64], xi: &mut Stream| {
         let scale: f64 = x.iter().map(|x| x * x).sum::<f64>() / x.len() as f64;
@@ -376,102 +389,192 @@ pub(crate) fn honest_ones(large: usize) -> Vec<Honest> {
         honest("squares", &[2.5, -1.0, 0.0], separable(Stream::normal, half_square, |t| t, &EVEN)),
         honest("absolute values", &[2.5, -1.0, 0.0], separable(Stream::normal, f64::abs, f64::signum, &EVEN)),
         honest("on a kink", &[0.0; 3], separable(|xi| rare(xi) / 20.0, f64::abs, f64::signum, &EVEN)),
-        honest("near a kink", &[1e-5, 1e-3, 1e-7], separable(|xi| rare(xi) / 20.0, f64::abs, f64::signum, &EVEN)),
+        honest(
+            "near a kink",
+            &[1e-5, 1e-3, 1e-7],
+            separable(|xi| rare(xi) / 20.0, f64::abs, f64::signum, &EVEN),
+        ),
         honest("steps of demand", &[3.0, 7.0, 2.0], {
             let demand = |xi: &mut Stream| (-5.0 * xi.open_uniform().ln()).floor();
-            separable(demand, |t| 3.0 * t.max(0.0) - 7.0 * t.min(0.0), |t| if t > 0.0 { 3.0 } else { -7.0 }, &EVEN)
+            separable(
+                demand,
+                |t| 3.0 * t.max(0.0) - 7.0 * t.min(0.0),
+                |t| if t > 0.0 { 3.0 } else { -7.0 },
+                &EVEN,
+            )
         }),
-        honest("hinges", &[0.4, -0.2, 0.1], separable(coin, |t| (1.0 - t).max(0.0), |t| if t < 1.0 { -1.0 } else { 0.0 }, &EVEN)),
+        honest(
+            "hinges",
+            &[0.4, -0.2, 0.1],
+            separable(coin, |t| (1.0 - t).max(0.0), |t| if t < 1.0 { -1.0 } else { 0.0 }, &EVEN),
+        ),
         honest("Cauchy's law, squares", &[2.0, 0.0, -3.0], separable(cauchy, half_square, |t| t, &EVEN)),
-        honest("Cauchy's law, absolute values", &[2.0, 0.0, -3.0], separable(cauchy, f64::abs, f64::signum, &EVEN)),
+        honest(
+            "Cauchy's law, absolute values",
+            &[2.0, 0.0, -3.0],
+            separable(cauchy, f64::abs, f64::signum, &EVEN),
+        ),
         honest("coins", &[0.3, 0.0, -3.0], separable(coin, half_square, |t| t, &EVEN)),
         honest("rare events", &[0.3, 0.0, -3.0], separable(rare, half_square, |t| t, &EVEN)),
         honest("rare events, logistic", &[0.3, 0.0, -3.0], separable(rare, logistic, sigmoid, &EVEN)),
         honest("no noise", &[0.3, 2.0, -3.0], separable(|_| 0.0, logistic, sigmoid, &EVEN)),
         honest("uneven units, from 0", &[0.0; 5], separable(Stream::normal, logistic, sigmoid, &UNEVEN)),
-        honest("uneven units, from their size", &UNEVEN, separable(Stream::normal, logistic, sigmoid, &UNEVEN)),
-        honest("uneven units with kinks", &[1.0; 5], separable(Stream::normal, f64::abs, f64::signum, &UNEVEN)),
-        honest("far from zero", &[1e3, -2e3, 5e2], separable(Stream::normal, |t| t * t / 2.0 - 5.0 * t.cos(), |t| t + 5.0 * t.sin(), &EVEN)),
-        honest("waves, far from zero", &[1e5, -2e6, 5e4], separable(Stream::normal, |t| -t.cos(), f64::sin, &EVEN)),
+        honest(
+            "uneven units, from their size",
+            &UNEVEN,
+            separable(Stream::normal, logistic, sigmoid, &UNEVEN),
+        ),
+        honest(
+            "uneven units with kinks",
+            &[1.0; 5],
+            separable(Stream::normal, f64::abs, f64::signum, &UNEVEN),
+        ),
+        honest(
+            "far from zero",
+            &[1e3, -2e3, 5e2],
+            separable(Stream::normal, |t| t * t / 2.0 - 5.0 * t.cos(), |t| t + 5.0 * t.sin(), &EVEN),
+        ),
+        honest(
+            "waves, far from zero",
+            &[1e5, -2e6, 5e4],
+            separable(Stream::normal, |t| -t.cos(), f64::sin, &EVEN),
+        ),
         honest("quartic", &[2.0, -1.0, 0.5], separable(cauchy, |t| t.powi(4), |t| 4.0 * t.powi(3), &EVEN)),
         honest("exponential", &[2.0, -1.0, 0.5], separable(Stream::normal, f64::exp, f64::exp, &EVEN)),
-        honest("an offset of 1e9", &[2.5, -1.0, 0.0], separable(Stream::normal, |t| t * t / 2.0 + 1e9, |t| t, &EVEN)),
-        honest("an offset of 1e14", &[2.5, -1.0, 0.0], separable(Stream::normal, |t| t * t / 2.0 + 1e14, |t| t, &EVEN)),
-        honest("offsets that differ", &[2.5, -1.0, 0.0], Made::new(
-            3,
-            |x, xi| x.iter().map(|x| x - xi.normal()).collect(),
-            |x, xi| x.iter().map(|x| half_square(x - xi.normal())).sum::<f64>() + 1e8 * cauchy(xi),
-        )),
-        honest("single precision", &[2.5, -1.0, 0.1], Made::new(
-            3,
-            |x, xi| x.iter().map(|x| f64::from((x - xi.normal()) as f32)).collect(),
-            |x, xi| f64::from(x.iter().map(|x| half_square(x - xi.normal()) as f32).sum::<f32>()),
-        )),
-        honest("single precision, offset", &[2.5, -1.0, 0.1], Made::new(
-            3,
-            |x, xi| x.iter().map(|x| f64::from((x - xi.normal()) as f32)).collect(),
-            |x, xi| f64::from(x.iter().map(|x| half_square(x - xi.normal()) as f32 + 1e5).sum::<f32>()),
-        )),
-        honest("forward differences", &[2.5, -1.0, 0.5], Made::new(
-            3,
-            |x, xi| x.iter().map(|x| {
-                let c = xi.normal();
-                (logistic(x + 1e-5 - c) - logistic(x - c)) / 1e-5
-            }).collect(),
-            |x, xi| x.iter().map(|x| logistic(x - xi.normal())).sum(),
-        )),
-        honest("rectified net", &(0..33).map(|i| ((i * 7 % 11) as f64 - 5.0) / 6.0).collect::<Vec<_>>(), Made::new(
-            33,
-            |x, xi| net(x, xi).1,
-            |x, xi| net(x, xi).0,
-        )),
-        honest("phase retrieval", &[0.0; 4], Made::new(
-            4,
-            |x, xi| {
-                let (a, p) = row(x, xi);
-                a.iter().map(|a| 2.0 * (p * p - 1.0) * p * a).collect()
+        honest(
+            "an offset of 1e9",
+            &[2.5, -1.0, 0.0],
+            separable(Stream::normal, |t| t * t / 2.0 + 1e9, |t| t, &EVEN),
+        ),
+        honest(
+            "an offset of 1e14",
+            &[2.5, -1.0, 0.0],
+            separable(Stream::normal, |t| t * t / 2.0 + 1e14, |t| t, &EVEN),
+        ),
+        honest(
+            "offsets that differ",
+            &[2.5, -1.0, 0.0],
+            Made::new(
+                3,
+                |x, xi| x.iter().map(|x| x - xi.normal()).collect(),
+                |x, xi| x.iter().map(|x| half_square(x - xi.normal())).sum::<f64>() + 1e8 * cauchy(xi),
+            ),
+        ),
+        honest(
+            "single precision",
+            &[2.5, -1.0, 0.1],
+            Made::new(
+                3,
+                |x, xi| x.iter().map(|x| f64::from((x - xi.normal()) as f32)).collect(),
+                |x, xi| f64::from(x.iter().map(|x| half_square(x - xi.normal()) as f32).sum::<f32>()),
+            ),
+        ),
+        honest(
+            "single precision, offset",
+            &[2.5, -1.0, 0.1],
+            Made::new(
+                3,
+                |x, xi| x.iter().map(|x| f64::from((x - xi.normal()) as f32)).collect(),
+                |x, xi| f64::from(x.iter().map(|x| half_square(x - xi.normal()) as f32 + 1e5).sum::<f32>()),
+            ),
+        ),
+        honest(
+            "forward differences",
+            &[2.5, -1.0, 0.5],
+            Made::new(
+                3,
+                |x, xi| {
+                    x.iter()
+                        .map(|x| {
+                            let c = xi.normal();
+                            (logistic(x + 1e-5 - c) - logistic(x - c)) / 1e-5
+                        })
+                        .collect()
+                },
+                |x, xi| x.iter().map(|x| logistic(x - xi.normal())).sum(),
+            ),
+        ),
+        honest(
+            "rectified net",
+            &(0..33).map(|i| (f64::from(i * 7 % 11) - 5.0) / 6.0).collect::<Vec<_>>(),
+            Made::new(33, |x, xi| net(x, xi).1, |x, xi| net(x, xi).0),
+        ),
+        honest(
+            "phase retrieval",
+            &[0.0; 4],
+            Made::new(
+                4,
+                |x, xi| {
+                    let (a, p) = row(x, xi);
+                    a.iter().map(|a| 2.0 * (p * p - 1.0) * p * a).collect()
+                },
+                |x, xi| {
+                    let (_, p) = row(x, xi);
+                    (p * p - 1.0).powi(2) / 2.0
+                },
+            ),
+        ),
+        honest(
+            "likelihood ratio, declared",
+            &[0.4],
+            Made {
+                pathwise: false,
+                ..Made::new(
+                    1,
+                    |x, xi| {
+                        let z = xi.normal();
+                        vec![f64::from(u8::from(x[0] + z > 0.0)) * z]
+                    },
+                    |x, xi| f64::from(u8::from(x[0] + xi.normal() > 0.0)),
+                )
             },
-            |x, xi| {
-                let (_, p) = row(x, xi);
-                (p * p - 1.0).powi(2) / 2.0
+        ),
+        honest(
+            "likelihood ratio of a smooth cost, declared",
+            &[0.4, 2.0],
+            Made {
+                pathwise: false,
+                ..Made::new(
+                    2,
+                    |x, xi| {
+                        let z = [xi.normal(), xi.normal()];
+                        let cost: f64 = x.iter().zip(z).map(|(x, z)| (x + z).powi(2)).sum();
+                        z.iter().map(|z| cost * z).collect()
+                    },
+                    |x, xi| x.iter().map(|x| (x + xi.normal()).powi(2)).sum(),
+                )
             },
-        )),
-        honest("likelihood ratio, declared", &[0.4], Made { pathwise: false, ..Made::new(
-            1,
-            |x, xi| {
-                let z = xi.normal();
-                vec![f64::from(u8::from(x[0] + z > 0.0)) * z]
+        ),
+        honest(
+            "likelihood ratio with a baseline and rare jumps, declared",
+            &[3.0],
+            Made {
+                pathwise: false,
+                ..Made::new(
+                    1,
+                    |x, xi| {
+                        let z = xi.normal();
+                        vec![(f64::from(u8::from(x[0] + z > 0.0)) - 1.0) * z + 1e-3 * z]
+                    },
+                    |x, xi| f64::from(u8::from(x[0] + xi.normal() > 0.0)),
+                )
             },
-            |x, xi| f64::from(u8::from(x[0] + xi.normal() > 0.0)),
-        ) }),
-        honest("likelihood ratio of a smooth cost, declared", &[0.4, 2.0], Made { pathwise: false, ..Made::new(
-            2,
-            |x, xi| {
-                let z = [xi.normal(), xi.normal()];
-                let cost: f64 = x.iter().zip(z).map(|(x, z)| (x + z).powi(2)).sum();
-                z.iter().map(|z| cost * z).collect()
-            },
-            |x, xi| x.iter().map(|x| (x + xi.normal()).powi(2)).sum(),
-        ) }),
-        honest("likelihood ratio with a baseline and rare jumps, declared", &[3.0], Made { pathwise: false, ..Made::new(
-            1,
-            |x, xi| {
-                let z = xi.normal();
-                vec![(f64::from(u8::from(x[0] + z > 0.0)) - 1.0) * z + 1e-3 * z]
-            },
-            |x, xi| f64::from(u8::from(x[0] + xi.normal() > 0.0)),
-        ) }),
-        honest("thousands of coordinates", &vec![0.7; large], Made::new(
-            large,
-            move |x, xi| {
-                let (scale, noise) = wide(x, xi);
-                x.iter().map(|x| 4.0 * (scale - noise) * x).collect()
-            },
-            move |x, xi| {
-                let (scale, noise) = wide(x, xi);
-                (scale - noise).powi(2) * x.len() as f64
-            },
-        )),
+        ),
+        honest(
+            "thousands of coordinates",
+            &vec![0.7; large],
+            Made::new(
+                large,
+                move |x, xi| {
+                    let (scale, noise) = wide(x, xi);
+                    x.iter().map(|x| 4.0 * (scale - noise) * x).collect()
+                },
+                move |x, xi| {
+                    let (scale, noise) = wide(x, xi);
+                    (scale - noise).powi(2) * x.len() as f64
+                },
+            ),
+        ),
     ];
     let sums: [(&'static str, fn(&mut Stream) -> f64); 4] = [
         ("sums of normal numbers", Stream::normal),
