@@ -222,7 +222,7 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
             let (mut gate, losses) = gate(&asked, &start, seed, budget, &line)?;
             let walk = method.engine.clone().start(&gate, &start).map_err(input)?;
             if told.check {
-                believed(&mut gate, &start)?;
+                believed(&mut gate, &start, &line)?;
             }
             let walk = certified(&gate, walk, told.rule)?;
             let outlook = match told.rule {
@@ -253,7 +253,7 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
                 )));
             }
             if told.check {
-                believed(&mut gate, walk.view().start)?;
+                believed(&mut gate, walk.view().start, &line)?;
             }
             let walk: Box<dyn Walk> = match told.rule {
                 Some(rule) if stored.has(CERTIFICATES) => {
@@ -268,10 +268,16 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
     run.finish(shows, checkpoint)
 }
 
-/// Refuses an oracle that a few samples show to be wrong. Whoever stops it meanwhile is heard by the walk.
-fn believed(gate: &mut Gate, start: &[f64]) -> Result<(), Trouble> {
+/// Refuses an oracle that a few samples show to be wrong, and warns of one that shows no noise. Whoever stops it meanwhile is heard by the walk.
+fn believed(gate: &mut Gate, start: &[f64], line: &Line) -> Result<(), Trouble> {
     match check::before_run(gate, start) {
-        Ok(_) => Ok(()),
+        Ok(findings) => {
+            if let Some(note) = findings.as_ref().and_then(check::Findings::note) {
+                // Nobody may be there any more.
+                let _ = line.messages.send(Message::Warn(note.into()));
+            }
+            Ok(())
+        }
         Err(_) if gate.is_stopped() => Ok(()),
         Err(Halt::Oracle(error)) => {
             let words =
@@ -404,7 +410,8 @@ pub(crate) fn certify(
     line: &Line,
 ) -> Result<Certified, Trouble> {
     let seed = derived_seed(seed, Role::Certificate, u64::MAX);
-    let mut gate = over(asked, false, seed, line).with_budget(budget);
+    // Where there are losses, the certificate compares them with the gradients.
+    let (mut gate, _) = gate(asked, x, seed, budget, line)?;
     let claim = Claim { target, delta, basis, budget, guess: None };
     let certified =
         Certifier::start(&mut gate, x, claim, 0).and_then(|certifier| Ok(certifier.finish(&mut gate)?));
