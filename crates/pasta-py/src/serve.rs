@@ -188,7 +188,7 @@ impl<'py> Server<'py> {
 /// Says something as a warning, which a filter may turn into an exception.
 pub(crate) fn warn(py: Python<'_>, words: &str) -> PyResult<()> {
     let category = py.get_type::<PyUserWarning>();
-    PyErr::warn(py, &category, &CString::new(words)?, 4)
+    PyErr::warn(py, &category, &CString::new(words)?, 2)
 }
 
 /// Points, key, counters, count, whether differences are wanted, whether losses are.

@@ -28,7 +28,7 @@ SHOWN = 6
 
 @dataclass(frozen=True)
 class Stop:
-    """Why a run ended, and so what its point is worth. `kind` is one of planned-end, out-of-budget, asked, settled, certified, diverged,
+    """Why a run ended, and so what its point is worth. `kind` is one of planned-end, out-of-budget, asked, settled, certified, void, diverged,
     and interrupted, after :meth:`AskTell.stop`."""
 
     kind: str

@@ -207,10 +207,7 @@ impl Certificate {
                 Some(contradiction) => format!("VOID: nothing is claimed: {}", contradiction.sentence()),
                 None => VOID.into(),
             },
-            (None, _) if self.verdict == Verdict::NoNoise => format!(
-                "no noise was seen: {} samples are all equal, and say nothing about the variance; if there is none, declare variance = 0",
-                self.samples
-            ),
+            (None, _) if self.verdict == Verdict::NoNoise => no_noise(self.samples),
             (None, _) => "no bound: there were too few samples for one".into(),
             (Some(norm), Basis::Exact) => match self.rows {
                 Some(rows) => format!("|grad f(x)| = {} over all {rows} rows.", rounded_up(norm)),
@@ -245,6 +242,13 @@ impl Certificate {
 
 /// What is said in place of a claim.
 const VOID: &str = "VOID: nothing is claimed, since what it rests on is false";
+
+/// What is said of samples that are all equal.
+fn no_noise(samples: u128) -> String {
+    format!(
+        "no noise was seen: {samples} samples are all equal, and say nothing about the variance; if there is none, declare variance = 0"
+    )
+}
 
 /// A number in as few characters as it takes.
 fn short(number: f64) -> String {
