@@ -359,10 +359,15 @@ def test_a_budget_without_room_for_a_step_says_so():
 
 
 def test_what_is_not_given_is_not_used_up():
-    """A gradient of 0 without noise is certified, and not out of a budget that nobody gave."""
+    """A gradient of 0 that is declared to have no noise is certified, and not out of a budget that nobody gave."""
     for function in (lambda x, rng, n: n * x, lambda x, rng, n: 0 * x):
-        result = pasta_opt.minimize(function, np.zeros(3), target=1e-3)
+        with pytest.warns(UserWarning, match="no noise at all was seen"):
+            result = pasta_opt.minimize(function, np.zeros(3), target=1e-3, certificate=pasta_opt.Variance(0.0))
         assert result.stop.kind == "certified" and result.certificate.is_certified and result.ledger.samples < 10_000
+        # Not declared, it is not certified: a fixed seed inside the oracle would look like that.
+        with pytest.warns(UserWarning, match="no noise at all was seen"):
+            result = pasta_opt.minimize(function, np.zeros(3), target=1e-3)
+        assert result.certificate.verdict == "no-noise" and not result.certificate.is_certified and result.ledger.samples < 10_000
 
 
 def test_a_callback_sees_every_step_and_can_stop():
