@@ -14,8 +14,8 @@ What the program prints goes to stderr, where pasta shows it.
 import json, os, random, struct, sys, traceback
 
 
-def serve(sample, dimension=None, losses=False, reproducible=True, name=""):
-    """Answers requests until pasta is gone. `dimension`: the one that there is, unless any will do."""
+def serve(sample, dimension=None, losses=False, reproducible=True, pathwise=True, name=""):
+    """Answers requests until pasta is gone. `dimension`: the one that there is, unless any will do; `pathwise`: False for likelihood ratios."""
     read, out = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
 
@@ -25,7 +25,7 @@ def serve(sample, dimension=None, losses=False, reproducible=True, name=""):
 
     hello = json.loads(read.readline())
     d = dimension or hello["dimension"]
-    about = {"pasta": 1, "dimension": d, "losses": losses, "reproducible": reproducible, "squares": True}
+    about = {"pasta": 1, "dimension": d, "losses": losses, "reproducible": reproducible, "squares": True, "pathwise": pathwise}
     say(json.dumps({**about, "framing": "binary", "name": name}).encode() + b"\n")
     while len(head := read.read(40)) == 40:
         id, seed, first, count, points, wanted = struct.unpack("<QQQQII", head)

@@ -29,8 +29,10 @@ start,
     (resuming, equal bits and the variance reduction PAGE need that);
   * whether a sample depends on its seed and number alone, and sums are sums of
     samples;
-  * whether losses and gradients belong together: differences of losses along
-    random directions, same samples at all points, with an interval;
+  * whether losses and gradients belong together, sample by sample: differences
+    of losses along up to 64 coordinates and random directions, same samples at
+    all points (in the mean alone where the file or the greeting says
+    pathwise = false, as for likelihood ratios);
   * the noise, the time of a sample, the time of a request beside its samples,
     and a sensible `block`.
 
@@ -72,15 +74,14 @@ pub(crate) fn before_run(run: &mut Run) -> Result<bool, Failure> {
     match run.findings() {
         // A budget is for the run.
         None => {
-            let samples = Effort::Quick.samples();
-            say(&format!(
-                "note: the simulator is not checked: that may take {samples} samples, and the budget has {left}"
-            ));
+            let least = Effort::LEAST_BUDGET;
+            say(&format!("note: the simulator is not checked: the budget has {left} samples, below {least}"));
         }
-        Some(findings) if !findings.has_noise => say(
-            "note: all samples at the start are the same: there is no noise, or seed and number are ignored",
-        ),
-        Some(_) => {}
+        Some(findings) => {
+            if let Some(note) = findings.note() {
+                say(&format!("note: {note}"));
+            }
+        }
     }
     Ok(true)
 }
@@ -159,13 +160,17 @@ impl Report for Plain {
         };
         let losses = match self.findings.slopes.as_slice() {
             [] => "it gives none".to_owned(),
-            slopes => format!("compared with gradients along {} directions", slopes.len()),
+            slopes => format!(
+                "compared with gradients along {} coordinates and {} directions",
+                self.findings.coordinates,
+                slopes.len()
+            ),
         };
         Table::labelled(vec![
             ("problem", self.problem.clone()),
             ("verdict", verdict),
             ("losses", losses),
-            ("noise", self.noise.words(self.findings.has_noise)),
+            ("noise", self.noise.words(&self.findings)),
         ])
         .text()
     }
@@ -216,11 +221,10 @@ impl Noise {
         Self { mean: mean2.sqrt(), variance, samples: SPREAD }
     }
 
-    fn words(&self, has_noise: bool) -> String {
+    fn words(&self, findings: &Findings) -> String {
         let Self { mean, variance, samples } = *self;
-        if !has_noise {
-            return "all samples at the start are the same: there is none, or seed and number are ignored"
-                .into();
+        if let Some(note) = findings.note() {
+            return note.into();
         }
         let (mean, variance) = (real(mean), real(variance));
         format!("at the start |mean g| is {mean} and E|g - grad f|^2 about {variance} ({samples} samples)")
@@ -293,7 +297,7 @@ impl Verdict {
     }
 
     fn losses(&self) -> String {
-        let Findings { slopes, slips, is_repeatable, .. } = &self.findings;
+        let Findings { slopes, slips, is_repeatable, coordinates, .. } = &self.findings;
         match slopes.as_slice() {
             [] if !self.hello.losses => "it gives none".into(),
             [] if !is_repeatable => {
@@ -301,15 +305,15 @@ impl Verdict {
             }
             [] => "not compared with gradients, because of what is wrong".into(),
             [Slopes { losses, gradients, difference, error }, rest @ ..] => {
-                let agree = if slips.iter().any(|slip| matches!(slip, Slip::Loss { .. })) {
-                    "do not belong"
-                } else {
-                    "belong"
+                let agree = if slips.iter().any(Slip::is_of_losses) { "do not belong" } else { "belong" };
+                let compared = match coordinates {
+                    0 => String::new(),
+                    n => format!(", compared sample by sample along {n} coordinates"),
                 };
                 let [losses, gradients, difference, error] =
                     [losses, gradients, difference, error].map(|x| real(*x));
                 format!(
-                    "{agree} to the gradients: along one of {} directions they change at the rate {losses}, the gradients say \
+                    "{agree} to the gradients{compared}: along one of {} directions they change at the rate {losses}, the gradients say \
                      {gradients}; the difference is {difference} +- {error}",
                     rest.len() + 1
                 )
@@ -404,7 +408,7 @@ impl Report for Verdict {
             [] => format!("nothing wrong was found in {} samples", grouped(self.findings.samples)),
             sentences => format!("not to be believed: {}", sentences.join("; ")),
         };
-        let noise = self.noise.words(self.findings.has_noise);
+        let noise = self.noise.words(&self.findings);
         let Time { sample, request, sensible_block } = self.time;
         let time = format!("{} a sample, {} a request beside its samples", seconds(sample), seconds(request));
         let part = 100.0 * request / (request + self.block as f64 * sample);

@@ -45,10 +45,25 @@ def sample(x, rng):
         raise RuntimeError("no such queue")
     if what == "own":
         rng = own
+    if what == "fixed":
+        rng = random.Random(0)
     g = [v - rng.gauss((1.0, -2.0)[i % 2], 1.0) for i, v in enumerate(x)]
     scale = 2.0 if what == "loss" else 1.0
+    loss = scale * sum(v * v for v in g) / 2
+    if what == "forgotten":
+        g[1] = 0.0
+    if what == "swapped":
+        g.reverse()
+    if what == "constant":
+        loss = 0.0
+    if what == "unrelated":
+        loss = sum(v**4 for v in x)
+    if what == "ratio":
+        z = [rng.gauss(0.0, 1.0) for _ in x]
+        loss = sum((v + w) ** 2 for v, w in zip(x, z))
+        g = [loss * w for w in z]
     time.sleep(float(os.environ.get("PAUSE", "0")))
-    return g, scale * sum(v * v for v in g) / 2
+    return g, loss
 
 
 pasta.serve(sample, losses=True, reproducible=os.environ.get("SEEDED") != "no", name="bowl")
@@ -268,9 +283,14 @@ fn slips_are_named_before_a_run_and_in_a_check() {
     ] {
         assert!(printed.contains(part), "{part} is not in {printed}");
     }
-    for (fault, told) in
-        [("own", "a generator of its own"), ("loss", "the loss does not belong to the gradient")]
-    {
+    for (fault, told) in [
+        ("own", "a generator of its own"),
+        ("loss", "the loss does not belong to the gradient"),
+        ("forgotten", "coordinate 1 (counted from 0) of the gradient is exactly 0"),
+        ("swapped", "coordinates 0 and 1 (counted from 0) of the gradient are swapped"),
+        ("constant", "the loss is a constant"),
+        ("unrelated", "the loss does not belong to the gradient"),
+    ] {
         place.write("fault", fault);
         place.pasta("solve p.toml --output run").assert().code(2).stderr(contains(told));
         assert!(!place.path("run").exists());
@@ -286,6 +306,37 @@ fn slips_are_named_before_a_run_and_in_a_check() {
     let verdict = place.json("check q.toml", 0);
     assert_eq!(verdict["is_sound"], true, "{verdict}");
     assert!(verdict["noise"]["variance"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn a_certificate_of_a_simulator_looks_again() {
+    let text = sgd(20_000, "") + "\n[certificate]\ntarget = 0.5\nkurtosis = 10\npilot = 0\n";
+    let place = place(&text);
+    let sound = place.json("solve p.toml", 0);
+    assert_eq!(sound["certificate"]["agreement"]["samples"], 16, "{sound}");
+    assert_eq!(sound["ledger"]["by_role"]["slopes"]["samples"], 16);
+    let said = sound["certificate"]["statement"].as_str().unwrap();
+    assert!(said.ends_with("Losses and gradients of 16 further samples agree at x."), "{said}");
+    // Run all the same, it is not certified.
+    place.write("fault", "forgotten");
+    let told =
+        contains("VOID: nothing is claimed: the losses of samples at x do not change along coordinate 1");
+    place.pasta("solve p.toml --no-check").assert().code(4).stderr(told);
+    let void = place.json("solve p.toml --no-check", 4);
+    assert_eq!((&void["stop"]["kind"], &void["certificate"]["verdict"]), (&"void".into(), &"void".into()));
+    // A fixed seed in every sample looks like no noise: that is said before, and nothing is certified.
+    place.write("fault", "fixed");
+    let told = contains("note: no noise at all was seen").and(contains("no noise was seen: "));
+    place.pasta("solve p.toml").assert().code(4).stderr(told);
+    let silent = place.json("solve p.toml", 4);
+    assert_eq!(silent["certificate"]["verdict"], "no-noise", "{silent}");
+    place.write("q.toml", &with(&text, "kurtosis = 10", "variance = 0"));
+    assert_eq!(place.json("solve q.toml", 0)["certificate"]["verdict"], "certified");
+    // Likelihood ratios are declared.
+    place.write("fault", "ratio");
+    place.pasta("check p.toml").assert().code(2).stdout(contains("pathwise = false"));
+    place.write("q.toml", &with(&text, "start = 3.0", "start = 3.0\npathwise = false"));
+    place.pasta("check q.toml").assert().code(0);
 }
 
 #[test]

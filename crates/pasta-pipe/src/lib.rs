@@ -60,6 +60,8 @@ pub struct Simulator {
     pub directory: Option<PathBuf>,
     /// Variables of its environment, beside those of this process.
     pub environment: Vec<(String, String)>,
+    /// True if the gradient of a sample is that of its loss, false if it is not; `None` leaves that to the worker's greeting.
+    pub pathwise: Option<bool>,
 }
 
 impl Simulator {
@@ -75,6 +77,7 @@ impl Simulator {
             retries: 2,
             directory: None,
             environment: Vec::new(),
+            pathwise: None,
         }
     }
 

@@ -134,6 +134,7 @@ impl Pipe {
             source: Source::Stream,
             losses: hello.losses,
             shared: hello.reproducible,
+            pathwise: simulator.pathwise.unwrap_or(hello.pathwise),
         };
         let mut slots: Vec<Slot> = (0..simulator.workers).map(|_| Slot::Vacant).collect();
         slots[0] = Slot::Idle(Box::new(worker));

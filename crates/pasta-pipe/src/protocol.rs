@@ -37,6 +37,9 @@ pub struct Hello {
     /// Whether a sum over samples is the sum of the samples asked for one by one; not so where one draw stands for several.
     #[serde(default = "yes")]
     pub additive: bool,
+    /// True if the gradient of a sample is that of its loss; not so of likelihood ratios.
+    #[serde(default = "yes")]
+    pub pathwise: bool,
     /// Whether it gives sums of squared norms.
     #[serde(default)]
     pub squares: bool,

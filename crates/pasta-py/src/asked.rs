@@ -12,7 +12,7 @@ use crate::oracle::{Line, Remote};
 #[derive(Clone)]
 pub(crate) enum Asked {
     /// A Python function's. Whether it answers for several samples at once, and whether it gives losses; `None` where one sample is to show it.
-    Python { identity: String, dim: usize, batched: bool, losses: Option<bool> },
+    Python { identity: String, dim: usize, batched: bool, losses: Option<bool>, pathwise: bool },
     /// An oracle's of this library: Python is not called.
     Library(Arc<dyn Oracle>),
 }
@@ -28,6 +28,7 @@ impl Asked {
                 dim: leaves.getattr("dim")?.extract()?,
                 batched: leaves.getattr("batched")?.extract()?,
                 losses: leaves.getattr("losses")?.extract()?,
+                pathwise: leaves.getattr("pathwise")?.extract()?,
             },
         })
     }
@@ -44,9 +45,10 @@ impl Asked {
     pub(crate) fn oracle(&self, losses: bool, line: &Line) -> Arc<dyn Oracle> {
         match self {
             Self::Library(oracle) => Arc::clone(oracle),
-            Self::Python { identity, dim, batched, .. } => {
-                let identity = identity.clone();
-                let about = About { dim: *dim, identity, source: Source::Stream, losses, shared: true };
+            Self::Python { identity, dim, batched, pathwise, .. } => {
+                let (identity, pathwise) = (identity.clone(), *pathwise);
+                let about =
+                    About { dim: *dim, identity, source: Source::Stream, losses, shared: true, pathwise };
                 Arc::new(Remote { about, is_additive: !batched, line: line.clone() })
             }
         }

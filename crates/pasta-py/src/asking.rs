@@ -13,7 +13,7 @@ use pyo3::sync::MutexExt;
 
 use crate::oracle::{Line, Message, Question};
 use crate::run::{self, Job, Outcome, Shows, Trouble};
-use crate::serve::{PATIENCE, before, read_only};
+use crate::serve::{PATIENCE, before, read_only, warn};
 use crate::{Beginning, Ended, asked::Asked, ended, pool, trouble};
 
 /// A run that asks and is told.
@@ -45,11 +45,12 @@ impl Asking {
         losses: bool,
         block: u64,
         batched: bool,
+        pathwise: bool,
         beginning: Beginning<'_>,
     ) -> PyResult<Self> {
         let Beginning { budget, threads, no_limit, .. } = beginning;
         let dim = beginning.x0.as_slice()?.len();
-        let asked = Asked::Python { identity, dim, batched, losses: Some(losses) };
+        let asked = Asked::Python { identity, dim, batched, losses: Some(losses), pathwise };
         let (begin, shows) = (beginning.read()?, Shows::Never);
         let job = Job { begin, asked, budget, no_limit, shows, checkpoint: None };
         let pool = pool(threads)?;
@@ -190,6 +191,7 @@ impl Asking {
             messages = back;
             match received {
                 Ok(Message::Ask(question)) => return Ok((messages, Some(question))),
+                Ok(Message::Warn(words)) => warn(py, &words)?,
                 // Nobody looks.
                 Ok(Message::Show(_, reply)) => {
                     let _ = reply.send(Some(false));

@@ -15,6 +15,8 @@ pub(crate) enum Message {
     Ask(Question),
     /// To be shown to the callback, which says whether to stop.
     Show(Snapshot, SyncSender<Option<bool>>),
+    /// To be said as a warning.
+    Warn(String),
 }
 
 /// The engine's end of the line to Python.

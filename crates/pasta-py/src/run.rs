@@ -142,7 +142,7 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
             let problem = Arc::new(Problem::of(asked.oracle(losses, &line), start));
             let mut run = Run::start(Arc::clone(&problem), *task, stop).map_err(input)?;
             run.count(&probe);
-            believed(&mut run)?;
+            believed(&mut run, &line)?;
             let outlook = match rule {
                 // Whoever was told to stop keeps a checkpoint and no more.
                 Some(rule) if pilot > 0 && !run.gate().is_stopped() => {
@@ -168,7 +168,7 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
                 ),
                 error => input(error),
             })?;
-            believed(&mut run)?;
+            believed(&mut run, &line)?;
             let outlook = stored.take(FORECAST).ok().and_then(|(outlook, _)| outlook);
             Live { run, outlook, line }
         }
@@ -176,13 +176,19 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
     live.finish(shows, checkpoint)
 }
 
-/// Refuses an oracle that a few samples show to be wrong. Whoever stops it meanwhile is heard by the run.
-fn believed(run: &mut Run) -> Result<(), Trouble> {
+/// Refuses an oracle that a few samples show to be wrong, and warns of one that shows no noise. Whoever stops it meanwhile is heard by the run.
+fn believed(run: &mut Run, line: &Line) -> Result<(), Trouble> {
     if !run.gate().doubts() {
         return Ok(());
     }
     match run.next() {
-        Ok(_) => Ok(()),
+        Ok(_) => {
+            if let Some(note) = run.findings().and_then(check::Findings::note) {
+                // Nobody may be there any more.
+                let _ = line.messages.send(Message::Warn(note.into()));
+            }
+            Ok(())
+        }
         Err(_) if run.gate().is_stopped() => Ok(()),
         Err(Halt::Oracle(error)) => {
             let words =
@@ -311,7 +317,8 @@ pub(crate) fn certify(
     line: &Line,
 ) -> Result<Certified, Trouble> {
     let seed = derived_seed(seed, Role::Certificate, u64::MAX);
-    let mut gate = over(asked, false, seed, line).with_budget(budget);
+    // Where there are losses, the certificate compares them with the gradients.
+    let (mut gate, _) = gate(asked, x, seed, budget, line)?;
     let claim = Claim { target, delta, basis, budget, guess: None };
     let certified =
         Certifier::start(&mut gate, x, claim, 0).and_then(|certifier| Ok(certifier.finish(&mut gate)?));

@@ -1,5 +1,6 @@
 //! The thread that called: it answers the engine by calling Python, and looks for signals while it waits.
 
+use std::ffi::CString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pasta_opt::oracle::{Batch, Form};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -58,6 +59,9 @@ impl<'py> Server<'py> {
                 Ok(Message::Show(snapshot, reply)) => {
                     let _ = reply.send(self.unless_raised(|server| server.show(&snapshot)));
                 }
+                Ok(Message::Warn(words)) => {
+                    self.unless_raised(|server| warn(server.py, &words));
+                }
                 Err(RecvTimeoutError::Timeout) => {
                     self.unless_raised(|server| server.py.check_signals());
                 }
@@ -74,6 +78,9 @@ impl<'py> Server<'py> {
                 Message::Ask(question) => open.push(question),
                 Message::Show(moment, reply) => {
                     let _ = reply.send(self.unless_raised(|server| server.show(&moment)));
+                }
+                Message::Warn(words) => {
+                    self.unless_raised(|server| warn(server.py, &words));
                 }
             }
         }
@@ -176,6 +183,12 @@ impl<'py> Server<'py> {
         let differences = question.form == Form::Differences;
         Ok((points.clone(), key, counters, batch.count(), differences, question.losses))
     }
+}
+
+/// Says something as a warning, which a filter may turn into an exception.
+pub(crate) fn warn(py: Python<'_>, words: &str) -> PyResult<()> {
+    let category = py.get_type::<PyUserWarning>();
+    PyErr::warn(py, &category, &CString::new(words)?, 2)
 }
 
 /// Points, key, counters, count, whether differences are wanted, whether losses are.

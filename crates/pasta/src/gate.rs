@@ -282,6 +282,11 @@ impl Gate {
         self.oracle.is_additive()
     }
 
+    /// Whether the oracle's answers were shown to be right once and for all.
+    pub(crate) fn is_vouched_for(&self) -> bool {
+        self.oracle.is_vouched_for()
+    }
+
     /// The oracle was checked.
     pub(crate) fn believe(&mut self) {
         self.doubts = false;

@@ -60,9 +60,12 @@ impl Ledger {
         Entry { samples: large.samples + small.samples, evaluations: large.evaluations + small.evaluations }
     }
 
-    /// Samples of certificates, of the pilots that plan them, and of the looks whether to try one.
+    /// Samples of certificates, of the pilots that plan them, of the slopes that they compare, and of the looks whether to try one.
     pub fn certificate_samples(&self) -> u128 {
-        [Role::Certificate, Role::Pilot, Role::Look].map(|role| self.of(role).samples).iter().sum()
+        [Role::Certificate, Role::Pilot, Role::Look, Role::Slopes]
+            .map(|role| self.of(role).samples)
+            .iter()
+            .sum()
     }
 
     /// Answers that were NaN or infinite, or too large to be squared. Where a run leaves out such samples, each of them counts.

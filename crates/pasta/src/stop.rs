@@ -19,8 +19,9 @@ pub enum Stop {
     Interrupted,
     /// The point is certified: with the stated confidence, under the stated assumption, its gradient is small.
     Certified,
-    /// The run stopped on a certificate whose assumption is known to be false: nothing is promised. No walk says this by
-    /// itself, since samples do not tell; it is said by whoever knows the noise.
+    /// The run stopped on a certificate that is void, and says why: losses contradict gradients at the point, no noise was seen where
+    /// some is assumed, or its assumption is known to be false. The last no walk says by itself, since samples do not tell; the caller who knows the
+    /// noise says it. Nothing is promised.
     Void,
     /// The run left the region where numbers mean something: the point is the last sane one.
     Diverged(Divergence),

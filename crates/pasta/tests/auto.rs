@@ -201,7 +201,8 @@ impl Rows {
             .collect();
         let right = matrix.iter().map(|row| row.iter().sum::<f64>() + 0.1 * xi.normal()).collect();
         let source = Source::Table { rows: rows as u64 };
-        let about = About { dim, identity: "rows".into(), source, losses: true, shared: true };
+        let about =
+            About { dim, identity: "rows".into(), source, losses: true, shared: true, pathwise: true };
         Self { matrix, right, about }
     }
 

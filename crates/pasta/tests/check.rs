@@ -100,6 +100,9 @@ impl Sampled for Bowl {
     fn gives_losses(&self) -> bool {
         !matches!(self.way, Way::OwnGenerator | Way::OneSample)
     }
+    fn is_pathwise(&self) -> bool {
+        self.way != Way::LikelihoodRatio
+    }
     fn loss(&self, x: &[f64], xi: &mut Stream) -> Result<f64, OracleError> {
         if self.way == Way::LikelihoodRatio {
             return Ok(f64::from(u8::from(x[0] + xi.normal() > 0.0)));
@@ -126,7 +129,8 @@ fn findings(way: Way, noise: f64, seed: u64, effort: Effort) -> Findings {
     let findings = check::oracle(&mut gate, &[2.5, -1.0, 0.0], effort).unwrap();
     assert_eq!(gate.ledger().of(Role::Check).samples, findings.samples);
     assert_eq!(gate.ledger().samples(), findings.samples);
-    assert!(findings.samples <= effort.samples(), "{way:?}: {}", findings.samples);
+    // What raises a suspicion is looked at again.
+    assert!(findings.samples <= effort.samples() + 100, "{way:?}: {}", findings.samples);
     findings
 }
 
@@ -144,23 +148,32 @@ fn every_slip_is_caught_and_named_in_a_few_dozen_samples() {
         assert!(matches!(slips(Way::WrongDifference, 1.0, seed)[..], [Slip::NotTheDifference { .. }]));
         assert_eq!(slips(Way::Nan, 1.0, seed), [Slip::NotFinite { away: 0.0 }]);
         // Far more noise than gradient: the means could not tell, the samples one by one do.
-        for (way, noise) in [
-            (Way::Factor(2.0), 10.0),
-            (Way::Factor(0.9), 10.0),
-            (Way::WrongSign, 1.0),
-            (Way::MissingTerm, 3.0),
-        ] {
+        for (way, noise) in [(Way::Factor(2.0), 10.0), (Way::Factor(0.9), 10.0), (Way::WrongSign, 1.0)] {
             assert!(
                 matches!(slips(way, noise, seed)[..], [Slip::Loss { samples: 16, .. }]),
                 "{way:?} {seed}"
             );
         }
+        // At x_2 = 0 the missing term has no slope.
+        let missing = slips(Way::MissingTerm, 3.0, seed);
+        let coordinates: Vec<usize> = missing
+            .iter()
+            .map(|slip| match slip {
+                Slip::Coordinate { coordinate, .. } => *coordinate,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(coordinates, [0, 1], "{seed}");
     }
     let loss = |way| slips(way, 1.0, 1)[0].to_string();
     assert!(
         loss(Way::Factor(2.0)).ends_with("the gradient of each sample is 0.5000 times what its loss says")
     );
-    assert!(loss(Way::MissingTerm).contains("chance and rounding explain"), "{}", loss(Way::MissingTerm));
+    assert!(
+        loss(Way::MissingTerm).contains("does not belong to the loss, and others do"),
+        "{}",
+        loss(Way::MissingTerm)
+    );
     let sentences = [
         (Way::Overwrites, "overwrites the sum instead of adding to it"),
         (Way::IgnoresWeight, "ignores its weight"),
@@ -214,7 +227,7 @@ fn a_seed_that_is_ignored_is_noticed_where_samples_differ() {
     }
     let mut gate = Gate::new(Numbered(About::stream(2, "numbered")), 1);
     let found = check::oracle(&mut gate, &[0.0, 0.0], Effort::Quick).unwrap();
-    assert_eq!(found.slips, [Slip::IgnoresSeed { samples: 5 }]);
+    assert_eq!(found.slips, [Slip::IgnoresSeed { samples: 5, addresses: 16 }]);
     // An oracle whose samples are all the same has no noise, as far as anyone can tell.
     assert!(!findings(Way::OneSample, 1.0, 1, Effort::Quick).has_noise);
 }
@@ -269,10 +282,24 @@ fn a_run_checks_a_stranger_s_oracle_before_its_first_step_and_counts_that() {
     let mut believing = Gate::new(bowl(Way::Honest, 3, 1.0), 1).believing();
     assert_eq!(ten_steps(&mut believing, &[1.0, 2.0, 3.0]).unwrap().point, checked.point);
     assert!(check::before_run(&mut gate, &[1.0, 2.0, 3.0]).unwrap().is_none());
-    // A budget is for the run.
-    let mut poor = Gate::new(bowl(Way::Honest, 3, 1.0), 1).with_budget(100);
+    // A budget is for the run: the check takes a fifth of it at most, and nothing of a small one.
+    let mut poor = Gate::new(bowl(Way::Honest, 3, 1.0), 1).with_budget(99);
     ten_steps(&mut poor, &[1.0, 2.0, 3.0]).unwrap();
     assert_eq!(poor.ledger().samples(), 10);
+    for budget in [100, 150, 230, 400, 1_000] {
+        let mut gate = Gate::new(bowl(Way::Honest, 3, 1.0), 1).with_budget(budget);
+        ten_steps(&mut gate, &[1.0, 2.0, 3.0]).unwrap();
+        let samples = gate.ledger().of(Role::Check).samples;
+        assert!(
+            samples >= budget / 10 && samples <= budget / 5 || samples == Effort::Quick.samples(),
+            "{budget}: {samples}"
+        );
+        for way in [Way::IgnoresWeight, Way::Overwrites, Way::OwnGenerator, Way::Nan, Way::WrongSign] {
+            let mut gate = Gate::new(bowl(way, 3, 1.0), 1).with_budget(budget);
+            assert!(ten_steps(&mut gate, &[1.0, 2.0, 3.0]).is_err(), "{way:?} {budget}");
+            assert!(gate.ledger().samples() <= budget / 5, "{way:?} {budget}");
+        }
+    }
 }
 
 #[test]
@@ -396,8 +423,7 @@ fn a_mean_where_the_sum_belongs_is_caught_and_sums_are_not_accused() {
                 *caught += usize::from(slips.iter().any(is_it));
             }
         }
-        // The few samples that raise a suspicion may fail to.
-        assert!(caught.iter().all(|caught| *caught >= 70), "{start:?}: {caught:?}");
+        assert_eq!(caught, [100; 3], "{start:?}");
     }
     let said = found(Adds::Mean, normal, &[2.0, -1.0, 10.0], 1).slips[0].to_string();
     assert!(
@@ -405,4 +431,11 @@ fn a_mean_where_the_sum_belongs_is_caught_and_sums_are_not_accused() {
         "{said}"
     );
     assert!(found(Adds::All, normal, &[2.0, -1.0, 10.0], 1).samples <= Effort::Quick.samples() + 20);
+    // A few hundred samples in all are enough to see it.
+    for seed in 1..=100 {
+        let about = pasta_opt::oracle::About::stream(3, "whole");
+        let mut gate = Gate::new(Whole { about, way: Adds::Mean, noise: normal }, seed).with_budget(450);
+        assert!(check::before_run(&mut gate, &[2.0, -1.0, 10.0]).is_err(), "{seed}");
+        assert!(gate.ledger().samples() <= 90);
+    }
 }

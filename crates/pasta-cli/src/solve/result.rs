@@ -61,7 +61,7 @@ impl<'s> Outcome<'s> {
     /// What a void certificate says.
     pub(super) fn void(&self) -> Option<String> {
         let certificate = self.report.certificate.as_ref()?;
-        certificate.doubt.as_deref().map(void)
+        Some(certificate.doubt.as_deref().map_or_else(|| certificate.statement.clone(), void))
     }
 
     fn method(&self) -> String {

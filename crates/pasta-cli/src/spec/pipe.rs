@@ -65,6 +65,7 @@ pub(super) fn read(
         DIRECTORY,
         "environment",
         "check",
+        "pathwise",
     ])?;
     if root.item("noise").is_some() {
         return Err(
@@ -119,6 +120,7 @@ fn simulator(problem: &Section<'_>, threads: Option<usize>) -> Result<Simulator,
         retries,
         directory: Some(directory(problem)?),
         environment: environment(problem)?,
+        pathwise: problem.flag("pathwise")?,
         ..usual
     })
 }

@@ -32,6 +32,10 @@ impl Oracle for Bank {
         self.noisy.about()
     }
 
+    fn is_vouched_for(&self) -> bool {
+        self.noisy.is_vouched_for()
+    }
+
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
         let (Draw::Batch(batch), &[x]) = (&request.draw, request.points) else {
             return self.noisy.answer(request, answer);
@@ -108,6 +112,10 @@ impl Masked {
 impl Oracle for Masked {
     fn about(&self) -> &About {
         self.instance.about()
+    }
+
+    fn is_vouched_for(&self) -> bool {
+        self.instance.is_vouched_for()
     }
 
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {

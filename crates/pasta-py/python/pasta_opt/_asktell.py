@@ -54,7 +54,7 @@ class AskTell:
     """The engine of :func:`minimize` for those who run their own loop: :meth:`ask` says which samples are wanted, :meth:`tell` takes their sums.
 
     The keywords are those of :func:`minimize`. `losses` says whether losses will be told, `batched` whether a block has one generator (of at most
-    256 samples, or `block`) or one for each of its samples (of at most 8). The same seed and answers give the bits of :func:`minimize`.
+    256 samples, or `block`) or one for each of its samples (of at most 8), `pathwise` what it says of an :class:`Oracle`. The same seed and answers give the bits of :func:`minimize`.
 
     >>> import numpy as np, pasta_opt
     >>> run = pasta_opt.AskTell([1.0, -1.0], budget=5_000)
@@ -83,6 +83,7 @@ class AskTell:
         check: bool = True,
         losses: bool = False,
         batched: bool = True,
+        pathwise: bool = True,
         block: int | None = None,
         name: str = "ask and tell",
     ) -> None:
@@ -93,7 +94,7 @@ class AskTell:
         self._blocks: list[Block] = []
         self._result: Result | None = None
         identity = f"{name}, {len(start)} coordinates, blocks of {size}"
-        self._run = _engine.Asking(identity, bool(losses), size, bool(batched), begin)
+        self._run = _engine.Asking(identity, bool(losses), size, bool(batched), bool(pathwise), begin)
 
     def ask(self) -> list[Block] | None:
         """The blocks whose sums are wanted now; None when the run has ended. Asked again before :meth:`tell`, the same."""

@@ -71,7 +71,7 @@ def check(oracle: AnyOracle, x0: Any, *, seed: int = 1, threads: int | None = No
 
     `is_believable`, `sentences`, one for each slip that was found, and `slips` with their numbers: answers that are not finite, a generator of its own or
     something kept from one call to the next, a mean where the sum belongs, a difference that is not the difference, a seed that is ignored, a loss that does
-    not belong to the gradient. `slopes` has the losses against the gradients along random directions; `has_noise` and `samples` say what they say.
+    not belong to the gradient, as a whole or along some of its coordinates (docs/check.md). `slopes` has the losses against the gradients along random directions; `has_noise` and `samples` say what they say.
 
     >>> import pasta_opt
     >>> found = pasta_opt.check(lambda x, rng, n: (a := x - rng.normal(size=(n, 2))).mean(axis=0), [3.0, 0.0])

@@ -155,8 +155,8 @@ def minimize(
         times a second.
     check
         Whether some fifty samples before the first step have to show that the oracle can be believed; they count, under the role "check". What is
-        wrong is a ``ValueError`` that names it (:func:`check` says more). Oracles of the library are never checked, nor is anything with a budget
-        below ten times that.
+        wrong is a ``ValueError`` that names it (:func:`check` says more); where all samples are equal, a warning says so. Oracles of the library are never checked, nor is anything with
+        a budget below 100; the check takes a fifth of the budget at most.
     pilot
         With a target, draw up to so many samples before the run to forecast what it will cost (``result.forecast``). They count.
     on_nan

@@ -41,6 +41,9 @@ class Oracle:
     block
         The most samples of a call, 256 where the function takes n. Sums are taken over blocks of this size in a fixed order, so it is
         part of the result's bits, as the seed is.
+    pathwise
+        Whether the gradient of a sample is that of its loss, as the check before a run expects. ``pathwise=False`` is for likelihood ratios (score functions) and
+        other gradients that belong to the losses in the mean alone: then only means are compared, and certificates compare nothing.
     name
         What it is. A run is only resumed on an oracle of the same name, dimension and block.
 
@@ -57,6 +60,7 @@ class Oracle:
         batched: bool | None = None,
         losses: bool | None = None,
         block: int | None = None,
+        pathwise: bool = True,
         name: str | None = None,
     ) -> None:
         if isinstance(gradient, type) and issubclass(gradient, Problem):
@@ -67,6 +71,7 @@ class Oracle:
         self.batched = takes_count(gradient) if batched is None else bool(batched)
         self.losses = losses
         self.block = _block(block, self.batched)
+        self.pathwise = bool(pathwise)
         self.name = _name_of(gradient) if name is None else name
 
 
@@ -74,8 +79,8 @@ class Problem:
     """A stochastic objective with more than a gradient: a base class.
 
     Override `gradient`, in either form of :class:`Oracle`; and where it helps, `difference` (the gradients of the same samples at two
-    points, subtracted: less rounding and often half the work) and `loss`, with the same last arguments as `gradient`. `name` and
-    `block` may be set, too.
+    points, subtracted: less rounding and often half the work) and `loss`, with the same last arguments as `gradient`. `name`,
+    `block` and `pathwise` may be set, too.
 
     >>> import numpy as np, pasta_opt
     >>> class Mean(pasta_opt.Problem):
@@ -93,6 +98,7 @@ class Problem:
 
     name: str | None = None
     block: int | None = None
+    pathwise: bool = True
 
     # Of the one kind that a type checker lets subclasses define with or without n.
     def gradient(self, *args: Any, **kwargs: Any) -> Any:
@@ -161,6 +167,7 @@ class Leaves:
         self.batched: bool
         self.losses: bool | None
         self.block: int
+        self.pathwise = True
         self._difference: Callable[..., Any] | None = None
         self._loss: Callable[..., Any] | None = None
         #: The oracle of the library, if it is one: then nothing here is called.
@@ -187,13 +194,13 @@ class Leaves:
                 self._difference = oracle.difference
             if kind.loss is not Problem.loss:
                 self._loss, self.losses = oracle.loss, True
-            self.block = _block(oracle.block, self.batched)
+            self.block, self.pathwise = _block(oracle.block, self.batched), bool(oracle.pathwise)
             name = oracle.name or f"{kind.__module__}.{kind.__qualname__}"
         else:
             if not isinstance(oracle, Oracle):
                 oracle = Oracle(oracle)  # type: ignore[arg-type]
             self._gradient, self.batched, self.losses = oracle.gradient, oracle.batched, oracle.losses
-            self.block, name = oracle.block, oracle.name
+            self.block, self.pathwise, name = oracle.block, oracle.pathwise, oracle.name
         self.called = name
         self.identity = f"{name}, {dim} coordinates, blocks of {self.block}"
         self._bits = np.random.Philox(key=[0, 0])

@@ -54,7 +54,7 @@ def serve(oracle: Any, x0: Any = None) -> None:
         traceback.print_exc()
         return say(json.dumps({"error": f"{type(error).__name__}: {error}"}).encode() + b"\n")
     about = {"pasta": 1, "dimension": leaves.dim, "losses": bool(leaves.losses), "reproducible": True, "additive": not leaves.batched}
-    say(json.dumps({**about, "framing": "binary", "name": leaves.called}).encode() + b"\n")
+    say(json.dumps({**about, "pathwise": leaves.pathwise, "framing": "binary", "name": leaves.called}).encode() + b"\n")
     while len(head := read.read(40)) == 40:
         request, seed, first, count, points, wanted = struct.unpack("<QQQQII", head)
         at = np.frombuffer(read.read(8 * leaves.dim * points), "<f8").astype(np.float64).reshape(points, -1)

@@ -32,6 +32,7 @@ pub use consequence::Consequence;
 pub use sequential::Certifier;
 use serde::{Deserialize, Serialize};
 
+use crate::check::Agreement;
 use crate::gate::Halt;
 use crate::oracle::{About, Source};
 
@@ -137,8 +138,10 @@ pub enum Verdict {
     NotReached,
     /// The caller interrupted it.
     Interrupted,
-    /// What it rests on is known to be false, so that it says nothing. Samples cannot find that out: it is set by whoever
-    /// knows the noise ([`Certificate::void`]).
+    /// The bound would rest on the spread of samples that are all equal: they say nothing about the variance, unless it is declared.
+    NoNoise,
+    /// What it rests on is known to be false, so that it says nothing: losses contradict gradients at the point
+    /// ([`Certificate::agreement`]), or the caller knows the noise, and so what samples cannot find out ([`Certificate::void`]).
     Void,
 }
 
@@ -152,6 +155,7 @@ impl Verdict {
             Self::OutOfBudget => "out of budget",
             Self::NotReached => "not certified: the bound stays above the target",
             Self::Interrupted => "interrupted",
+            Self::NoNoise => "not certified: no noise was seen",
             Self::Void => "VOID",
         }
     }
@@ -177,6 +181,10 @@ pub struct Certificate {
     pub samples: u128,
     /// The rows of the table that was passed over, where the bound is exact because of that.
     pub rows: Option<u64>,
+    /// How losses and gradients of fresh samples agree at the point; `None` where they were not compared, because there are no losses, gradients are not
+    /// [pathwise](About::pathwise), or the oracle is one of this library.
+    #[serde(default)]
+    pub agreement: Option<Agreement>,
 }
 
 impl Certificate {
@@ -188,8 +196,19 @@ impl Certificate {
 
     /// The claim in words, with its confidence and its assumption. What is approximate is not called certified.
     pub fn statement(&self) -> String {
-        match (self.bound, self.basis) {
-            (None, _) if self.verdict == Verdict::Void => VOID.into(),
+        let contradiction = self.agreement.and_then(|agreement| agreement.contradiction);
+        let compared = match self.agreement {
+            Some(Agreement { samples, .. }) => {
+                format!(" Losses and gradients of {samples} further samples agree at x.")
+            }
+            None => String::new(),
+        };
+        let claim = match (self.bound, self.basis) {
+            (None, _) if self.verdict == Verdict::Void => match contradiction {
+                Some(contradiction) => format!("VOID: nothing is claimed: {}", contradiction.sentence()),
+                None => VOID.into(),
+            },
+            (None, _) if self.verdict == Verdict::NoNoise => no_noise(self.samples),
             (None, _) => "no bound: there were too few samples for one".into(),
             (Some(norm), Basis::Exact) => match self.rows {
                 Some(rows) => format!("|grad f(x)| = {} over all {rows} rows.", rounded_up(norm)),
@@ -201,7 +220,8 @@ impl Certificate {
                 }
             },
             (Some(bound), _) => self.claim(&format!("|grad f(x)| <= {}", rounded_up(bound)), None),
-        }
+        };
+        if self.bound.is_some() { claim + &compared } else { claim }
     }
 
     /// That something follows from the bound, under the basis's assumption and perhaps another.
@@ -223,6 +243,13 @@ impl Certificate {
 
 /// What is said in place of a claim.
 const VOID: &str = "VOID: nothing is claimed, since what it rests on is false";
+
+/// What is said of samples that are all equal.
+fn no_noise(samples: u128) -> String {
+    format!(
+        "no noise was seen: {samples} samples are all equal, and say nothing about the variance; if there is none, declare variance = 0"
+    )
+}
 
 /// A number in as few characters as it takes.
 fn short(number: f64) -> String {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::means::Means;
 use super::rounding::{self, Known, LEAST_COUNT, Spread};
 use super::{Basis, Certificate, CertificateError, Claim, ClaimError, Verdict};
+use crate::check::{self, Agreement};
 use crate::checkpoint::CheckpointError;
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
@@ -24,6 +25,8 @@ const VARIANCE_SHARE: f64 = 0.2;
 const LOOK_SHARE: f64 = 0.5;
 /// Samples of the pilot.
 const PILOT: u64 = 256;
+/// Losses are compared with gradients by a small part of the samples that a certificate may draw.
+const COMPARED_OF: u128 = 8;
 /// A plan takes an estimated variance for this many times as much, so that a typical error does not leave it too small.
 pub(crate) const UNSURE: f64 = 1.2;
 
@@ -50,6 +53,11 @@ pub struct Certifier {
     /// The rows that it passed over, if it did.
     rows: Option<u64>,
     bound: Option<f64>,
+    /// Whether losses were compared with gradients, or cannot be.
+    #[serde(default)]
+    is_compared: bool,
+    #[serde(default)]
+    agreement: Option<Agreement>,
 }
 
 /// One value of s with its running sum.
@@ -90,6 +98,8 @@ impl Certifier {
             wanted: 0,
             rows: None,
             bound: None,
+            is_compared: false,
+            agreement: None,
         };
         let variance = match (claim.basis.declared_variance(), guess) {
             (Some(declared), _) => declared,
@@ -149,6 +159,9 @@ impl Certifier {
 
     /// Draws one group of sub-batches; the answer when there is one. After a halt it stands where it stood.
     pub fn advance(&mut self, gate: &mut Gate) -> Result<Option<Certificate>, Halt> {
+        if !self.is_compared && self.compare(gate)? {
+            return Ok(self.contradicted());
+        }
         if self.claim.basis == Basis::Exact {
             return self.pass_over_all(gate).map(Some);
         }
@@ -165,9 +178,13 @@ impl Certifier {
             self.bound = Some(self.bound.map_or(bound, |best| best.min(bound)));
         }
         if self.bound.is_some_and(|bound| bound <= self.claim.target) {
-            let approximate = self.claim.basis == Basis::Approximate;
-            let verdict = if approximate { Verdict::Likely } else { Verdict::Certified };
-            return Ok(Some(self.answer(verdict)));
+            return Ok(Some(match self.claim.basis {
+                Basis::Approximate => self.answer(Verdict::Likely),
+                Basis::Kurtosis(_) if self.moments.variance() == 0.0 && !gate.is_vouched_for() => {
+                    Certificate { bound: None, ..self.answer(Verdict::NoNoise) }
+                }
+                _ => self.answer(Verdict::Certified),
+            }));
         }
         Ok(self.looks_above().then(|| self.answer(Verdict::Above)))
     }
@@ -175,8 +192,29 @@ impl Certifier {
     /// The answer, were it given now.
     pub fn answer(&self, verdict: Verdict) -> Certificate {
         let Claim { target, delta, basis, .. } = self.claim;
-        let Self { bound, samples, rows, .. } = *self;
-        Certificate { verdict, bound, target, delta, basis, samples, rows }
+        let Self { bound, samples, rows, agreement, .. } = *self;
+        Certificate { verdict, bound, target, delta, basis, samples, rows, agreement }
+    }
+
+    /// Compares losses with gradients at the point, if its samples allow that. Whether any was drawn.
+    fn compare(&mut self, gate: &mut Gate) -> Result<bool, Halt> {
+        let affordable = self.allowed(gate) / self.price >= COMPARED_OF * u128::from(check::AGAIN);
+        let before = gate.ledger().clone();
+        if self.claim.basis != Basis::Approximate && affordable {
+            let found = check::again(gate, &self.x, self.attempt);
+            // What did not come to its end is made, and counted, again.
+            self.agreement = found.inspect_err(|_| gate.rewind(before.clone()))?;
+        }
+        self.is_compared = true;
+        let drawn = gate.ledger().of(Role::Slopes).samples - before.of(Role::Slopes).samples;
+        self.samples += drawn;
+        Ok(drawn > 0)
+    }
+
+    /// Gradients that are not those of the losses bound nothing.
+    fn contradicted(&self) -> Option<Certificate> {
+        let is_contradicted = self.agreement.is_some_and(|agreement| agreement.contradiction.is_some());
+        is_contradicted.then(|| self.answer(Verdict::Void).void())
     }
 
     /// The samples that it will draw if the gradient is as small as the plan supposes.

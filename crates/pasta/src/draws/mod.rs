@@ -50,11 +50,13 @@ pub enum Role {
     Forecast = 11,
     /// Samples by which an oracle is checked before it is believed; used for nothing else.
     Check = 12,
+    /// Samples whose losses are compared with their gradients at a point that is to be certified; used for nothing else.
+    Slopes = 13,
 }
 
 impl Role {
     /// Every role, in the order of the numbers.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Large,
         Self::Small,
         Self::Coin,
@@ -67,6 +69,7 @@ impl Role {
         Self::Search,
         Self::Forecast,
         Self::Check,
+        Self::Slopes,
     ];
 }
 

@@ -268,7 +268,7 @@ impl HardInstance {
 }
 
 fn about(dim: usize, identity: String) -> About {
-    About { dim, identity, source: Source::Formula, losses: false, shared: true }
+    About { dim, identity, source: Source::Formula, losses: false, shared: true, pathwise: true }
 }
 
 impl Objective for HardInstance {

@@ -67,6 +67,11 @@ pub trait Sampled: Send + Sync {
     fn gives_losses(&self) -> bool {
         false
     }
+
+    /// True if the gradient of a sample is that of its loss: see [`About::pathwise`]. Override it for likelihood ratios.
+    fn is_pathwise(&self) -> bool {
+        true
+    }
 }
 
 /// Makes an [`Oracle`] of a [`Sampled`]: parallel over the current rayon pool, same bits on any number of threads.
@@ -88,6 +93,7 @@ impl<P: Sampled> Batched<P> {
             source: Source::Stream,
             losses: sampled.gives_losses(),
             shared: true,
+            pathwise: sampled.is_pathwise(),
         };
         Self { sampled, about, block: 8 }
     }

@@ -35,12 +35,22 @@ pub struct About {
     pub losses: bool,
     /// Whether it can evaluate one sample at several points. Without that there are no differences, so no PAGE.
     pub shared: bool,
+    /// True if the gradient of a sample is that of its loss. Not so of likelihood ratios and other gradients that belong to the losses in the mean alone: a
+    /// [check](crate::check) then compares means, and not samples.
+    pub pathwise: bool,
 }
 
 impl About {
     /// A stream of samples without losses, each of which can be evaluated at several points.
     pub fn stream(dim: usize, identity: impl Into<String>) -> Self {
-        Self { dim, identity: identity.into(), source: Source::Stream, losses: false, shared: true }
+        Self {
+            dim,
+            identity: identity.into(),
+            source: Source::Stream,
+            losses: false,
+            shared: true,
+            pathwise: true,
+        }
     }
 
     /// What the exact gradient costs, in samples; `None` where there are only samples.

@@ -150,6 +150,7 @@ impl Noisy {
             source: Source::Formula,
             losses: false,
             shared: true,
+            pathwise: true,
         };
         Self { objective, noise, start, exponent, about, mode: BatchMode::Exact }
     }

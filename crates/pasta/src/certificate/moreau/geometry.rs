@@ -133,6 +133,7 @@ impl Averaged {
             },
             losses: false,
             shared: false,
+            pathwise: inner.pathwise,
         };
         Self { oracle, geometry, about }
     }
@@ -196,6 +197,10 @@ impl Oracle for Averaged {
         }
         self.geometry.add_known(n, out);
         Ok(total)
+    }
+
+    fn is_vouched_for(&self) -> bool {
+        self.oracle.is_vouched_for()
     }
 
     fn team(&self) -> Option<&dyn Team> {

@@ -113,6 +113,9 @@ impl MoreauCertificate {
         if self.verdict == Verdict::Void {
             return super::VOID.into();
         }
+        if self.verdict == Verdict::NoNoise {
+            return super::no_noise(self.samples);
+        }
         let Self { bound: Some(bound), lambda, rho, points, .. } = self else {
             return "no bound: the points that were found are too far from x, or too few samples were allowed".into();
         };

@@ -99,8 +99,14 @@ impl Linear {
             table.checksum(),
             serde_json::to_string(&design).expect("a design is plain data"),
         );
-        let about =
-            About { dim, identity, source: Source::Table { rows: rows as u64 }, losses: true, shared: true };
+        let about = About {
+            dim,
+            identity,
+            source: Source::Table { rows: rows as u64 },
+            losses: true,
+            shared: true,
+            pathwise: true,
+        };
         let total = total_weight(&table);
         // A leaf should cost much more than the sums that are added up.
         let values = (table.features.entries() / rows).max(1);

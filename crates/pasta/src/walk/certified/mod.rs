@@ -286,19 +286,25 @@ impl<W: Walk> Certified<W> {
     }
 
     fn conclude(&mut self, gate: &Gate, certificate: Certificate, about: Candidate, ending: Option<Stop>) {
-        let reached = (certificate.verdict == Verdict::Certified).then_some(Stop::Certified);
         if let Some(bound) = certificate.bound {
             self.log.note_gradient(bound, drawn(gate));
         }
         // Samples that were left out may be the ones that matter.
         let has_skipped = gate.has_skipped();
-        let early = if has_skipped { reached.map(|_| Stop::Void) } else { reached };
         self.log.attempts += 1;
         self.log.last = Some(if has_skipped { certificate.void() } else { certificate });
         self.log.about = about;
         self.log.next_look = drawn(gate) + drawn(gate) / NEXT_ATTEMPT;
-        // Of the output a theorem speaks too, so that its end is the planned one, certified or not.
-        self.log.ended = if about == Candidate::Output { ending.or(early) } else { early.or(ending) };
+        self.log.ended = match certificate.verdict {
+            Verdict::Certified if has_skipped => Some(Stop::Void),
+            // Of the output a theorem speaks too, so that its end is the planned one, certified or not.
+            Verdict::Certified if about == Candidate::Output => ending.or(Some(Stop::Certified)),
+            Verdict::Certified => Some(Stop::Certified),
+            Verdict::Void => Some(Stop::Void),
+            // More samples would not help.
+            Verdict::NoNoise => ending.or(Some(Stop::Void)),
+            _ => ending,
+        };
         self.log.budget = gate.budget();
     }
 
