@@ -19,6 +19,7 @@ use pasta_opt::recipe::{Constant, Constants, RecipeRow};
 use pasta_opt::stop::Stop;
 use pasta_opt::trace::is_milestone;
 use pasta_opt::walk::{Advance, StopRule, Walk};
+use pasta_report::console;
 use serde::{Deserialize, Serialize};
 
 use crate::asked::Asked;
@@ -431,13 +432,17 @@ impl Run {
             Some(path) => run.saver().save(path).map_err(|error| Trouble::System(error.to_string())),
         };
         save(&self)?;
+        let alarm = console::alarm(checkpoint.as_ref().map(|_| BETWEEN));
+        self.gate = self.gate.with_pause(alarm);
         let mut shown: Option<Instant> = None;
         let stop = loop {
             // A walk that is asked plans for the budget that is left, and whoever stopped the check has not paid for it yet.
             if self.gate.is_stopped() {
                 break Stop::Interrupted;
             }
+            let mut is_paused = false;
             match self.walk.advance(&mut self.gate) {
+                Ok(Advance::Paused) => is_paused = true,
                 Ok(Advance::Step(_)) => {
                     if is_milestone(self.walk.view().step) {
                         self.note();
@@ -465,7 +470,7 @@ impl Run {
                     break stop;
                 }
             }
-            if checkpoint.is_some() && saved.elapsed() > BETWEEN {
+            if is_paused || (checkpoint.is_some() && saved.elapsed() > BETWEEN) {
                 save(&self)?;
                 saved = Instant::now();
             }
