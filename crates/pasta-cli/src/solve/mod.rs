@@ -6,7 +6,8 @@ mod result;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use clap::Args;
 use folder::Keep;
@@ -21,6 +22,7 @@ use result::Outcome;
 
 use crate::check;
 use crate::forecast::{self, Outlook};
+use crate::spec::trust::Origin;
 use crate::spec::{self, Overrides, Problem, QuickTry, Spec};
 use crate::world;
 use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
@@ -62,8 +64,9 @@ A file has the tables [problem], [noise] and [recipe]:
 A table of data is a problem too, without [noise]: [problem] has
 table = "train.csv", loss = "logistic", and what flags of `pasta fit` say.
 
-So is a simulator in any language (docs/pipe.md), which is checked before
-it is believed:
+So is a simulator in any language (docs/pipe.md), a program that is started
+with your rights: look at the files of others before you run them. The
+command is shown on stderr first.
 
     [problem]
     command = ["python3", "sim.py"]
@@ -74,10 +77,11 @@ docs/formats.md has every key and every method. A table of constants may
 have a line estimated = ["growth", "floor"], as `pasta calibrate` prints
 it: with measured constants nothing is promised.
 
-Flags override the file. Ctrl-C, SIGTERM and SIGHUP drop the step under
+Flags override the file. Ctrl-C, SIGTERM and SIGHUP stop the step under
 way and write a checkpoint into the output folder, or into
 FILE.interrupted if there is none; `pasta resume DIR` goes on, bit for
-bit."#;
+bit. A step of auto, which may be long, goes on from where it stopped;
+any other step begins anew."#;
 
 /// Run what a problem file describes: a problem, its noise, and a method.
 #[derive(Args)]
@@ -105,6 +109,8 @@ pub(crate) struct Arguments {
 /// Certificates go on where they were, too; but the attempt that a run makes when its budget ends counts as one.
 ///
 /// A new budget or number of threads is written into the folder's problem.toml, for the next time.
+///
+/// A run of a simulator starts the program that problem.toml names. A folder that your pasta did not write on this machine needs --trust for that.
 #[derive(Args)]
 pub(crate) struct ResumeArguments {
     /// The output folder of the run.
@@ -115,6 +121,9 @@ pub(crate) struct ResumeArguments {
     /// Threads; does not change a bit of the result.
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = flags::thread_count())]
     threads: Option<u16>,
+    /// Start the simulator of a folder that your pasta did not write on this machine.
+    #[arg(long)]
+    trust: bool,
     #[command(flatten)]
     style: Style,
 }
@@ -141,6 +150,14 @@ struct Run {
     gate: Gate,
     walk: Box<dyn Walk>,
     outlook: Outlook,
+    /// Set when a checkpoint is due, for steps that are long.
+    alarm: Arc<AtomicBool>,
+}
+
+impl Style {
+    fn alarm(self) -> Arc<AtomicBool> {
+        console::alarm(Duration::try_from_secs_f64(self.checkpoint_every).ok())
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -157,7 +174,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     with_threads(spec.threads, || {
         let signals = Signals::register()?;
         notes.iter().for_each(|note| say(&format!("note: {note}")));
-        let mut gate = spec.problem.gate(spec.seed, spec.budget, signals.flag());
+        let alarm = if spec.output.is_some() { style.alarm() } else { Arc::default() };
+        let gate = spec.problem.gate(spec.seed, spec.budget, signals.flag());
+        let mut gate = gate.with_pause(Arc::clone(&alarm));
         // The folder comes last: what is in it stays as it is until the run is known to be possible.
         let walk = certified(&spec, &gate, spec.walk(&gate)?)?;
         if !no_check && !check::before_run(&spec.problem, &mut gate)? {
@@ -166,7 +185,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         let Some(outlook) = forecast::outlook(&spec, &mut gate)? else {
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         };
-        let run = Run { gate, walk, outlook };
+        let run = Run { gate, walk, outlook, alarm };
         let keep = match &spec.output {
             Some(path) => Keep::create(path, &spec.effective, *overwrite)?,
             None => Keep::default(),
@@ -176,8 +195,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
-    let ResumeArguments { folder: path, budget, threads, style } = arguments;
-    let overrides = Overrides { budget: *budget, threads: *threads, ..Overrides::default() };
+    let ResumeArguments { folder: path, budget, threads, trust, style } = arguments;
+    let origin = Origin::folder(*trust);
+    let overrides = Overrides { budget: *budget, threads: *threads, origin, ..Overrides::default() };
     let spec = spec::read(&spec_file(path)?, &overrides)?;
     if !spec.problem.oracle.about().shared {
         let message = "the simulator's samples do not follow from their seeds: a resumed run would not be the run that stopped";
@@ -188,7 +208,7 @@ pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
     with_threads(spec.threads, || {
         let signals = Signals::register()?;
         notes.iter().for_each(|note| say(&format!("note: {note}")));
-        let run = go_on(&spec, path, &mut checkpoint, signals.flag())?;
+        let run = go_on(&spec, path, &mut checkpoint, signals.flag(), style.alarm())?;
         let says_itself = |stop: &Stop| matches!(stop, Stop::OutOfBudget | Stop::Diverged(_));
         if let Some(stop) = run.walk.view().ended.filter(|stop| !says_itself(stop)) {
             say(&format!(
@@ -218,6 +238,7 @@ fn go_on(
     path: &Path,
     checkpoint: &mut Checkpoint,
     stop: Arc<AtomicBool>,
+    alarm: Arc<AtomicBool>,
 ) -> Result<Run, Failure> {
     let refuse = |what: &str| {
         let hint = "problem.toml must stay as the run wrote it; start another run with `pasta solve`";
@@ -229,12 +250,7 @@ fn go_on(
         return Err(refuse("the run has been making certificates, but problem.toml asks for none"));
     }
     let gate = Gate::resume(Arc::clone(&spec.problem.oracle), checkpoint).map_err(refused)?;
-    let gate = gate.with_budget(spec.budget).with_stop(world::watch(stop));
-    let drawn = gate.ledger().samples();
-    if let Some(budget) = spec.budget.filter(|budget| *budget < drawn) {
-        let message = format!("the run has already drawn {drawn} samples, more than the budget of {budget}");
-        return Err(Failure::input(message).in_file(path.display().to_string()));
-    }
+    let gate = gate.with_budget(spec.budget).with_stop(world::watch(stop)).with_pause(Arc::clone(&alarm));
     if Engine::of(checkpoint).map_err(refused)? != spec.method.engine {
         return Err(refuse("the checkpoint is of another [recipe] than problem.toml has"));
     }
@@ -243,13 +259,18 @@ fn go_on(
         return Err(refuse(&format!("the checkpoint is of seed {seed}, but problem.toml has seed {asked}")));
     }
     let walk = method::resume(&gate, checkpoint).map_err(refused)?;
+    let drawn = gate.ledger().samples() + gate.under_way() + walk.view().under_way;
+    if let Some(budget) = spec.budget.filter(|budget| *budget < drawn) {
+        let message = format!("the run has already drawn {drawn} samples, more than the budget of {budget}");
+        return Err(Failure::input(message).in_file(path.display().to_string()));
+    }
     let walk: Box<dyn Walk> = match &spec.certification {
         Some(certification) if with_certificates => {
             Box::new(walk.certified_again(&gate, certification.rule, checkpoint).map_err(refused)?)
         }
         _ => certified(spec, &gate, walk)?,
     };
-    Ok(Run { gate, walk, outlook: Outlook::resume(checkpoint) })
+    Ok(Run { gate, walk, outlook: Outlook::resume(checkpoint), alarm })
 }
 
 /// The walk of a checkpoint, to look at.
@@ -363,8 +384,12 @@ fn go(
 
 /// Says where a run stands that stopped before its end, and how to go on. One that can go on is kept.
 fn tell_where(spec: &Spec, run: &Run, keep: &mut Keep, rescue: &Path) -> Result<(), Failure> {
-    let (step, samples) = (run.walk.view().step, run.gate.ledger().samples());
-    let stopped = format!("stopped at step {step} with {samples} samples");
+    let (view, samples) = (run.walk.view(), run.gate.ledger().samples());
+    let more = match view.under_way + run.gate.under_way() {
+        0 => String::new(),
+        under_way => format!(" and {under_way} more of the step under way"),
+    };
+    let stopped = format!("stopped at step {} with {samples} samples{more}", view.step);
     if !spec.problem.oracle.about().shared {
         say(&format!("{stopped}; it cannot be resumed, since its samples do not follow from their seeds"));
         return Ok(());
@@ -425,7 +450,7 @@ fn drive(run: &mut Run, spec: &Spec, keep: &mut Keep, style: Style) -> Result<Re
                 progress.check(run);
                 true
             }
-            Ok(Advance::Planned) => {
+            Ok(Advance::Planned | Advance::Paused) => {
                 progress.check(run);
                 true
             }
@@ -441,6 +466,7 @@ fn drive(run: &mut Run, spec: &Spec, keep: &mut Keep, style: Style) -> Result<Re
         };
         if due {
             keep.save(run)?;
+            run.alarm.store(false, Ordering::Relaxed);
         }
     };
     if stop != Stop::Interrupted {
