@@ -22,7 +22,8 @@ const HELP: &str = r"Check a problem for slips before a run, and find out how a 
 Reads [problem] of a file that `pasta solve` takes. Of a built-in problem or a
 table it finds out whether the same seed repeats its samples, whether sums and
 differences over a batch agree with single samples, and whether losses agree
-with gradients. Of a simulator (docs/pipe.md) it finds out, at and near the
+with gradients. A simulator (docs/pipe.md) is a program, which it starts with
+your rights, as every command does; of one it finds out, at and near the
 start,
 
   * whether the same seed gives the same answer twice, and in another worker

@@ -28,12 +28,20 @@ use pasta_report::console;
 /// Forecasts what a run will cost, certifies how small the gradient of its result is, and counts every sample. docs/tutorial.md takes a
 /// problem of your own from nothing to a certified point.
 #[derive(Parser)]
-#[command(name = "pasta", version, propagate_version = true)]
+#[command(name = "pasta", version = VERSION, propagate_version = true)]
 #[command(after_help = format!("{}\n{LAB}", console::EXIT_CODES))]
 struct Program {
     #[command(subcommand)]
     command: Command,
 }
+
+/// The version, and what it was built with.
+const VERSION: &str = match (cfg!(feature = "mpi"), cfg!(feature = "parquet")) {
+    (true, true) => concat!(env!("CARGO_PKG_VERSION"), " (features: mpi, parquet)"),
+    (true, false) => concat!(env!("CARGO_PKG_VERSION"), " (features: mpi)"),
+    (false, true) => concat!(env!("CARGO_PKG_VERSION"), " (features: parquet)"),
+    (false, false) => concat!(env!("CARGO_PKG_VERSION"), " (features: none)"),
+};
 
 const LAB: &str =
     "Another program, pasta-lab, shows and checks what this one rests on. Start there: pasta-lab demo";

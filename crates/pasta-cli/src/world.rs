@@ -137,6 +137,7 @@ pub(crate) enum At {
 
 #[cfg(not(feature = "mpi"))]
 mod one {
+    use std::env;
     use std::io;
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
@@ -159,9 +160,21 @@ mod one {
         Ok(vec![bytes])
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "MPI may fail to start")]
+    /// What launchers of MPI tell a process of how many there are.
+    const SIZES: [&str; 2] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
+
+    /// Refuses to be one of several that know nothing of each other: each would do all of the work, and write to the same files.
     pub(super) fn begin() -> Result<Session, Failure> {
-        Ok(Session)
+        let size = |name: &str| env::var(name).ok()?.trim().parse::<u64>().ok();
+        match SIZES.iter().filter_map(|name| size(name)).max() {
+            Some(processes) if processes > 1 => {
+                let message =
+                    format!("started by MPI as one of {processes} processes, but built without MPI");
+                let hint = "build it with --features mpi (docs/mpi.md), or start it without mpirun";
+                Err(Failure::input(message).hint(hint))
+            }
+            _ => Ok(Session),
+        }
     }
 
     impl Session {

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pasta_opt::draws::{Address, Role};
-use place::{PASTA, Place, SGD, with};
+use place::{PASTA, Place, SGD, STATE, with};
 use serde_json::Value;
 
 /// Batches that are drawn sample by sample, and certificates.
@@ -69,7 +69,10 @@ impl OnRanks for Place {
         let mut command = mpirun();
         command.args(["-n", &ranks.to_string(), PASTA]).args(words.split_whitespace());
         // Where jobs begin at the same time, those of Open MPI get in each other's way in a common folder.
-        command.current_dir(self.0.path()).env("OMPI_MCA_orte_tmpdir_base", self.0.path());
+        command
+            .current_dir(self.0.path())
+            .env("OMPI_MCA_orte_tmpdir_base", self.0.path())
+            .env(STATE, self.state());
         command
     }
 

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use place::{PASTA, Place, unwrapped, with};
+use place::{PASTA, Place, STATE, unwrapped, with};
 use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
 use serde_json::Value;
@@ -22,6 +22,7 @@ import os, random, sys, time
 import pasta
 
 open("pids", "a").write(f"{os.getpid()}\n")
+time.sleep(float(os.environ.get("LOADING", "0")))
 own = random.Random()
 
 
@@ -47,6 +48,8 @@ def sample(x, rng):
         rng = own
     if what == "fixed":
         rng = random.Random(0)
+    if what == "process":
+        x = [v + 1e-6 * os.getpid() for v in x]
     g = [v - rng.gauss((1.0, -2.0)[i % 2], 1.0) for i, v in enumerate(x)]
     scale = 2.0 if what == "loss" else 1.0
     loss = scale * sum(v * v for v in g) / 2
@@ -63,10 +66,12 @@ def sample(x, rng):
         loss = sum((v + w) ** 2 for v, w in zip(x, z))
         g = [loss * w for w in z]
     time.sleep(float(os.environ.get("PAUSE", "0")))
+    if "COUNT" in os.environ:
+        open("count", "a").write(".")
     return g, loss
 
 
-pasta.serve(sample, losses=True, reproducible=os.environ.get("SEEDED") != "no", name="bowl")
+pasta.serve(sample, losses=True, reproducible=os.environ.get("SEEDED") != "no", name=os.environ.get("NAME", "bowl"))
 "#;
 
 fn smooth(more: &str) -> String {
@@ -205,6 +210,7 @@ fn a_signal_ends_a_run_that_is_resumed_and_leaves_no_worker() {
     let mut child = Command::new(PASTA)
         .args(["solve", "p.toml", "--output", "run", "--checkpoint-every", "0"])
         .current_dir(place.path(""))
+        .env(STATE, place.state())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
@@ -223,6 +229,7 @@ fn a_signal_ends_a_run_that_is_resumed_and_leaves_no_worker() {
     let mut child = Command::new(PASTA)
         .args(["resume", "run", "--checkpoint-every", "0"])
         .current_dir(place.path(""))
+        .env(STATE, place.state())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
@@ -244,6 +251,7 @@ fn ctrl_c_ends_a_worker_that_hangs() {
     let mut child = Command::new(PASTA)
         .args(["solve", "p.toml", "--no-check"])
         .current_dir(place.path(""))
+        .env(STATE, place.state())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
@@ -285,6 +293,7 @@ fn slips_are_named_before_a_run_and_in_a_check() {
     }
     for (fault, told) in [
         ("own", "a generator of its own"),
+        ("process", "or depends on its process"),
         ("loss", "the loss does not belong to the gradient"),
         ("forgotten", "coordinate 1 (counted from 0) of the gradient is exactly 0"),
         ("swapped", "coordinates 0 and 1 (counted from 0) of the gradient are swapped"),
@@ -588,4 +597,132 @@ fn the_worker_of_the_documentation_works() {
         "{run}"
     );
     assert_eq!(place.json("check p.toml", 0)["is_sound"], true);
+}
+
+/// A copy of a folder without folders in it.
+fn copy(place: &Place, from: &str, to: &str) {
+    std::fs::create_dir(place.path(to)).unwrap();
+    for entry in std::fs::read_dir(place.path(from)).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), place.path(to).join(entry.file_name())).unwrap();
+    }
+}
+
+#[test]
+fn the_program_of_a_folder_from_elsewhere_is_not_started_without_trust() {
+    let place = place(&sgd(50, ""));
+    let starting = contains("starting [\"python3\", \"sim.py\"] in ");
+    place.pasta("solve p.toml --output run --budget 400").assert().code(5).stderr(starting.clone());
+    let started = || place.read("pids").lines().count();
+    copy(&place, "run", "copy");
+    place.write("run/problem.toml", &place.read("run/problem.toml").replace("sim.py", "./sim.py"));
+    let before = started();
+    for words in ["resume copy", "certify copy --target 1 --kurtosis", "resume run"] {
+        let told =
+            contains("was not written by your pasta on this machine, and its run starts [\"python3\", \"")
+                .and(contains("give --trust"));
+        place.pasta(words).assert().code(2).stderr(told);
+        assert_eq!(started(), before, "{words}");
+    }
+    place.pasta("certify copy --target 1 --kurtosis --trust").assert().stderr(starting.clone());
+    place.pasta("resume copy --budget 500 --trust").assert().code(5).stderr(starting);
+    // From here on it is one of ours.
+    place.pasta("resume copy --budget 600").assert().code(5);
+    // Nothing is started by problems without a program.
+    let other = Place::holding(place::SGD);
+    other.pasta("solve p.toml --output run --budget 500").assert().code(5);
+    copy(&other, "run", "copy");
+    other.pasta("resume copy --budget 600").assert().code(5);
+    assert!(!other.state().exists());
+}
+
+#[test]
+fn hostile_names_reach_no_terminal_as_they_are() {
+    let evil = "\u{1b}[2J\u{7}evil";
+    let place = place(&with(
+        &sgd(20, ""),
+        "environment = {",
+        "environment = { NAME = \"\\u001b[2J\\u0007evil\", \"A\\u001b\" = \"\\u001b[2J\",",
+    ));
+    std::fs::create_dir(place.path(evil)).unwrap();
+    place.write(&format!("{evil}.csv"), &format!("a,{evil},b\n1,{evil},0\n2,x,1\n3,{evil},1\n4,x,0\n"));
+    place.write("q.toml", &with(&sgd(20, ""), "\"sim.py\"", "\"\\u001b[2Jsim.py\""));
+    place.write("r.toml", &sgd(20, "\"\\u001b[2J\" = 1"));
+    let table = format!("{evil}.csv");
+    let folder = format!("{evil}/run");
+    let runs: [(&[&str], i32); 9] = [
+        (&["solve", "p.toml", "--output", &folder], 0),
+        (&["check", "p.toml"], 0),
+        (&["resume", &folder], 0),
+        (&["solve", "q.toml"], 2),
+        (&["solve", "r.toml"], 2),
+        (&["solve", evil], 2),
+        (&["inspect", &table, "--label", "b", "--one-hot"], 0),
+        (&["fit", &table, "--label", "b", "--loss", "logistic", "--one-hot"], 0),
+        (&["fit", &table, "--label", evil, "--loss", "logistic"], 0),
+    ];
+    for (words, code) in runs {
+        let output = place.pasta("").args(words).assert().code(code).get_output().clone();
+        for said in [&output.stdout, &output.stderr] {
+            let raw = said.iter().any(|byte| byte.is_ascii_control() && *byte != b'\n');
+            assert!(!raw, "{words:?}: {}", String::from_utf8_lossy(said).escape_debug());
+        }
+    }
+}
+
+#[test]
+fn a_simulator_has_the_time_to_greet_that_the_file_gives_it() {
+    let slow = |more: &str| with(&sgd(20, more), "environment = {", "environment = { LOADING = \"0.5\",");
+    let place = place(&slow("greeting = 0.1"));
+    place.pasta("solve p.toml").assert().code(2).stderr(contains("did not answer within 0.1 seconds"));
+    // What a request may take is no limit to loading.
+    place.write("p.toml", &slow("timeout = 0.4"));
+    place.pasta("solve p.toml").assert().code(0);
+    place.write("p.toml", &sgd(20, "greeting = 0"));
+    place
+        .pasta("solve p.toml")
+        .assert()
+        .code(2)
+        .stderr(contains("greeting: expected a number of seconds above 0"));
+}
+
+#[test]
+fn a_run_of_auto_that_is_stopped_again_and_again_ends_and_is_the_same_run() {
+    let text = smooth("").split("[recipe]").next().unwrap().to_owned() + "[recipe]\nname = \"auto\"\n";
+    let place = place(&with(&text, "environment = {", "environment = { PAUSE = \"0.001\", COUNT = \"yes\","));
+    let whole = place.json("solve p.toml --budget 6000", 0);
+    // A byte for each sample.
+    let count = || std::fs::metadata(place.path("count")).map_or(0, |about| about.len());
+    let (before, mut stops) = (count(), 0);
+    let mut words = "solve p.toml --budget 6000 --output run --checkpoint-every 0.1".to_owned();
+    loop {
+        let mut child = Command::new(PASTA)
+            .args(words.split(' '))
+            .current_dir(place.path(""))
+            .env(STATE, place.state())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let begun = count();
+        while count() < begun + 800 && child.try_wait().unwrap().is_none() {
+            thread::sleep(Duration::from_millis(5));
+        }
+        // Every other time without a word, so that checkpoints within a step are all there is.
+        let signal = if stops % 2 == 0 { "-INT" } else { "-KILL" };
+        let _ = Command::new("kill").args([signal, &child.id().to_string()]).stderr(Stdio::null()).status();
+        if child.wait().unwrap().code() == Some(0) {
+            break;
+        }
+        stops += 1;
+        assert!(stops < 60, "it does not come to its end");
+        words = "resume run --checkpoint-every 0.1".to_owned();
+    }
+    let run: Value = serde_json::from_str(&place.read("run/result.json")).unwrap();
+    assert_eq!((&run["point"], &run["ledger"]), (&whole["point"], &whole["ledger"]));
+    let (answered, counted) = (count() - before, run["ledger"]["samples"].as_u64().unwrap());
+    println!("{stops} stops, {answered} samples answered, {counted} counted");
+    // Steps of up to a third of all samples were dropped whole otherwise, again and again.
+    assert!(stops >= 5 && answered < counted + counted / 2, "{stops} {answered} {counted}");
+    assert_no_worker_left(&place);
 }

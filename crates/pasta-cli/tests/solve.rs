@@ -781,3 +781,52 @@ fn a_run_that_ended_as_planned_is_whole_and_has_nothing_left_to_do() {
     let again = place.pasta("resume run --budget 20000").assert().code(0);
     again.stderr(contains("nothing is left to do").and(contains("damaged").not()));
 }
+
+#[test]
+fn a_run_whose_folder_is_removed_goes_on_in_another_beside_it() {
+    let text = with(SGD, "steps = 1000", "steps = 20000000");
+    let place = Place::holding(&text);
+    let whole = place.json("solve p.toml --output whole --budget 3000000", 5);
+    let mut running = place.spawn("solve p.toml --output run --checkpoint-every 0 --budget 3000000");
+    running.until(&place, "run", 5);
+    fs::rename(place.path("run"), place.path("elsewhere")).unwrap();
+    let said = std::io::read_to_string(&mut running.1).unwrap();
+    assert_eq!(running.0.wait().unwrap().code(), Some(5), "{said}");
+    assert!(
+        said.contains("run was removed or replaced while the run went on; it goes on in run-2"),
+        "{said}"
+    );
+    let kept: Value = serde_json::from_str(&place.read("run-2/result.json")).unwrap();
+    assert_eq!((&kept["point"], &kept["ledger"]), (&whole["point"], &whole["ledger"]));
+    assert_eq!(place.read("run-2/trace.jsonl"), place.read("whole/trace.jsonl"));
+    assert!(!place.path("run").exists());
+    place.pasta("resume run-2 --budget 3100000").assert().code(5);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_limit_on_the_size_of_files_is_told_in_a_sentence() {
+    let place = Place::holding(BOWL);
+    let mut command = process::Command::new("sh");
+    // Half a kilobyte: enough for the problem file, too little for a checkpoint.
+    command
+        .args(["-c", "ulimit -f 1; exec \"$0\" solve p.toml --output run", PASTA])
+        .current_dir(place.0.path());
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("error: ") && said.contains("File too large"), "{said}");
+}
+
+#[cfg(not(feature = "mpi"))]
+#[test]
+fn one_of_several_processes_of_mpi_says_that_it_was_built_without() {
+    let place = Place::holding(SGD);
+    for name in ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"] {
+        let told = contains("started by MPI as one of 4 processes, but built without MPI");
+        place.pasta("solve p.toml --output run").env(name, "4").assert().code(2).stderr(told);
+        assert!(!place.path("run").exists());
+        place.pasta("problems").env(name, "1").assert().code(0);
+    }
+    place.pasta("--version").assert().code(0).stdout(contains(" (features: "));
+}

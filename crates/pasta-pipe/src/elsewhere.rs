@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use pasta_opt::oracle::{Batch, OracleError};
 
 use crate::fault::Fault;
-use crate::pipe::Pipe;
+use crate::pipe::{Pipe, Who};
 use crate::protocol::{Hello, Points, Wrong};
 use crate::{OnStderr, Simulator};
 
@@ -38,7 +38,7 @@ pub(crate) struct Ask<'a> {
 pub(crate) struct Exchange;
 
 impl Exchange {
-    pub(crate) fn new(_: &Pipe, _: &Ask<'_>, _: Option<usize>, _: Vec<Vec<f64>>) -> Self {
+    pub(crate) fn new(_: &Pipe, _: &Ask<'_>, _: Who, _: Vec<Vec<f64>>) -> Self {
         Self
     }
 

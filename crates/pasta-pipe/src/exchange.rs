@@ -11,7 +11,7 @@ use rand_core::Rng;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::fault::{Fault, short, short_bytes};
-use crate::pipe::Pipe;
+use crate::pipe::{Pipe, Who};
 use crate::protocol::{Framing, Hello, Points, Wrong, read_hello};
 use crate::tree::Tree;
 use crate::worker::{Stream, Worker, timespec};
@@ -65,8 +65,8 @@ struct Desk {
 pub(crate) struct Exchange<'a> {
     pipe: &'a Pipe,
     ask: &'a Ask<'a>,
-    /// The worker who has to answer, if it matters.
-    number: Option<usize>,
+    /// The workers who are to answer.
+    who: Who,
     desks: Vec<Desk>,
     /// One for each part.
     trees: Vec<Tree>,
@@ -80,7 +80,7 @@ pub(crate) struct Exchange<'a> {
 }
 
 impl<'a> Exchange<'a> {
-    pub(crate) fn new(pipe: &'a Pipe, ask: &'a Ask<'a>, number: Option<usize>, spare: Vec<Vec<f64>>) -> Self {
+    pub(crate) fn new(pipe: &'a Pipe, ask: &'a Ask<'a>, who: Who, spare: Vec<Vec<f64>>) -> Self {
         let leaves = |part: &Batch| part.count().div_ceil(pipe.simulator.block);
         let trees: Vec<Tree> = match &ask.what {
             What::Parts(parts) => parts.iter().map(|part| Tree::new(leaves(part))).collect(),
@@ -89,7 +89,7 @@ impl<'a> Exchange<'a> {
         Self {
             pipe,
             ask,
-            number,
+            who,
             desks: Vec::new(),
             sums: vec![None; trees.len()],
             next: (0, 0),
@@ -149,9 +149,9 @@ impl<'a> Exchange<'a> {
     fn staff(&mut self) {
         let open = self.to_come.saturating_add(self.again.len() as u64);
         let most = usize::try_from(open).unwrap_or(usize::MAX).min(self.pipe.simulator.workers);
-        let most = if self.number.is_some() { 1 } else { most };
+        let most = if matches!(self.who, Who::Number(_)) { 1 } else { most };
         if open > 0 && self.desks.len() < most {
-            let taken = self.pipe.take(most - self.desks.len(), self.number, self.desks.is_empty());
+            let taken = self.pipe.take(most - self.desks.len(), self.who, self.desks.is_empty());
             self.desks.extend(taken.into_iter().map(|(index, worker)| Desk { index, worker, job: None }));
         }
     }

@@ -52,9 +52,22 @@ enum Slot {
     Taken,
 }
 
+/// Which workers a question is put to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// Those with a process first.
+    Any,
+    /// Others than the first question of the pool: new ones first.
+    Others,
+    /// The one with this number, from 0 on.
+    Number(usize),
+}
+
 /// Counters that many threads add to.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
+    /// Questions to the pool, each of one request or more.
+    questions: AtomicU64,
     pub(crate) requests: AtomicU64,
     pub(crate) repeated_requests: AtomicU64,
     pub(crate) repeated_samples: AtomicU64,
@@ -199,7 +212,7 @@ impl Pipe {
         }
         let points = Points::new(points, wanted, self.hello.framing, Vec::new());
         let ask = Ask { what: What::Samples { seed, samples }, differences: false, points: &points };
-        let mut exchange = Exchange::new(self, &ask, Some(number), Vec::new());
+        let mut exchange = Exchange::new(self, &ask, Who::Number(number), Vec::new());
         let mut gradients = exchange.run(&AtomicBool::new(false))?.pop().unwrap_or_default();
         let mut rest = gradients.split_off(points.count * points.dim);
         let squares = if squares { rest.split_off(rest.len() - points.count) } else { Vec::new() };
@@ -215,31 +228,31 @@ impl Pipe {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes up to `most` places, or the one of this number: those with a process first. Waits for the first of them if it may.
-    pub(crate) fn take(
-        &self,
-        most: usize,
-        number: Option<usize>,
-        may_wait: bool,
-    ) -> Vec<(usize, Option<Box<Worker>>)> {
+    /// Takes up to `most` places, by their numbers and with their processes, if they have any. Waits for the first of them if it may.
+    pub(crate) fn take(&self, most: usize, who: Who, may_wait: bool) -> Vec<(usize, Option<Box<Worker>>)> {
         let mut slots = self.slots();
+        let (idle, vacant) = ((0..slots.len()).map(|i| (i, true)), (0..slots.len()).map(|i| (i, false)));
+        let order: Vec<(usize, bool)> = match who {
+            Who::Any => idle.chain(vacant).collect(),
+            Who::Others => vacant.chain(idle.rev()).collect(),
+            Who::Number(number) => vec![(number, true), (number, false)],
+        };
         loop {
             let mut taken = Vec::new();
-            for idle in [true, false] {
-                for (i, slot) in slots.iter_mut().enumerate() {
-                    let wanted = taken.len() < most && number.is_none_or(|number| number == i);
-                    match slot {
-                        Slot::Idle(_) if wanted && idle => {
-                            if let Slot::Idle(worker) = std::mem::replace(slot, Slot::Taken) {
-                                taken.push((i, Some(worker)));
-                            }
+            for &(i, with_process) in &order {
+                let slot = &mut slots[i];
+                match slot {
+                    _ if taken.len() >= most => break,
+                    Slot::Idle(_) if with_process => {
+                        if let Slot::Idle(worker) = std::mem::replace(slot, Slot::Taken) {
+                            taken.push((i, Some(worker)));
                         }
-                        Slot::Vacant if wanted && !idle => {
-                            *slot = Slot::Taken;
-                            taken.push((i, None));
-                        }
-                        _ => {}
                     }
+                    Slot::Vacant if !with_process => {
+                        *slot = Slot::Taken;
+                        taken.push((i, None));
+                    }
+                    _ => {}
                 }
             }
             if !taken.is_empty() || !may_wait {
@@ -247,7 +260,7 @@ impl Pipe {
             }
             let waited = self.freed.wait_timeout(slots, Duration::from_millis(20));
             slots = waited.unwrap_or_else(PoisonError::into_inner).0;
-            if number.is_none() && slots.iter().all(|slot| matches!(slot, Slot::Taken)) {
+            if !matches!(who, Who::Number(_)) && slots.iter().all(|slot| matches!(slot, Slot::Taken)) {
                 // The caller looks at its flag.
                 return taken;
             }
@@ -320,6 +333,10 @@ impl Oracle for Pipe {
     fn is_additive(&self) -> bool {
         self.hello.additive
     }
+
+    fn leaf(&self) -> Option<u64> {
+        Some(self.simulator.block)
+    }
 }
 
 /// Writes a sum, gradients first, to the answer.
@@ -341,7 +358,10 @@ impl Pipe {
         let differences = request.form == Form::Differences;
         let ask = Ask { what: What::Parts(parts), differences, points };
         let never = AtomicBool::new(false);
-        let mut exchange = Exchange::new(self, &ask, None, spare);
+        // A check begins with the same question twice: two workers have to give the same answer.
+        let is_second = self.tally.questions.fetch_add(1, Ordering::Relaxed) == 1;
+        let who = if is_second { Who::Others } else { Who::Any };
+        let mut exchange = Exchange::new(self, &ask, who, spare);
         let sums = exchange.run(request.stop.unwrap_or(&never))?;
         Ok((sums, exchange.take_spare()))
     }

@@ -23,6 +23,9 @@ const LAST_LINES: usize = 4;
 const PIPE_SIZE: usize = 1 << 18;
 /// A line of stderr that is longer is shown in pieces.
 const LONGEST_LINE: usize = 4096;
+/// What is read of its stderr at a time, and how often in one go: others have their turn even if one never stops talking.
+const TALK: usize = 4096;
+const TURNS: usize = 64;
 /// How long the last words of a dead worker are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
@@ -169,11 +172,11 @@ impl Worker {
         &self.buffer[..self.filled]
     }
 
-    /// Hands on whole lines of its stderr.
+    /// Hands on whole lines of its stderr, as far as it has written them: 256 kB of them at most.
     pub(crate) fn listen(&mut self, on_stderr: &OnStderr) {
-        let Some(stderr) = &mut self.stderr else { return };
-        let mut bytes = [0; 4096];
-        loop {
+        let mut bytes = [0; TALK];
+        for _ in 0..TURNS {
+            let Some(stderr) = &mut self.stderr else { return };
             match stderr.read(&mut bytes) {
                 Ok(0) => {
                     self.stderr = None;
@@ -191,7 +194,6 @@ impl Worker {
                             self.line.push(byte);
                         }
                     }
-                    return self.listen(on_stderr);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return,

@@ -312,3 +312,41 @@ fn many_threads_share_few_workers() {
     assert_eq!(alone, together);
     assert_eq!(pipe.counts().workers_started, 2);
 }
+
+#[test]
+fn a_worker_may_write_megabytes_to_stderr_and_each_of_its_lines_is_handed_on() {
+    let heard = Arc::new(Mutex::new(0));
+    let lines = Arc::clone(&heard);
+    let pipe = Pipe::start(simulator(&[("FAULT", "talks")]), move |_, line| {
+        assert_eq!(line.len(), 1000);
+        *lines.lock().unwrap() += 1;
+    })
+    .unwrap();
+    ask(&pipe, 0..4).unwrap();
+    drop(pipe);
+    assert_eq!(*heard.lock().unwrap(), 5000);
+}
+
+#[test]
+fn two_workers_answer_the_first_two_questions() {
+    let path = fresh("pids");
+    let pids = || std::fs::read_to_string(&path).unwrap_or_default().lines().count();
+    let pipe = pipe(Simulator { workers: 3, ..simulator(&[("PIDS", path.to_str().unwrap())]) });
+    let first = ask(&pipe, 0..4).unwrap();
+    assert_eq!(pids(), 1);
+    assert_eq!(ask(&pipe, 0..4).unwrap(), first);
+    assert_eq!(pids(), 2);
+    // Further questions of one request need no further process.
+    assert_eq!(ask(&pipe, 0..4).unwrap(), first);
+    assert_eq!((pids(), pipe.counts().workers_started), (2, 2));
+}
+
+#[test]
+fn parts_of_a_question_add_up_to_its_answer_bit_for_bit() {
+    let pipe = pipe(simulator(&[]));
+    let whole = ask(&pipe, 2..75).unwrap();
+    let [left, right] = batch(2..75).halves(pipe.leaf().unwrap()).unwrap();
+    let [left, right] = [left, right].map(|part| ask(&pipe, part.samples).unwrap());
+    let sum: Vec<f64> = left.iter().zip(&right).map(|(a, b)| a + b).collect();
+    assert_eq!(sum, whole);
+}

@@ -48,6 +48,9 @@ for line in sys.stdin:
     if bad == "hangs":
         print("thinking", file=sys.stderr, flush=True)
         time.sleep(1000)
+    if bad == "talks":
+        sys.stderr.write(("x" * 1000 + "\n") * 5000)
+        sys.stderr.flush()
     if bad == "garbage":
         say("here I am")
         continue

@@ -18,6 +18,7 @@ use pasta_opt::run::{
 };
 use pasta_opt::stop::Stop;
 use pasta_opt::walk::StopRule;
+use pasta_report::console;
 use serde::{Deserialize, Serialize};
 
 use crate::asked::Asked;
@@ -347,9 +348,13 @@ impl Live {
             Some(path) => live.saver().save(path).map_err(|error| Trouble::System(error.to_string())),
         };
         save(&self)?;
+        let alarm = console::alarm(checkpoint.as_ref().map(|_| BETWEEN));
+        self.run.pause_on(alarm);
         let mut shown: Option<Instant> = None;
         let stop = loop {
+            let mut is_paused = false;
             match self.run.next() {
+                Ok(Event::Paused) => is_paused = true,
                 Ok(Event::End(stop)) => break stop,
                 Ok(Event::Step(_)) => {
                     let is_due = match shows {
@@ -371,7 +376,7 @@ impl Live {
                     return Err(Trouble::System(halt.to_string()));
                 }
             }
-            if checkpoint.is_some() && saved.elapsed() > BETWEEN {
+            if is_paused || (checkpoint.is_some() && saved.elapsed() > BETWEEN) {
                 save(&self)?;
                 saved = Instant::now();
             }

@@ -659,7 +659,7 @@ class OtherDifference(Whole):
     ("oracle", "words"),
     [
         (own_generator, "a generator of its own"),
-        (Keeping(), "or keeps something from one call to the next"),
+        (Keeping(), "keeps something from one call to the next"),
         (mean, "the sum of the gradients of 16 samples is no larger than that of one sample .* it is their mean"),
         (ignores_n, "leaves out all but one"),
         (in_a_corner, "is not finite"),

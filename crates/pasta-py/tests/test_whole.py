@@ -389,3 +389,59 @@ print(run.result().stop.kind)
     for _ in range(3):
         said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
         assert (said.stdout, said.stderr) == ("interrupted\n", "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL, signal.SIGHUP])
+@pytest.mark.parametrize("main", [True, False])
+def test_workers_and_what_they_started_end_with_their_parent(end, main, tmp_path):
+    """In the middle of a block, which takes longer than this test."""
+    code = f"""
+import os, subprocess, sys, threading, time
+import numpy as np, pasta_opt
+
+def forever(x, rng, n):
+    child = subprocess.Popen(["sleep", "1000"])
+    open(os.path.join({str(tmp_path)!r}, f"{{os.getpid()}}"), "w").write(str(child.pid))
+    while True:
+        sum(range(1000))
+
+def run():
+    with pasta_opt.Pool(pasta_opt.Oracle(forever, losses=False, name="forever"), workers=2) as pool:
+        pasta_opt.minimize(pool, np.zeros(2), budget=10_000, check=False)
+
+if {main}:
+    run()
+else:
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+"""
+    run = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 60
+    try:
+        while not (files := [file for file in tmp_path.iterdir() if file.read_text()]):
+            assert run.poll() is None and time.monotonic() < until
+            time.sleep(0.02)
+    finally:
+        run.send_signal(end)
+        run.wait()
+    assert str(run.pid) not in [file.name for file in files]
+    pids = [int(pid) for file in files for pid in (file.name, file.read_text())]
+
+    def alive(pid):
+        try:
+            return ") Z" not in open(f"/proc/{pid}/stat").read()
+        except FileNotFoundError:
+            return False
+
+    while any(alive(pid) for pid in pids):
+        assert time.monotonic() < until, pids
+        time.sleep(0.02)
+
+
+def test_thousands_of_threads_are_not_started_and_change_no_bit():
+    method = pasta_opt.methods.Sgd(eta=0.01, steps=3, batch=8)
+    with pytest.warns(RuntimeWarning, match="threads = 4096 is far more than this machine has processors"):
+        many_threads = pasta_opt.minimize(many, np.zeros(3), method=method, threads=4096)
+    assert many_threads.x.tobytes() == pasta_opt.minimize(many, np.zeros(3), method=method, threads=1).x.tobytes()

@@ -11,6 +11,9 @@
 /// assert_eq!(nearest("colour", ["size", "rooms"]), None);
 /// ```
 pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if written.len() > LONGEST {
+        return None;
+    }
     let written = plain(written);
     let far = (written.len() / 3).max(1);
     let distances = names.into_iter().map(|name| (changes(&written, &plain(name)), name));
@@ -19,6 +22,9 @@ pub fn nearest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> O
         |(changes, name): &(usize, &str)| *changes <= far && (*changes == 0 || name.chars().count() > 1);
     distances.filter(close).min_by_key(|(changes, _)| *changes).map(|(_, name)| name)
 }
+
+/// What is longer, in bytes, was not meant to be a name; comparing megabytes with every name takes seconds.
+const LONGEST: usize = 256;
 
 fn plain(name: &str) -> Vec<char> {
     name.chars().filter(|letter| !"-_ ".contains(*letter)).flat_map(char::to_lowercase).collect()
@@ -77,6 +83,8 @@ mod tests {
         ] {
             assert_eq!(nearest(written, losses), meant, "{written}");
         }
+        let long = "logistic".repeat(1 << 20);
+        assert_eq!((nearest(&long, [long.as_str()]), nearest(&long, losses)), (None, None));
         // One letter for another is no mistake in writing; a capital is.
         assert_eq!((nearest("z", ["x", "y"]), nearest("Y", ["x", "y"])), (None, Some("y")));
         // The closest, and the first of those that are as close.

@@ -23,15 +23,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod kept;
+
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use self::kept::{Kept, Question};
 use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
 use crate::draws::{Role, derived_seed};
 use crate::ledger::Ledger;
@@ -55,6 +58,11 @@ pub struct Gate {
     stop: Arc<AtomicBool>,
     /// Whether the oracle is to be checked before a run.
     doubts: bool,
+    /// Answers of the step under way.
+    kept: Kept,
+    /// True while a step keeps its answers.
+    is_keeping: bool,
+    pause: Option<Arc<AtomicBool>>,
     on_nan: OnNan,
     /// Whether a run without a budget goes on where its target is not within reach.
     endless: bool,
@@ -122,6 +130,9 @@ pub enum Halt {
     /// The gate was told to stop.
     #[error("interrupted")]
     Interrupted,
+    /// The gate was told to pause, and the work under way is kept: see [`Gate::with_pause`].
+    #[error("paused")]
+    Paused,
     /// The oracle answered with NaN or infinity.
     #[error("{} is not finite, or too large to be squared", asked_for(*.role, *.step))]
     NotFinite {
@@ -148,13 +159,13 @@ impl Halt {
     /// Whether the work under way is dropped, to be done again: not where it ran its course to an end of the budget or of the
     /// numbers.
     pub(crate) fn drops_work(&self) -> bool {
-        matches!(self, Self::Oracle(_) | Self::Interrupted)
+        matches!(self, Self::Oracle(_) | Self::Interrupted | Self::Paused)
     }
 
     /// How a run ends that cannot go on; `None` where it does not end but fail.
     pub fn stop(&self) -> Option<Stop> {
         match *self {
-            Self::Oracle(_) => None,
+            Self::Oracle(_) | Self::Paused => None,
             Self::OverBudget { .. } => Some(Stop::OutOfBudget),
             Self::Interrupted => Some(Stop::Interrupted),
             Self::NotFinite { step, .. } => Some(Stop::Diverged(Divergence::Gradient { step })),
@@ -213,6 +224,9 @@ impl Gate {
             held: 0,
             stop: Arc::default(),
             doubts,
+            kept: Kept::default(),
+            is_keeping: false,
+            pause: None,
             on_nan: OnNan::Stop,
             endless: false,
             suspect: None,
@@ -302,6 +316,18 @@ impl Gate {
     #[must_use]
     pub fn with_stop(self, stop: Arc<AtomicBool>) -> Self {
         Self { stop, ..self }
+    }
+
+    /// Lets a long step pause between two questions when the flag is set, so that a checkpoint can be taken: its walk then says
+    /// [`Advance::Paused`](crate::walk::Advance::Paused), and the flag is cleared. Members of a team do not pause.
+    #[must_use]
+    pub fn with_pause(mut self, pause: Arc<AtomicBool>) -> Self {
+        self.set_pause(pause);
+        self
+    }
+
+    pub(crate) fn set_pause(&mut self, pause: Arc<AtomicBool>) {
+        self.pause = (!self.has_team).then_some(pause);
     }
 
     /// What the oracle is.
@@ -525,7 +551,9 @@ impl Gate {
             seed: self.seed,
             role,
             stop: &self.stop,
+            pause: self.pause.as_deref(),
             on_nan: self.on_nan,
+            kept: self.is_keeping.then(|| Mutex::new(&mut self.kept)),
             spent: Mutex::default(),
             most,
         };
@@ -537,6 +565,80 @@ impl Gate {
             self.suspect = spent.suspect.or(self.suspect.take());
         }
         done
+    }
+
+    /// Does a long step whole, or puts it aside: what it was answered before it was interrupted, paused or failed is kept, also in a
+    /// checkpoint, and is not asked again. Only then is it counted, so that the step sees the same ledger as if it had never stopped.
+    pub(crate) fn keep<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T, Halt>) -> Result<T, Halt> {
+        let in_vain = self.kept.begin(self.budget);
+        in_vain.into_iter().for_each(|(role, paid)| self.pay(role, paid));
+        let before = self.ledger.clone();
+        self.is_keeping = true;
+        let done = step(self);
+        self.is_keeping = false;
+        if done.as_ref().is_err_and(Halt::drops_work) {
+            self.kept.put_aside(self.budget);
+            self.ledger = before;
+            if let (Err(Halt::Paused), Some(pause)) = (&done, &self.pause) {
+                pause.store(false, Ordering::Relaxed);
+            }
+        } else {
+            let in_vain = self.kept.finish();
+            in_vain.into_iter().for_each(|(role, paid)| self.pay(role, paid));
+        }
+        done
+    }
+
+    fn pay(&mut self, role: Role, Paid { charge, skipped }: Paid) {
+        self.ledger.charge(role, charge);
+        self.ledger.charge(role, skipped.charge());
+        self.ledger.count_not_finite(skipped.count);
+    }
+
+    /// True if a step that keeps its answers is to pause.
+    #[inline]
+    pub(crate) fn is_paused(&self) -> bool {
+        self.is_keeping && self.pause.as_ref().is_some_and(|pause| pause.load(Ordering::Relaxed))
+    }
+
+    /// Counts what a step was answered before it was put aside.
+    pub(crate) fn count_again(&mut self, role: Role, charge: Charge) {
+        self.ledger.charge(role, charge);
+    }
+
+    /// Samples that the questions of the step under way were answered with, and that will be counted once it goes on: 0 unless it was put aside.
+    pub fn under_way(&self) -> u128 {
+        self.kept.samples()
+    }
+
+    /// [`ask_for_step`](Self::ask_for_step) in a step that keeps its answers.
+    pub(crate) fn ask_and_keep(
+        &mut self,
+        request: Request<'_>,
+        answer: &mut Answer<'_>,
+    ) -> Result<Charge, Halt> {
+        let question = Question::of(&request);
+        let role = request.draw.role();
+        let mut row = vec![0.0; answer.gradients.len() + answer.losses.len()];
+        if let Some(paid) = self.kept.recall(&question, &mut row) {
+            let (gradients, losses) = row.split_at(answer.gradients.len());
+            answer.gradients.copy_from_slice(gradients);
+            answer.losses.copy_from_slice(losses);
+            self.pay(role, paid);
+            return Ok(paid.charge);
+        }
+        if self.is_paused() && self.kept.may_pause() {
+            return Err(Halt::Paused);
+        }
+        let before = (self.ledger.not_finite(), self.ledger.of(role).evaluations);
+        let charge = self.ask_for_step(request, answer)?;
+        let skipped = Skipped {
+            count: self.ledger.not_finite() - before.0,
+            evaluations: self.ledger.of(role).evaluations - before.1 - charge.evaluations,
+        };
+        let row = [&*answer.gradients, &*answer.losses].concat();
+        self.kept.record(question, &row, Paid { charge, skipped });
+        Ok(charge)
     }
 
     /// Forgets what was counted since the ledger stood so. Work that fails or is interrupted is dropped whole: its draws have
@@ -553,18 +655,19 @@ impl Gate {
             .with_budget(budget.min(self.left()))
             .with_stop(Arc::clone(&self.stop))
             .with_on_nan(self.on_nan)
-            .with_limit_of(self)
+            .with_limits_of(self)
             .believing()
     }
 
-    fn with_limit_of(self, other: &Self) -> Self {
-        Self { endless: other.endless, ..self }
+    /// What a run within another one has from it.
+    fn with_limits_of(self, outer: &Self) -> Self {
+        Self { endless: outer.endless, pause: outer.pause.clone(), ..self }
     }
 
     /// The fork of a run that is resumed, as it [saved](Self::save) itself.
     pub(crate) fn fork_again(&self, checkpoint: &mut Checkpoint) -> Result<Self, CheckpointError> {
-        let gate = Self::resume(Arc::clone(&self.oracle), checkpoint)?;
-        Ok(gate.with_stop(Arc::clone(&self.stop)).with_on_nan(self.on_nan).with_limit_of(self))
+        let fork = Self::resume(Arc::clone(&self.oracle), checkpoint)?;
+        Ok(fork.with_stop(Arc::clone(&self.stop)).with_on_nan(self.on_nan).with_limits_of(self))
     }
 
     /// Sets the budget anew.
@@ -593,7 +696,7 @@ impl Gate {
             .with_budget(budget)
             .with_stop(Arc::clone(&self.stop))
             .with_on_nan(self.on_nan)
-            .with_limit_of(self)
+            .with_limits_of(self)
             .believing()
     }
 
@@ -614,12 +717,13 @@ impl Gate {
     }
 
     /// Writes its section of a checkpoint.
-    pub fn save(&self, to: &mut Saver<'_>) {
+    pub fn save<'a>(&'a self, to: &mut Saver<'a>) {
         let About { identity, dim, .. } = self.about();
         let Self { seed, on_nan, endless, .. } = *self;
         let (identity, ledger) = (identity.clone(), self.ledger.clone());
         let saved = Saved { identity, dim: *dim, seed, ledger, on_nan, endless };
         to.put(SECTION, &saved, []);
+        self.kept.save(to);
     }
 
     /// The gate of a run that is resumed: seed and ledger are the checkpoint's. Refuses an oracle that is not the one the
@@ -634,7 +738,7 @@ impl Gate {
         let gate = Self::over(oracle, seed);
         // It was checked before the first step. A check that did not come to its end is not in the ledger; a single sample is none.
         let doubts = gate.doubts && ledger.steps().samples == 0 && ledger.of(Role::Check).samples <= 1;
-        Ok(Self { ledger, doubts, on_nan, endless, ..gate })
+        Ok(Self { ledger, doubts, on_nan, endless, kept: Kept::resume(checkpoint)?, ..gate })
     }
 }
 
@@ -661,10 +765,16 @@ pub struct Window<'g> {
     seed: u64,
     role: Role,
     stop: &'g AtomicBool,
+    pause: Option<&'g AtomicBool>,
+    kept: Option<Mutex<&'g mut Kept>>,
     on_nan: OnNan,
     spent: Mutex<Spent>,
     most: u128,
 }
+
+/// A long question is asked in 2^5 parts at most, of at least 16 leaves of the tree of additions.
+const PARTS: u32 = 5;
+const LEAVES: u64 = 16;
 
 /// What was asked at a window.
 #[derive(Debug, Default)]
@@ -706,10 +816,6 @@ impl Window<'_> {
         let first = question(0);
         let gradients = first.rows() * self.about.dim;
         let width = gradients + if first.losses { first.points.len() } else { 0 };
-        let ask = |i: usize, row: &mut [f64]| {
-            let (gradients, losses) = row.split_at_mut(gradients);
-            self.put(question(i), &mut Answer { gradients, losses, support: usize::MAX })
-        };
         let mut answers = Answers {
             asked: asked(&first.draw),
             gradients,
@@ -717,26 +823,21 @@ impl Window<'_> {
             numbers: vec![0.0; count * width],
             charges: vec![Charge::default(); count],
         };
+        let numbers = &mut answers.numbers;
         let paid: Vec<Paid> = match self.oracle.team() {
             None => {
-                let rows = answers.numbers.par_chunks_mut(width.max(1)).enumerate();
-                rows.map(|(i, row)| ask(i, row)).collect::<Result<_, Halt>>()?
-            }
-            // Large questions to a table are divided by rows, so that a member reads no others than its own.
-            Some(team) if self.is_divided_by_rows(team, &first, width) => {
-                let rows = answers.numbers.chunks_mut(width.max(1)).enumerate();
-                let together = |(i, row): (usize, &mut [f64])| {
-                    let (gradients, losses) = row.split_at_mut(gradients);
-                    let request = Request { team: Some(team), ..question(i) };
-                    self.put(request, &mut Answer { gradients, losses, support: usize::MAX })
-                };
-                rows.map(together).collect::<Result<_, Halt>>()?
+                let rows = numbers.par_chunks_mut(width.max(1)).enumerate();
+                rows.map(|(i, row)| self.put_or_recall(question(i), row, PARTS))
+                    .collect::<Result<_, Halt>>()?
             }
             Some(team) => {
-                team.hear(&first)?;
-                team.hear(&question(count - 1))?;
-                let work = first.usual_price(self.about).evaluations * count as u128;
-                share(team, work, width, &mut answers.numbers, ask)?
+                if let Some(paid) = self.recall_all(width, numbers, &question) {
+                    paid
+                } else {
+                    let paid = self.each_of_team(team, width, numbers, &question)?;
+                    self.record_all(width, numbers, &paid, &question);
+                    paid
+                }
             }
         };
         for (charge, paid) in answers.charges.iter_mut().zip(paid) {
@@ -751,9 +852,100 @@ impl Window<'_> {
 
     #[cold]
     fn notice(&self, draw: &Draw, point: &[f64], losses: bool) {
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spent = lock(&self.spent);
         spent.not_finite += 1;
         spent.suspect = Suspect::of(draw, point, losses).or(spent.suspect.take());
+    }
+
+    fn each_of_team<'p>(
+        &self,
+        team: &dyn Team,
+        width: usize,
+        numbers: &mut [f64],
+        question: &(impl Fn(usize) -> Request<'p> + Sync),
+    ) -> Result<Vec<Paid>, Halt> {
+        let (first, count) = (question(0), numbers.len() / width.max(1));
+        // Large questions to a table are divided by rows, so that a member reads no others than its own.
+        if self.is_divided_by_rows(team, &first, width) {
+            let rows = numbers.chunks_mut(width.max(1)).enumerate();
+            let together = |(i, row): (usize, &mut [f64])| {
+                self.put_row(Request { team: Some(team), ..question(i) }, row)
+            };
+            return rows.map(together).collect();
+        }
+        team.hear(&first)?;
+        team.hear(&question(count - 1))?;
+        let work = first.usual_price(self.about).evaluations * count as u128;
+        share(team, work, width, numbers, |i, row| self.put_row(question(i), row))
+    }
+
+    /// What is kept of a step that was interrupted, if it is all that is asked: the members of a team have the same.
+    fn recall_all<'p>(
+        &self,
+        width: usize,
+        numbers: &mut [f64],
+        question: &impl Fn(usize) -> Request<'p>,
+    ) -> Option<Vec<Paid>> {
+        let mut kept = lock(self.kept.as_ref()?);
+        let rows = numbers.chunks_mut(width.max(1)).enumerate();
+        rows.map(|(i, row)| kept.recall(&Question::of(&question(i)), row)).collect()
+    }
+
+    fn record_all<'p>(
+        &self,
+        width: usize,
+        numbers: &[f64],
+        paid: &[Paid],
+        question: &impl Fn(usize) -> Request<'p>,
+    ) {
+        let Some(kept) = &self.kept else { return };
+        let mut kept = lock(kept);
+        for (i, (row, paid)) in numbers.chunks(width.max(1)).zip(paid).enumerate() {
+            kept.record(Question::of(&question(i)), row, *paid);
+        }
+    }
+
+    /// An answer, or parts of it, that a step kept when it was interrupted; the rest is asked, a long question in parts that are kept as well.
+    fn put_or_recall(&self, request: Request<'_>, row: &mut [f64], depth: u32) -> Result<Paid, Halt> {
+        let Some(kept) = &self.kept else { return self.put_row(request, row) };
+        let question = Question::of(&request);
+        {
+            let mut kept = lock(kept);
+            if let Some(paid) = kept.recall(&question, row) {
+                return Ok(paid);
+            }
+            if self.pause.is_some_and(|pause| pause.load(Ordering::Relaxed)) && kept.may_pause() {
+                return Err(Halt::Paused);
+            }
+        }
+        let Some([left, right]) = self.parts(&request, depth) else {
+            let paid = self.put_row(request, row)?;
+            lock(kept).record(question, row, paid);
+            return Ok(paid);
+        };
+        let parts = [question.about(&left), question.about(&right)];
+        let part = |batch: Batch, row: &mut [f64]| {
+            self.put_or_recall(Request { draw: Draw::Batch(batch), ..request.clone() }, row, depth - 1)
+        };
+        let mut sum = vec![0.0; row.len()];
+        let (first, second) = rayon::join(|| part(left, row), || part(right, &mut sum));
+        let paid = first?.and(second?);
+        row.iter_mut().zip(&sum).for_each(|(total, term)| *total += term);
+        lock(kept).join(question, &parts, row, paid);
+        Ok(paid)
+    }
+
+    /// The two parts of a long question whose answers add up to the answer, bit for bit.
+    fn parts(&self, request: &Request<'_>, depth: u32) -> Option<[Batch; 2]> {
+        let Draw::Batch(batch) = &request.draw else { return None };
+        let leaf = self.oracle.leaf().filter(|_| depth > 0)?;
+        let is_long = batch.count() / LEAVES / 2 >= leaf.max(1);
+        if is_long { batch.halves(leaf) } else { None }
+    }
+
+    fn put_row(&self, request: Request<'_>, row: &mut [f64]) -> Result<Paid, Halt> {
+        let (gradients, losses) = row.split_at_mut(request.rows() * self.about.dim);
+        self.put(request, &mut Answer { gradients, losses, support: usize::MAX })
     }
 
     fn is_divided_by_rows(&self, team: &dyn Team, question: &Request<'_>, width: usize) -> bool {
@@ -775,7 +967,7 @@ impl Window<'_> {
         if samples == Samples::Known {
             charge.samples = 0;
         }
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spent = lock(&self.spent);
         spent.charge.samples += charge.samples;
         spent.charge.evaluations += charge.evaluations + skipped.evaluations;
         spent.not_finite += skipped.count;
@@ -787,14 +979,14 @@ impl Window<'_> {
 }
 
 /// What an answer cost, and what was left out of it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Paid {
     charge: Charge,
     skipped: Skipped,
 }
 
 /// Samples that were left out, and the evaluations that it took to find them.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Skipped {
     count: u128,
     evaluations: u128,
@@ -805,6 +997,23 @@ impl Skipped {
     fn charge(self) -> Charge {
         Charge { samples: 0, evaluations: self.evaluations, exact: false }
     }
+}
+
+impl Paid {
+    /// What two parts of an answer cost together.
+    fn and(self, other: Self) -> Self {
+        let samples = self.charge.samples + other.charge.samples;
+        let evaluations = self.charge.evaluations + other.charge.evaluations;
+        let skipped = Skipped {
+            count: self.skipped.count + other.skipped.count,
+            evaluations: self.skipped.evaluations + other.skipped.evaluations,
+        };
+        Self { charge: Charge { samples, evaluations, exact: false }, skipped }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Answers to many questions of one shape.

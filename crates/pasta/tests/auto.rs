@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pasta_opt::fit::exactly;
 use pasta_opt::oracle::{About, Answer, Charge, Draw, Form, Request, Source};
@@ -314,5 +315,185 @@ fn on_a_table_of_a_loss_that_is_flat_far_out_no_run_ends_above_its_start() {
             exactly(&mut gate, pasta_opt::draws::Role::Look, x).unwrap().objective
         };
         assert!(f(&end.point) <= f(&start), "seed {seed}: {} -> {}", f(&start), f(&end.point));
+    }
+}
+
+/// Sets a flag at every `every`-th question, in the middle of whatever asks, and counts the samples it answers.
+struct Preempted<O> {
+    inner: O,
+    every: u64,
+    asked: AtomicU64,
+    answered: AtomicU64,
+    flag: Arc<AtomicBool>,
+}
+
+impl<O: Oracle> Oracle for Preempted<O> {
+    fn about(&self) -> &About {
+        self.inner.about()
+    }
+    fn price(&self, request: &Request<'_>) -> Charge {
+        self.inner.price(request)
+    }
+    fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
+        request.interrupted()?;
+        if self.asked.fetch_add(1, Ordering::Relaxed) % self.every == self.every - 1 {
+            self.flag.store(true, Ordering::Relaxed);
+        }
+        let charge = self.inner.answer(request, answer)?;
+        self.answered.fetch_add(charge.samples as u64, Ordering::Relaxed);
+        Ok(charge)
+    }
+    fn leaf(&self) -> Option<u64> {
+        self.inner.leaf()
+    }
+}
+
+fn saved_and_resumed(oracle: &Arc<dyn Oracle>, gate: &Gate, walk: &Auto, budget: u128) -> (Gate, Auto) {
+    let mut saver = Saver::default();
+    gate.save(&mut saver);
+    walk.save(&mut saver);
+    let mut checkpoint = Checkpoint::from_bytes(&saver.to_bytes()).unwrap();
+    let gate = Gate::resume(Arc::clone(oracle), &mut checkpoint).unwrap().with_budget(budget);
+    let walk = Auto::resume(&gate, &mut checkpoint).unwrap();
+    (gate, walk)
+}
+
+/// Curvatures 1, 1/2, 1/4, .. around 1, one sample at a time.
+struct Bowl;
+
+impl Sampled for Bowl {
+    fn dim(&self) -> usize {
+        8
+    }
+    fn identity(&self) -> String {
+        "a bowl".into()
+    }
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
+        for (i, (out, x)) in out.iter_mut().zip(x).enumerate() {
+            *out += weight * ((x - 1.0) * 0.5f64.powi(i as i32) + 0.1 * xi.normal());
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_run_that_is_interrupted_again_and_again_ends_like_one_that_is_not_and_draws_no_sample_twice() {
+    let table: Arc<dyn Oracle> = Arc::new(Rows::new(500, 6));
+    let stream: Arc<dyn Oracle> = Arc::new(Batched::new(Bowl));
+    // One thread: several would have questions under way when the flag is set, whose answers are lost.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    for (inner, budget, every) in [(&stream, 60_000, 300), (&stream, 60_000, 3), (&table, 40_000, 5)] {
+        let start = vec![5.0; inner.about().dim];
+        let mut gate = Gate::over(Arc::clone(inner), 4).with_budget(budget).believing();
+        let whole = Auto::start(&gate, &start, Some(1e-6)).unwrap().finish(&mut gate).unwrap();
+
+        let flag = Arc::new(AtomicBool::new(false));
+        let preempted = Arc::new(Preempted {
+            inner: Arc::clone(inner),
+            every,
+            asked: AtomicU64::default(),
+            answered: AtomicU64::default(),
+            flag: Arc::clone(&flag),
+        });
+        let oracle: Arc<dyn Oracle> = preempted.clone();
+        let mut gate = Gate::over(Arc::clone(&oracle), 4).with_budget(budget).with_stop(flag.clone());
+        let mut walk = Auto::start(&gate, &start, Some(1e-6)).unwrap();
+        let mut stops = 0;
+        let stop = pool.install(|| {
+            loop {
+                match walk.advance(&mut gate) {
+                    Ok(Advance::Stop(stop)) => break stop,
+                    Ok(_) => {}
+                    Err(Halt::Interrupted) => {
+                        // All that was answered is counted or kept.
+                        let counted = gate.ledger().samples() + gate.under_way() + walk.view().under_way;
+                        assert_eq!(counted, u128::from(preempted.answered.load(Ordering::Relaxed)));
+                        stops += 1;
+                        flag.store(false, Ordering::Relaxed);
+                        let (again, resumed) = saved_and_resumed(&oracle, &gate, &walk, budget);
+                        (gate, walk) = (again.with_stop(flag.clone()), resumed);
+                    }
+                    Err(halt) => panic!("{halt}"),
+                }
+            }
+        });
+        assert!(stops > 10, "{stops}");
+        assert_eq!((stop, walk.view().point), (whole.stop, whole.point.as_slice()));
+        assert_eq!(gate.ledger(), &whole.ledger);
+        assert_eq!(u128::from(preempted.answered.load(Ordering::Relaxed)), whole.ledger.samples());
+    }
+}
+
+#[test]
+fn a_pause_within_a_step_changes_nothing_and_a_checkpoint_taken_there_has_all_that_was_answered() {
+    let flag = Arc::new(AtomicBool::new(false));
+    let inner: Arc<dyn Oracle> = Arc::new(Batched::new(Bowl));
+    let mut gate = Gate::over(Arc::clone(&inner), 4).with_budget(60_000).believing();
+    let whole = Auto::start(&gate, &[5.0; 8], None).unwrap().finish(&mut gate).unwrap();
+    let preempted = Arc::new(Preempted {
+        inner,
+        every: 40,
+        asked: AtomicU64::default(),
+        answered: AtomicU64::default(),
+        flag: Arc::clone(&flag),
+    });
+    let oracle: Arc<dyn Oracle> = preempted.clone();
+    let mut gate = Gate::over(Arc::clone(&oracle), 4).with_budget(60_000).with_pause(flag.clone());
+    let mut walk = Auto::start(&gate, &[5.0; 8], None).unwrap();
+    let mut pauses = 0;
+    let stop = loop {
+        match walk.advance(&mut gate).unwrap() {
+            Advance::Stop(stop) => break stop,
+            Advance::Paused => {
+                pauses += 1;
+                assert!(!flag.load(Ordering::Relaxed));
+                let counted = gate.ledger().samples() + gate.under_way() + walk.view().under_way;
+                assert_eq!(counted, u128::from(preempted.answered.load(Ordering::Relaxed)));
+                if pauses % 2 == 0 {
+                    (gate, walk) = saved_and_resumed(&oracle, &gate, &walk, 60_000);
+                    gate = gate.with_pause(flag.clone());
+                }
+            }
+            _ => {}
+        }
+    };
+    assert!(pauses > 10, "{pauses}");
+    assert_eq!((stop, walk.view().point), (whole.stop, whole.point.as_slice()));
+    assert_eq!(gate.ledger(), &whole.ledger);
+    assert_eq!(u128::from(preempted.answered.load(Ordering::Relaxed)), whole.ledger.samples());
+}
+
+#[test]
+fn what_an_interrupted_step_was_answered_counts_also_if_another_budget_has_no_use_for_it() {
+    // One thread: of several, others may lose what they are at.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    for (every, budget) in
+        [(1_000, 5_500), (5_000, 35_000), (5_020, 30_000), (9_000, 200_000), (7_300, 60_000)]
+    {
+        let flag = Arc::new(AtomicBool::new(false));
+        let preempted = Arc::new(Preempted {
+            inner: Batched::new(Bowl),
+            every,
+            asked: AtomicU64::default(),
+            answered: AtomicU64::default(),
+            flag: Arc::clone(&flag),
+        });
+        let oracle: Arc<dyn Oracle> = preempted.clone();
+        let mut gate = Gate::over(Arc::clone(&oracle), 4).with_budget(60_000).with_stop(flag).believing();
+        let mut walk = Auto::start(&gate, &[5.0; 8], None).unwrap();
+        let end = pool.install(|| {
+            while walk.advance(&mut gate).is_ok() {}
+            let (mut gate, walk) = saved_and_resumed(&oracle, &gate, &walk, budget);
+            walk.finish(&mut gate).unwrap()
+        });
+        let answered = u128::from(preempted.answered.load(Ordering::Relaxed));
+        let counted = end.ledger.samples();
+        assert!(counted == answered && answered <= budget, "{every}: {answered}, {counted} of {budget}");
     }
 }

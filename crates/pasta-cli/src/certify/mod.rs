@@ -15,8 +15,11 @@ use pasta_report::console::flags::{self, count, number};
 /// most the target. Nothing can be proved from samples alone: an event so rare that no sample shows it may carry the
 /// mean. So something is declared about the noise, and the answer says what. Exits with 0 if the point is certified
 /// and with 4 if it is not, also if what was declared is known to be false: then the certificate is void.
+///
+/// Of a simulator it starts the program that the problem file names; that of a DIR which your pasta did not write on this machine needs --trust.
 #[derive(Args)]
 #[command(after_long_help = AFTER_HELP)]
+#[expect(clippy::struct_excessive_bools, reason = "flags, each on its own")]
 pub(crate) struct Arguments {
     /// A problem file, or the output folder of a run, whose point is certified
     #[arg(value_name = "FILE or DIR")]
@@ -88,6 +91,9 @@ pub(crate) struct Arguments {
     /// Threads; does not change a bit of the result
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::thread_count())]
     threads: Option<u16>,
+    /// Start the simulator of a DIR that your pasta did not write on this machine
+    #[arg(long)]
+    trust: bool,
     /// Print one JSON object, in full precision, instead of a table
     #[arg(long)]
     json: bool,

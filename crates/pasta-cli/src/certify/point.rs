@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::Arguments;
 use crate::solve::{point_of, spec_file};
+use crate::spec::trust::Origin;
 use crate::spec::{self, Overrides, Setup, void};
 use crate::world::{self, At};
 use pasta_report::Table;
@@ -25,6 +26,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Overrides { seed: arguments.seed, threads: arguments.threads, ..Overrides::default() };
     let folder = world::look(path).map_err(Failure::system)? == At::Folder;
     let file = if folder { spec_file(path)? } else { path.clone() };
+    if folder {
+        overrides.origin = Origin::folder(arguments.trust);
+    }
     let setup = spec::read_setup(&file, &overrides)?;
     let problem = &setup.problem;
     let x = match &arguments.at {

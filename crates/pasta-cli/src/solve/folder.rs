@@ -1,7 +1,7 @@
 //! What a run leaves behind, in its output folder: problem.toml, trace.jsonl, checkpoint.pasta, result.json.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use pasta_opt::checkpoint::{Checkpoint, CheckpointError};
@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::result::Outcome;
 use super::{Live, Run};
-use crate::spec::Problem;
+use crate::spec::{Problem, trust};
 use crate::world::{self, At};
 use pasta_report as report;
 use pasta_report::console::{self, Failure, say};
@@ -106,6 +106,8 @@ struct Folder {
     path: PathBuf,
     /// Locked as long as the run goes on.
     trace: File,
+    /// The problem file.
+    spec: String,
 }
 
 impl Keep {
@@ -126,8 +128,9 @@ impl Keep {
         // First what would let the old run be taken for the new one.
         old.iter().try_for_each(|file| remove(file))?;
         report::write(path, SPEC, spec)?;
+        trust::remember(path, spec);
         trace.set_len(0).map_err(failed(path))?;
-        let folder = Folder { path: path.to_owned(), trace };
+        let folder = Folder { path: path.to_owned(), trace, spec: spec.to_owned() };
         Ok(Self { folder: Some(folder), ..Self::default() })
     }
 
@@ -152,6 +155,7 @@ impl Keep {
             }
         }
         report::write(path, SPEC, spec)?;
+        trust::remember(path, spec);
         if view.ended.is_none() {
             remove(&path.join(RESULT))?;
         }
@@ -181,7 +185,7 @@ impl Keep {
             say(&format!("warning: {} is damaged; it goes on from step {last}", name.display()));
         }
         trace.set_len(length as u64).map_err(failed(&name))?;
-        let folder = Folder { path: path.to_owned(), trace };
+        let folder = Folder { path: path.to_owned(), trace, spec: spec.to_owned() };
         Ok(Self { folder: Some(folder), lines: Vec::new(), is_begun: length > 0 })
     }
 
@@ -196,11 +200,42 @@ impl Keep {
 
     /// Writes a checkpoint, if there is a folder; the trace up to it goes first.
     pub(super) fn save(&mut self, live: &Live) -> Result<(), Failure> {
-        let Some(Folder { path, trace }) = &mut self.folder else { return Ok(()) };
+        self.follow()?;
+        match self.put(live) {
+            // It may have been removed just now.
+            Err(_) if self.follow()? => self.put(live),
+            done => done,
+        }
+    }
+
+    fn put(&mut self, live: &Live) -> Result<(), Failure> {
+        let Some(Folder { path, trace, .. }) = &mut self.folder else { return Ok(()) };
         let written = trace.write_all(&self.lines).and_then(|()| trace.sync_data());
         written.map_err(failed(&path.join(TRACE)))?;
         self.lines.clear();
         live.saver().save(&path.join(CHECKPOINT)).map_err(Failure::system)
+    }
+
+    /// Goes on in a new folder beside the old one, if that was removed or replaced while the run went on: the run is in memory, and its trace, which is
+    /// still open, can be read. True if it did.
+    fn follow(&mut self) -> Result<bool, Failure> {
+        let Some(Folder { path, trace, spec }) = &mut self.folder else { return Ok(false) };
+        if is_there(trace, &path.join(TRACE)) {
+            return Ok(false);
+        }
+        let beside = free(&numbered(path, 2));
+        let Some(mut folder) = Self::create(&beside, spec, false)?.folder else { return Ok(false) };
+        say(&format!(
+            "warning: {} was removed or replaced while the run went on; it goes on in {}",
+            path.display(),
+            beside.display()
+        ));
+        let mut lines = Vec::new();
+        // What cannot be read any more is missing in the trace, and nowhere else.
+        let _ = trace.rewind().and_then(|()| trace.read_to_end(&mut lines));
+        folder.trace.write_all(&lines).map_err(failed(&beside.join(TRACE)))?;
+        self.folder = Some(folder);
+        Ok(true)
     }
 
     /// The folder of a run that is to be resumed; a run without one is saved to a new folder at or near `path`.
@@ -232,7 +267,7 @@ impl Keep {
 /// Opens the trace of a run in `folder` for this process alone. The system lets go of it when the process ends, however it
 /// ends.
 fn lock(trace: &Path, folder: &Path) -> Result<File, Failure> {
-    let file = File::options().append(true).create(true).open(trace).map_err(failed(trace))?;
+    let file = File::options().read(true).append(true).create(true).open(trace).map_err(failed(trace))?;
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => {
             let message = format!("another process is at work in {}", folder.display());
@@ -245,13 +280,29 @@ fn lock(trace: &Path, folder: &Path) -> Result<File, Failure> {
 
 /// The first of `path`, `path-2`, `path-3`, .. that does not exist: an earlier rescue is not overwritten.
 fn free(path: &Path) -> PathBuf {
-    let numbered = |n: u32| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!("-{n}"));
-        PathBuf::from(name)
-    };
-    let mut candidates = std::iter::once(path.to_owned()).chain((2..).map(numbered));
+    let mut candidates = std::iter::once(path.to_owned()).chain((2..).map(|n| numbered(path, n)));
     candidates.find(|path| !path.exists()).expect("not every number is taken")
+}
+
+fn numbered(path: &Path, n: u32) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!("-{n}"));
+    PathBuf::from(name)
+}
+
+/// True if the file that is open here is the one that has this name.
+fn is_there(file: &File, name: &Path) -> bool {
+    let Ok(named) = fs::metadata(name) else { return false };
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        file.metadata().is_ok_and(|open| (open.dev(), open.ino()) == (named.dev(), named.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (file, named);
+        true
+    }
 }
 
 /// Removes a file that may not be there.

@@ -6,6 +6,8 @@ mod result;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use clap::Args;
 use folder::Keep;
@@ -20,6 +22,7 @@ use result::Outcome;
 
 use crate::check;
 use crate::forecast::{self, Outlook};
+use crate::spec::trust::Origin;
 use crate::spec::{self, Overrides, Problem, QuickTry, Spec};
 use crate::world;
 use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
@@ -65,8 +68,9 @@ A file has the tables [problem], [noise] and [recipe]:
 A table of data is a problem too, without [noise]: [problem] has
 table = "train.csv", loss = "logistic", and what flags of `pasta fit` say.
 
-So is a simulator in any language (docs/pipe.md), which is checked before
-it is believed:
+So is a simulator in any language (docs/pipe.md), a program that is started
+with your rights: look at the files of others before you run them. The
+command is shown on stderr first.
 
     [problem]
     command = ["python3", "sim.py"]
@@ -77,10 +81,11 @@ docs/formats.md has every key and every method. A table of constants may
 have a line estimated = ["growth", "floor"], as `pasta calibrate` prints
 it: with measured constants nothing is promised.
 
-Flags override the file. Ctrl-C, SIGTERM and SIGHUP drop the step under
+Flags override the file. Ctrl-C, SIGTERM and SIGHUP stop the step under
 way and write a checkpoint into the output folder, or into
 FILE.interrupted if there is none; `pasta resume DIR` goes on, bit for
-bit."#;
+bit. A step of auto, which may be long, goes on from where it stopped;
+any other step begins anew."#;
 
 /// Run what a problem file describes: a problem, its noise, and a method.
 #[derive(Args)]
@@ -108,6 +113,8 @@ pub(crate) struct Arguments {
 /// Certificates go on where they were, too; but the attempt that a run makes when its budget ends counts as one.
 ///
 /// A new budget or number of threads is written into the folder's problem.toml, for the next time.
+///
+/// A run of a simulator starts the program that problem.toml names. A folder that your pasta did not write on this machine needs --trust for that.
 #[derive(Args)]
 pub(crate) struct ResumeArguments {
     /// The output folder of the run.
@@ -121,6 +128,9 @@ pub(crate) struct ResumeArguments {
     /// Go on without a budget with a run whose target is not within reach.
     #[arg(long)]
     no_limit: bool,
+    /// Start the simulator of a folder that your pasta did not write on this machine.
+    #[arg(long)]
+    trust: bool,
     #[command(flatten)]
     style: Style,
 }
@@ -146,6 +156,14 @@ fn seconds(text: &str) -> Result<f64, String> {
 struct Live {
     run: Run,
     outlook: Outlook,
+    /// Set when a checkpoint is due, for steps that are long.
+    alarm: Arc<AtomicBool>,
+}
+
+impl Style {
+    fn alarm(self) -> Arc<AtomicBool> {
+        console::alarm(Duration::try_from_secs_f64(self.checkpoint_every).ok())
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -164,6 +182,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         notes.iter().for_each(|note| say(&format!("note: {note}")));
         let task = Task { check: spec.task.check && !no_check, ..spec.task.clone() };
         let stop = world::watch(signals.flag());
+        let alarm = if spec.output.is_some() { style.alarm() } else { Arc::default() };
         // The folder comes last: what is in it stays as it is until the run is known to be possible.
         let mut run = Run::start(Arc::clone(spec.problem.what()), task, stop).map_err(Failure::input)?;
         if !check::before_run(&mut run)? {
@@ -174,18 +193,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         };
         run.count(&gate);
+        run.pause_on(Arc::clone(&alarm));
         let keep = match &spec.output {
             Some(path) => Keep::create(path, &spec.effective, *overwrite)?,
             None => Keep::default(),
         };
-        go(&spec, Live { run, outlook }, keep, &signals, &rescue, *style)
+        go(&spec, Live { run, outlook, alarm }, keep, &signals, &rescue, *style)
     })
 }
 
 pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
-    let ResumeArguments { folder: path, budget, threads, no_limit, style } = arguments;
+    let ResumeArguments { folder: path, budget, threads, no_limit, trust, style } = arguments;
+    let (budget, threads, no_limit) = (*budget, *threads, *no_limit);
     let overrides =
-        Overrides { budget: *budget, threads: *threads, no_limit: *no_limit, ..Overrides::default() };
+        Overrides { budget, threads, no_limit, origin: Origin::folder(*trust), ..Overrides::default() };
     let spec = spec::read(&spec_file(path)?, &overrides)?;
     if !spec.problem.oracle.about().shared {
         let message = "the simulator's samples do not follow from their seeds: a resumed run would not be the run that stopped";
@@ -197,8 +218,10 @@ pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
         let signals = Signals::register()?;
         notes.iter().for_each(|note| say(&format!("note: {note}")));
         let (task, stop) = (spec.task.clone(), world::watch(signals.flag()));
-        let run = Run::resume(Arc::clone(spec.problem.what()), task, &mut checkpoint, stop)
+        let mut run = Run::resume(Arc::clone(spec.problem.what()), task, &mut checkpoint, stop)
             .map_err(|error| refused(&error, path))?;
+        let alarm = style.alarm();
+        run.pause_on(Arc::clone(&alarm));
         let says_itself =
             |stop: &Stop| matches!(stop, Stop::OutOfBudget | Stop::Hopeless(_)) || stop.is_lost();
         if let Some(stop) = run.had_ended().filter(|stop| !says_itself(stop)) {
@@ -209,7 +232,7 @@ pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
         }
         let keep = Keep::open(path, &spec.effective, &run)?;
         let outlook = Outlook::resume(&mut checkpoint);
-        go(&spec, Live { run, outlook }, keep, &signals, path, *style)
+        go(&spec, Live { run, outlook, alarm }, keep, &signals, path, *style)
     })
 }
 
@@ -343,7 +366,11 @@ fn go(
 /// Says where a run stands that stopped before its end, and how to go on. One that can go on is kept.
 fn tell_where(spec: &Spec, live: &Live, keep: &mut Keep, rescue: &Path) -> Result<(), Failure> {
     let Mark { step, samples, .. } = live.run.stands();
-    let stopped = format!("stopped at step {step} with {samples} samples");
+    let more = match live.run.under_way() {
+        0 => String::new(),
+        under_way => format!(" and {under_way} more of the step under way"),
+    };
+    let stopped = format!("stopped at step {step} with {samples} samples{more}");
     if !spec.problem.oracle.about().shared {
         say(&format!("{stopped}; it cannot be resumed, since its samples do not follow from their seeds"));
         return Ok(());
@@ -388,7 +415,7 @@ fn drive(live: &mut Live, keep: &mut Keep, style: Style) -> Result<Result<Stop, 
                 progress.check(live);
                 true
             }
-            Ok(Event::Planned) => {
+            Ok(Event::Planned | Event::Paused) => {
                 progress.check(live);
                 true
             }
@@ -398,6 +425,7 @@ fn drive(live: &mut Live, keep: &mut Keep, style: Style) -> Result<Result<Stop, 
         };
         if due {
             keep.save(live)?;
+            live.alarm.store(false, Ordering::Relaxed);
         }
     };
     if stop != Stop::Interrupted {

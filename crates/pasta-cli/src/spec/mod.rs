@@ -8,6 +8,7 @@ mod pipe;
 mod problem;
 mod section;
 mod table;
+pub(crate) mod trust;
 
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,7 @@ pub(crate) use problem::{Problem, void};
 use section::{Section, Source, line_at};
 use table::{FILES, TABLE, read_table};
 use toml_edit::{Document, Item};
+use trust::Origin;
 
 use crate::world;
 use pasta_report::console::Failure;
@@ -107,6 +109,9 @@ pub(crate) struct Overrides {
     /// What stands for the growth and floor of the table noise where they do not bound it.
     #[arg(skip)]
     pub(crate) undeclared: Option<Basis>,
+    /// Where the file is from.
+    #[arg(skip)]
+    pub(crate) origin: Origin,
     /// Folder for trace, checkpoint and result; a relative one is taken from where you are.
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
@@ -227,7 +232,7 @@ fn setup(root: &Section<'_>, overrides: &Overrides) -> Result<Setup, Failure> {
             return Err(root.complain("noise", message));
         }
         read_table(&section)?
-    } else if let Some(simulator) = pipe::read(root, &section, threads)? {
+    } else if let Some(simulator) = pipe::read(root, &section, threads, overrides.origin)? {
         simulator
     } else {
         read_problem(&section, &root.section("noise")?)?

@@ -12,6 +12,7 @@ use toml_edit::Value;
 
 use super::problem::Problem;
 use super::section::Section;
+use super::trust::{self, Origin};
 use crate::world;
 use pasta_report::console::{Failure, pass_on};
 
@@ -50,6 +51,7 @@ pub(super) fn read(
     root: &Section<'_>,
     problem: &Section<'_>,
     threads: Option<usize>,
+    origin: Origin,
 ) -> Result<Option<Problem>, Failure> {
     if problem.item(COMMAND).is_none() {
         return Ok(None);
@@ -61,6 +63,7 @@ pub(super) fn read(
         "workers",
         "block",
         "timeout",
+        "greeting",
         "retries",
         DIRECTORY,
         "environment",
@@ -75,6 +78,7 @@ pub(super) fn read(
     let simulator = simulator(problem, threads)?;
     let start = problem.start(simulator.dimension)?;
     let check = problem.flag("check")?.unwrap_or(true);
+    trust::before_start(root.source, origin, &simulator)?;
     // What a worker has to say is heard, whichever process started it.
     let of_rank = world::rank().map_or_else(String::new, |rank| format!("rank {rank}, "));
     let talk = move |worker: usize, line: &str| pass_on(&format!("{of_rank}worker {worker}: {line}"));
@@ -111,12 +115,16 @@ fn simulator(problem: &Section<'_>, threads: Option<usize>) -> Result<Simulator,
     let workers = count("workers", 4096, "a number of processes from 1 to 4096")?;
     let all = || thread::available_parallelism().map_or(1, usize::from);
     let block = count("block", 1 << 32, "a number of samples from 1 to 2^32")?;
+    let timeout = seconds(problem, "timeout")?;
+    // To load a model may take longer than to answer with it.
+    let greeting = seconds(problem, "greeting")?.or(timeout.map(|timeout| timeout.max(usual.start_timeout)));
     let retries = problem.count("retries")?.map_or(usual.retries, |n| n.min(1000) as u32);
     Ok(Simulator {
         dimension,
         workers: workers.map_or_else(|| threads.unwrap_or_else(all), |n| n as usize),
         block: block.unwrap_or(usual.block),
-        timeout: timeout(problem)?.unwrap_or(usual.timeout),
+        timeout: timeout.unwrap_or(usual.timeout),
+        start_timeout: greeting.unwrap_or(usual.start_timeout),
         retries,
         directory: Some(directory(problem)?),
         environment: environment(problem)?,
@@ -125,12 +133,10 @@ fn simulator(problem: &Section<'_>, threads: Option<usize>) -> Result<Simulator,
     })
 }
 
-fn timeout(problem: &Section<'_>) -> Result<Option<Duration>, Failure> {
-    let Some(seconds) = problem.number("timeout")? else { return Ok(None) };
+fn seconds(problem: &Section<'_>, key: &str) -> Result<Option<Duration>, Failure> {
+    let Some(seconds) = problem.number(key)? else { return Ok(None) };
     if seconds.is_nan() || seconds <= 0.0 {
-        return Err(
-            problem.complain("timeout", &format!("expected a number of seconds above 0, got {seconds}"))
-        );
+        return Err(problem.complain(key, &format!("expected a number of seconds above 0, got {seconds}")));
     }
     // For ever, if it is beyond what a clock can say.
     Ok(Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)))
@@ -239,5 +245,27 @@ impl QuickTry {
             "certificates assume that the kurtosis of the noise is at most {KURTOSIS}; a file can say otherwise"
         );
         certified.then_some(assumed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::section::{Section, Source};
+    use super::simulator;
+
+    #[test]
+    fn starting_may_take_a_minute_or_as_long_as_a_request_unless_the_file_says_otherwise() {
+        let cases =
+            [("", 60), ("timeout = 5", 60), ("timeout = 900", 900), ("timeout = 900\ngreeting = 3", 3)];
+        for (keys, seconds) in cases {
+            let text = format!("command = [\"x\"]\ndimension = 1\n{keys}\n");
+            let document = toml_edit::Document::parse(text.as_str()).expect("it is TOML");
+            let source = Source { file: "p.toml", text: &text };
+            let table = Section { source, name: "problem".into(), table: document.as_table(), line: 1 };
+            let read = simulator(&table, None).expect("it is a simulator");
+            assert_eq!(read.start_timeout, Duration::from_secs(seconds), "{keys}");
+        }
     }
 }

@@ -8,6 +8,9 @@ use assert_cmd::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// The variable that names the user's state directory.
+pub(crate) const STATE: &str = "XDG_STATE_HOME";
+
 pub(crate) const PASTA: &str = env!("CARGO_BIN_EXE_pasta");
 
 /// Ends by itself, in a blink. Line numbers below refer to it.
@@ -109,8 +112,13 @@ impl Place {
     /// `pasta` with these words, separated by blanks.
     pub(crate) fn pasta(&self, words: &str) -> Command {
         let mut command = Command::new(PASTA);
-        command.args(words.split_whitespace()).current_dir(self.0.path());
+        command.args(words.split_whitespace()).current_dir(self.0.path()).env(STATE, self.state());
         command
+    }
+
+    /// Where the program remembers which folders it wrote: the value of [`STATE`].
+    pub(crate) fn state(&self) -> PathBuf {
+        self.path(".state")
     }
 
     /// The JSON object that the program prints before it exits with this code.

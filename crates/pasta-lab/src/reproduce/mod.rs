@@ -32,7 +32,8 @@ use verdicts::Findings;
 ///
 /// Runs the recipes on problems with known constants over many seeds, counts every sample, fits the slopes
 /// and compares them with the theory. Writes index.html, the figures as SVG, all measured points as CSV
-/// and results.json. The same seed gives the same files, byte for byte. Exit code 1 if a claim fails.
+/// and results.json, anew after every claim: a run that is cut off leaves what it has decided, and
+/// results.json names what is undecided. The same seed gives the same files, byte for byte. Exit code 1 if a claim fails.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Which claims; all if none is named
@@ -118,12 +119,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     report::folder_for_page(&arguments.output)?;
     let mut findings = Findings::new();
     let all = arguments.claims.is_empty();
-    for claim in CLAIMS.iter().filter(|claim| all || arguments.claims.iter().any(|name| name == claim.name)) {
+    let asked = |claim: &&Claim| all || arguments.claims.iter().any(|name| name == claim.name);
+    let claims: Vec<&'static Claim> = CLAIMS.iter().filter(asked).collect();
+    let mut path = arguments.output.join(verdicts::PAGE);
+    for (i, claim) in claims.iter().enumerate() {
         findings.push((claim, measured(claim, &setting)?));
+        // What is decided is written at once: a run that is cut off leaves it.
+        path = write(&arguments.output, &findings, &claims[i + 1..], &setting)?;
     }
-    let path = write(&arguments.output, &findings, &setting)?;
     answer(&if arguments.json {
-        verdicts::results(&findings, &setting).to_string()
+        verdicts::results(&findings, &[], &setting).to_string()
     } else {
         format!("{}\n\nThe page: {}", verdicts::summary(&findings, |claim| claim.name).text(), path.display())
     })?;
@@ -149,18 +154,23 @@ fn measured(claim: &Claim, setting: &Setting) -> Result<Finding, Failure> {
     Ok(finding)
 }
 
-/// Writes every file and gives the path of the page, which comes last: where it is, all are.
-fn write(folder: &Path, findings: &Findings, setting: &Setting) -> Result<PathBuf, Failure> {
-    for (claim, finding) in findings {
+/// Writes the files of the last claim, the results and the page, and gives the path of the page, which comes last: what it names is there.
+fn write(
+    folder: &Path,
+    findings: &Findings,
+    undecided: &[&Claim],
+    setting: &Setting,
+) -> Result<PathBuf, Failure> {
+    if let Some((claim, finding)) = findings.last() {
         report::write(folder, &format!("{}.csv", claim.name), verdicts::csv(&finding.points))?;
         for chart in &finding.figures {
             report::write(folder, &format!("{}.svg", chart.id), &chart.svg()?)?;
         }
     }
-    let results = serde_json::to_string_pretty(&verdicts::results(findings, setting))
+    let results = serde_json::to_string_pretty(&verdicts::results(findings, undecided, setting))
         .map_err(|cause| Failure::system(format!("cannot write the results as JSON: {cause}")))?;
     report::write(folder, "results.json", &(results + "\n"))?;
-    report::write(folder, "index.html", &verdicts::page(findings, setting).html()?)
+    report::write(folder, verdicts::PAGE, &verdicts::page(findings, undecided, setting).html()?)
 }
 
 /// The answer is printed already: what is wrong with it is said besides.
@@ -173,4 +183,25 @@ fn verdict(findings: &Findings, page: &Path) -> Exit {
     let message = format!("{} of {} claims fail: {}", failed.len(), findings.len(), failed.join(", "));
     say(&format!("error: {message}\n\nhint: the checks that fail are marked on {}", page.display()));
     Exit::System
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CLAIMS, Effort, Finding, Setting, write};
+
+    #[test]
+    fn a_run_that_is_cut_off_leaves_what_it_has_decided_and_names_what_it_has_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let setting = Setting { effort: Effort::Quick, seed: 1, sabotage: 1.0 };
+        let mut findings = vec![(&CLAIMS[0], Finding::default())];
+        let text = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("it was written");
+        write(folder.path(), &findings, &[&CLAIMS[1], &CLAIMS[2]], &setting).expect("it can be written");
+        assert!(text("results.json").contains("\"undecided\": [\n    \"mss\",\n    \"convex\"\n  ]"));
+        assert!(text("index.html").contains("undecided: mss, convex"));
+        assert!(!text("smooth.csv").is_empty());
+        findings.push((&CLAIMS[1], Finding::default()));
+        write(folder.path(), &findings, &[], &setting).expect("it can be written");
+        assert!(!text("results.json").contains("undecided") && !text("index.html").contains("undecided"));
+        assert!(!text("mss.csv").is_empty());
+    }
 }

@@ -8,6 +8,9 @@ use super::rate::{LIMIT, SLACK};
 use super::{Setting, effort};
 use pasta_report::{Column, Page, Part, Section, Table, given, significant};
 
+/// The name of the page.
+pub(super) const PAGE: &str = "index.html";
+
 /// Claims with what came of them, in the order of the page.
 pub(super) type Findings = Vec<(&'static Claim, Finding)>;
 
@@ -95,7 +98,7 @@ fn digits(low: f64, high: f64) -> usize {
 }
 
 /// Everything on one page.
-pub(super) fn page(findings: &Findings, setting: &Setting) -> Page {
+pub(super) fn page(findings: &Findings, undecided: &[&Claim], setting: &Setting) -> Page {
     let kept = findings.iter().filter(|(_, finding)| finding.holds()).count();
     let contents = Part::Contents {
         table: summary(findings, |claim| claim.title),
@@ -110,10 +113,15 @@ pub(super) fn page(findings: &Findings, setting: &Setting) -> Page {
     Page {
         title: "The rates of PASTA, measured".into(),
         lead: format!(
-            "{kept} of {} claims hold, decided by {} checks. Each is a statement about stochastic optimisation when the variance \
+            "{kept} of {} claims hold, decided by {} checks.{} Each is a statement about stochastic optimisation when the variance \
              of a sample may grow like B^2 |x - x_0|^2 + b^2, measured by running the recipes and counting every sample.",
             findings.len(),
-            findings.iter().map(|(_, finding)| finding.checks.len()).sum::<usize>()
+            findings.iter().map(|(_, finding)| finding.checks.len()).sum::<usize>(),
+            if undecided.is_empty() {
+                String::new()
+            } else {
+                format!(" The run has not come to its end; undecided: {}.", names(undecided).join(", "))
+            }
         ),
         sections,
     }
@@ -164,7 +172,7 @@ fn section(claim: &Claim, finding: &Finding, setting: &Setting) -> Section {
 }
 
 /// results.json.
-pub(super) fn results(findings: &Findings, setting: &Setting) -> Value {
+pub(super) fn results(findings: &Findings, undecided: &[&Claim], setting: &Setting) -> Value {
     let claims: Vec<Value> = findings
         .iter()
         .map(|(claim, finding)| {
@@ -180,14 +188,23 @@ pub(super) fn results(findings: &Findings, setting: &Setting) -> Value {
             })
         })
         .collect();
-    json!({
+    let mut results = json!({
         "program": concat!("pasta ", env!("CARGO_PKG_VERSION")),
         "effort": effort(setting, "quick", "full"),
         "seed": setting.seed,
         "confidence": 0.999,
         "holds": findings.iter().all(|(_, finding)| finding.holds()),
         "claims": claims,
-    })
+    });
+    // Only while the run goes on.
+    if !undecided.is_empty() {
+        results["undecided"] = names(undecided).into();
+    }
+    results
+}
+
+fn names(claims: &[&Claim]) -> Vec<&'static str> {
+    claims.iter().map(|claim| claim.name).collect()
 }
 
 /// All points of a claim, one line each.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import operator
 import os
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -224,7 +225,13 @@ def _whole(name: str, value: Any, least: int, most: int) -> int:
 
 
 def _threads(threads: int | None) -> int:
-    return 0 if threads is None else _whole("threads", threads, 1, 4096)
+    if threads is None:
+        return 0
+    count = _whole("threads", threads, 1, 4096)
+    most = max(64, 4 * (os.cpu_count() or 1))
+    if count > most:
+        warnings.warn(f"threads = {count} is far more than this machine has processors: {most} are started, with the same bits", RuntimeWarning, stacklevel=3)
+    return min(count, most)
 
 
 def _labels(name: str, values: ArrayLike) -> Vector:

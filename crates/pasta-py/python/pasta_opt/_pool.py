@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from types import TracebackType
@@ -31,6 +32,23 @@ def _begin(oracle: Any) -> None:
     _oracle = oracle
     # Ctrl-C reaches the process that called; that one ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(os, "setpgrp"):
+        # A group of its own: what the oracle starts ends with the worker.
+        os.setpgrp()
+    threading.Thread(target=_watch, daemon=True).start()
+
+
+def _watch() -> None:
+    """In a thread of a worker: ends it, with its group, when the process that called is gone, however it went.
+
+    The signal that Linux has for this (PR_SET_PDEATHSIG) would end the worker before it could end what it has started, and comes when the thread ends that made the pool.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        if hasattr(os, "killpg"):
+            os.killpg(0, signal.SIGKILL)
+        os._exit(1)
 
 
 def _answer(dim: int, asked: Sequence[tuple[Any, ...]]) -> list[Vector]:
@@ -46,6 +64,7 @@ class Pool(Computed):
     For samples that take long in Python itself: a block of samples costs some hundred microseconds more than in this process. Every block has the generator that it
     has without a pool, and sums are added in the same order, so the bits are those of one process, for any number of workers. An exception travels here
     with its traceback; a worker that dies is a ``concurrent.futures.process.BrokenProcessPool``, and a run with an output folder goes on from its checkpoint.
+    Workers end when this process ends, also if it is killed, and then so does what the oracle has started, unless that began a process group of its own.
 
     oracle
         A function, an :class:`Oracle` or a :class:`Problem`. Unless processes are forked it must be picklable: a function at the top level of a module.

@@ -1,11 +1,13 @@
 //! What a program on a console needs: answers on stdout, talk on stderr, failures, flags, signals, threads.
 
+mod alarm;
 mod failure;
 pub mod flags;
 mod output;
 mod program;
 mod signals;
 
+pub use alarm::alarm;
 pub use failure::{Exit, Failure};
 pub use output::{
     FORMAT, Report, answer, is_muted, json, mute, pass_on, pretty_json, print, say, say_over_bar, width,

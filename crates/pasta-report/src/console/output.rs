@@ -1,5 +1,6 @@
 //! Answers on stdout, talk on stderr.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -61,12 +62,22 @@ pub fn is_muted() -> bool {
     MUTED.load(Ordering::Relaxed)
 }
 
+/// Text as a terminal can show it: names in files may hold control characters, which are escaped, line ends excepted.
+fn printable(text: &str) -> Cow<'_, str> {
+    let is_control = |c: char| c.is_control() && c != '\n';
+    if !text.contains(is_control) {
+        return text.into();
+    }
+    let escaped = |c: char| if is_control(c) { c.escape_default().collect() } else { String::from(c) };
+    text.chars().map(escaped).collect()
+}
+
 /// The answer, on stdout.
 pub fn answer(text: &str) -> Result<(), Failure> {
     if is_muted() {
         return Ok(());
     }
-    match writeln!(io::stdout().lock(), "{text}") {
+    match writeln!(io::stdout().lock(), "{}", printable(text)) {
         // Nobody listens any more: not our failure.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(|error| Failure::system(format!("stdout: {error}"))),
@@ -76,7 +87,7 @@ pub fn answer(text: &str) -> Result<(), Failure> {
 /// A line on stderr. A closed stderr is no reason to stop a run.
 pub fn say(line: &str) {
     if !is_muted() {
-        let _ = writeln!(io::stderr(), "{line}");
+        let _ = writeln!(io::stderr(), "{}", printable(line));
     }
 }
 

@@ -25,6 +25,7 @@ pub fn program_with<P: Parser>(
     arguments: Vec<OsString>,
     run: impl FnOnce(P) -> Result<Exit, Failure>,
 ) -> Exit {
+    super::signals::survive_large_files();
     let as_json = arguments.iter().any(|argument| argument == "--json");
     match P::try_parse_from(arguments) {
         Ok(program) => run(program).unwrap_or_else(|failure| {

@@ -34,6 +34,13 @@ pub struct Signals {
     stop: Arc<AtomicBool>,
 }
 
+/// Has a write beyond `ulimit -f` fail with a sentence, instead of ending the program without one. Programs that this one starts are not concerned.
+pub(super) fn survive_large_files() {
+    // A handler that does nothing else lets the write fail; where it cannot be set, the system's way remains.
+    #[cfg(unix)]
+    let _ = flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+}
+
 impl Signals {
     /// From here on a first signal no longer ends the program by itself.
     pub fn register() -> Result<Self, Failure> {

@@ -13,7 +13,7 @@ use super::sizes::Sizes;
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
 use crate::kernels::{along, dot, squared_distance, squared_norm};
-use crate::oracle::{Answer, Draw, Request};
+use crate::oracle::{Answer, Charge, Draw, Request};
 
 /// The least and the largest first distance, over 1 + |x0|, and how a probe goes from one to the next.
 const LEAST: f64 = 1e-6;
@@ -75,7 +75,52 @@ pub(super) struct Numbers {
     tail: [f64; 3],
 }
 
+/// How far a leg of the walk came: its round may be interrupted, and takes it up again.
+#[derive(Debug, Clone)]
+pub(super) struct Leg {
+    pub(super) done: Done,
+    pub(super) walk: Average,
+}
+
+/// The small steps of a leg, and what they cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Done {
+    /// The budget that it was planned for.
+    pub(super) budget: Option<u128>,
+    pub(super) steps: u64,
+    pub(super) samples: u128,
+    pub(super) evaluations: u128,
+}
+
+impl Done {
+    /// Counts it: when its leg is taken up again, or was walked in vain.
+    pub(super) fn count(&self, gate: &mut Gate) {
+        let Self { samples, evaluations, .. } = *self;
+        gate.count_again(Role::Large, Charge { samples, evaluations, exact: false });
+    }
+}
+
+impl Leg {
+    /// Goes on from where an interrupted leg had come to, and counts it.
+    fn take_up(leg: Option<Self>, gate: &mut Gate, steps: u64, walk: &mut Average) -> Done {
+        let none = Done { budget: gate.budget(), ..Done::default() };
+        let Some(Self { done, walk: there }) = leg else { return none };
+        done.count(gate);
+        // It cannot be longer than the leg is to be, unless the file that it is from says so.
+        if done.steps > steps {
+            return none;
+        }
+        *walk = there;
+        done
+    }
+}
+
 impl Average {
+    /// What a checkpoint has besides the numbers.
+    pub(super) fn vectors(&self) -> impl Iterator<Item = &[f64]> {
+        [&self.z, &self.slow, &self.fast, &self.squares].into_iter().map(Vec::as_slice)
+    }
+
     /// At the start, on the smallest scale.
     pub(super) fn start(start: &[f64], sizes: Sizes) -> Self {
         Self::with_radius(start, LEAST * (1.0 + norm(start)), sizes)
@@ -119,38 +164,68 @@ impl Average {
         Self { numbers, z: x(), slow: x(), fast: x(), squares: vec![0.0; start.len()] }
     }
 
-    /// Walks for about so many samples.
+    /// Walks for about so many samples, from where an interrupted leg had come to. How far it comes is left in `leg`, also on success: what
+    /// follows it in its round may be interrupted.
     pub(super) fn go(
         &mut self,
         gate: &mut Gate,
         start: &[f64],
         next: &mut u64,
         samples: f64,
+        leg: &mut Option<Leg>,
     ) -> Result<(), Halt> {
+        let steps = (samples / self.numbers.sizes.batch as f64) as u64;
+        let mut done = Leg::take_up(leg.take(), gate, steps, self);
+        let before = done.steps;
         let mut g = vec![0.0; self.z.len()];
-        let size = self.numbers.sizes.batch;
-        for _ in 0..(samples / size as f64) as u64 {
-            let batch = gate.batch(Role::Large, *next, size);
-            *next += 1;
-            gate.ask_for_step(Request::sums(batch, &[&self.z]), &mut Answer::new(&mut g))?;
-            g.iter_mut().for_each(|g| *g /= size as f64);
-            let square = squared_norm(&g);
-            if !square.is_finite() {
-                // Its own fault, or the oracle's?
-                let batch = gate.batch(Role::Large, *next - 1, size);
-                gate.notice(&Draw::Batch(batch), &self.z, false);
-                if gate.ledger().not_finite() <= DOUBTED
-                    && let Some(mixed) = gate.blame(start, OTHERS, 0)?
-                {
-                    return Err(Halt::Mixed(mixed));
-                }
-                // It has left the region where numbers mean something: again, with shorter steps.
-                *self = Self::with_radius(start, self.numbers.first / SHORTER, self.numbers.sizes);
-            } else if square > 0.0 {
-                self.step(start, &g, square);
+        let came = loop {
+            if done.steps == steps {
+                break Ok(());
             }
+            if gate.is_paused() && done.steps > before {
+                break Err(Halt::Paused);
+            }
+            match self.small_step(gate, start, *next + done.steps, &mut g) {
+                Ok(charge) => {
+                    done.steps += 1;
+                    done.samples += charge.samples;
+                    done.evaluations += charge.evaluations;
+                }
+                Err(halt) => break Err(halt),
+            }
+        };
+        *next += done.steps;
+        *leg = Some(Leg { done, walk: self.clone() });
+        came
+    }
+
+    /// One small step.
+    fn small_step(
+        &mut self,
+        gate: &mut Gate,
+        start: &[f64],
+        address: u64,
+        g: &mut [f64],
+    ) -> Result<Charge, Halt> {
+        let size = self.numbers.sizes.batch;
+        let batch = gate.batch(Role::Large, address, size);
+        let charge = gate.ask_for_step(Request::sums(batch.clone(), &[&self.z]), &mut Answer::new(g))?;
+        g.iter_mut().for_each(|g| *g /= size as f64);
+        let square = squared_norm(g);
+        if !square.is_finite() {
+            // Its own fault, or the oracle's?
+            gate.notice(&Draw::Batch(batch), &self.z, false);
+            if gate.ledger().not_finite() <= DOUBTED
+                && let Some(mixed) = gate.blame(start, OTHERS, 0)?
+            {
+                return Err(Halt::Mixed(mixed));
+            }
+            // It has left the region where numbers mean something: again, with shorter steps.
+            *self = Self::with_radius(start, self.numbers.first / SHORTER, self.numbers.sizes);
+        } else if square > 0.0 {
+            self.step(start, g, square);
         }
-        Ok(())
+        Ok(charge)
     }
 
     /// The mean squares of the coordinates' gradients over their mean: near a solution of a model fitted to data, its curvatures up to

@@ -81,7 +81,7 @@ impl Eval {
         if losses {
             answer.losses = &mut loss;
         }
-        gate.ask_for_step(Request { losses, ..Request::everything(Role::Large, &[x]) }, &mut answer)?;
+        gate.ask_and_keep(Request { losses, ..Request::everything(Role::Large, &[x]) }, &mut answer)?;
         let rows = gate.about().full_pass();
         Ok(Self { blocks: Vec::new(), rows, gradients: vec![gradient], losses: loss.to_vec() })
     }

@@ -27,7 +27,7 @@ mod vouch;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use self::average::{Average, Numbers};
+use self::average::{Average, Done, Leg, Numbers};
 use self::blocks::{Block, Eval, fresh, norm};
 use self::compare::{Verdict, unbiased};
 use self::memory::{Memory, Pair};
@@ -70,6 +70,8 @@ pub struct Auto {
     prior: Vec<f64>,
     memory: Memory,
     walk: Average,
+    /// The walk's part of a round that was put aside.
+    leg: Option<Leg>,
 }
 
 /// The numbers of a run.
@@ -147,47 +149,55 @@ const EPOCHS: f64 = 3.0;
 /// Where the walk leads, it goes on by this share of all samples before the next check.
 const LEG: f64 = 0.5;
 
+/// The section of a checkpoint that a leg has, where a round was put aside.
+const LEG_SECTION: &str = "auto-leg";
+
 impl Walk for Auto {
     /// One round.
     fn advance(&mut self, gate: &mut Gate) -> Result<Advance, Halt> {
         if let Some(stop) = self.state.ended {
             return Ok(Advance::Stop(stop));
         }
-        let before = gate.ledger().clone();
-        let mut round = self.clone();
-        let held = gate.held();
-        let vouch = (self.vouch_samples(gate) as u128).min(gate.left());
-        gate.hold(held + vouch);
-        let done = round.round(gate);
-        gate.hold(held);
-        let done = match done {
-            Ok(()) => round.look_back(gate),
-            // What is left is too little for a round: the last point that passed is the answer.
-            Err(Halt::OverBudget { .. }) => {
-                round = self.clone();
-                round.state.ended = Some(Stop::PlannedEnd);
-                round.look_back(gate)
+        // Under another budget the round is another one.
+        if let Some(leg) = self.leg.take_if(|leg| leg.done.budget != gate.budget()) {
+            leg.done.count(gate);
+        }
+        let before = gate.ledger().samples();
+        let (mut round, mut leg) = (self.clone(), None);
+        let done = gate.keep(|gate| {
+            let held = gate.held();
+            let vouch = (self.vouch_samples(gate) as u128).min(gate.left());
+            gate.hold(held + vouch);
+            let done = round.round(gate);
+            gate.hold(held);
+            leg = round.leg.take();
+            match done {
+                Ok(()) => round.look_back(gate),
+                // What is left is too little for a round: the last point that passed is the answer.
+                Err(Halt::OverBudget { .. }) => {
+                    round = Self { leg: None, ..self.clone() };
+                    round.state.ended = Some(Stop::PlannedEnd);
+                    round.look_back(gate)
+                }
+                // Not a sign of distance: the run ends where it was.
+                Err(Halt::Mixed(mixed)) => {
+                    round = Self { leg: None, ..self.clone() };
+                    round.state.ended = Some(Stop::NotFinite(Mixed { step: self.state.round, ..mixed }));
+                    Ok(())
+                }
+                other => other,
             }
-            // Not a sign of distance: the run ends where it was.
-            Err(Halt::Mixed(mixed)) => {
-                round = self.clone();
-                round.state.ended = Some(Stop::NotFinite(Mixed { step: self.state.round, ..mixed }));
-                Ok(())
-            }
-            other => other,
-        };
+        });
         if let Err(halt) = done {
-            // A round is dropped whole: its draws have addresses.
-            if halt.drops_work() {
-                gate.rewind(before);
-            }
-            return Err(halt);
+            // A round is put aside whole: the gate and the leg have what it was answered.
+            self.leg = leg.filter(|_| halt.drops_work());
+            return if let Halt::Paused = halt { Ok(Advance::Paused) } else { Err(halt) };
         }
         *self = round;
         if let Some(stop) = self.state.ended {
             return Ok(Advance::Stop(stop));
         }
-        let n = u64::try_from(gate.ledger().samples() - before.samples()).unwrap_or(u64::MAX);
+        let n = u64::try_from(gate.ledger().samples() - before).unwrap_or(u64::MAX);
         let Progress { round: epoch, distance2, .. } = self.state;
         Ok(Advance::Step(Record { epoch, t: 0, kind: Kind::Fresh, n, distance2 }))
     }
@@ -195,18 +205,21 @@ impl Walk for Auto {
     fn view(&self) -> View<'_> {
         let mut view = View::new(self.state.round, &self.start, &self.x);
         view.ended = self.state.ended;
+        view.under_way = self.leg.as_ref().map_or(0, |leg| leg.done.samples);
         view
     }
 
     fn save<'a>(&'a self, to: &mut Saver<'a>) {
-        let Self { state, start, x, known, prior, memory, walk } = self;
+        let Self { state, start, x, known, prior, memory, walk, leg } = self;
         let sure: Vec<bool> = memory.pairs.iter().map(|pair| pair.sure).collect();
-        let walked = [&walk.z, &walk.slow, &walk.fast, &walk.squares];
-        let vectors = [start, x, prior].into_iter().chain(walked).map(Vec::as_slice);
+        let vectors = [start, x, prior].into_iter().map(Vec::as_slice).chain(walk.vectors());
         let pairs = memory.pairs.iter().flat_map(|pair| [pair.step.as_slice(), pair.change.as_slice()]);
         let gradients = known.gradients.iter().map(Vec::as_slice);
         let data = (state, sure, &known.blocks, known.rows, &known.losses, &walk.numbers);
         to.put(Self::SECTION, &data, vectors.chain(pairs).chain(gradients));
+        if let Some(Leg { done, walk }) = leg {
+            to.put(LEG_SECTION, &(done, &walk.numbers), walk.vectors());
+        }
     }
 }
 
@@ -245,6 +258,7 @@ impl Auto {
             prior: Vec::new(),
             memory: Memory::default(),
             walk: Average::start(start, sizes),
+            leg: None,
         })
     }
 
@@ -270,7 +284,21 @@ impl Auto {
         if !known.fits() || counters.iter().any(|&n| n > MAX_COUNT) {
             return Err(CheckpointError::damaged("the numbers of its run do not fit together"));
         }
-        Ok(Self { state, start, x, known, prior, memory: Memory { pairs }, walk })
+        let leg = if checkpoint.has(LEG_SECTION) { Some(Self::leg_of(dim, checkpoint)?) } else { None };
+        Ok(Self { state, start, x, known, prior, memory: Memory { pairs }, walk, leg })
+    }
+
+    fn leg_of(dim: usize, checkpoint: &mut Checkpoint) -> Result<Leg, CheckpointError> {
+        let ((done, numbers), vectors): ((Done, Numbers), Vec<Vec<f64>>) = checkpoint.take(LEG_SECTION)?;
+        let most = u128::from(MAX_COUNT);
+        let counts = [done.samples, done.evaluations, done.steps.into(), numbers.step.into()];
+        match <[_; 4]>::try_from(vectors) {
+            Ok(vectors) if vectors.iter().all(|v| v.len() == dim) && counts.iter().all(|n| *n <= most) => {
+                let [z, slow, fast, squares] = vectors;
+                Ok(Leg { done, walk: Average { numbers, z, slow, fast, squares } })
+            }
+            _ => Err(CheckpointError::damaged("the leg of its walk does not fit the problem")),
+        }
     }
 
     /// The target of the run that a checkpoint was taken of.
@@ -352,7 +380,7 @@ impl Auto {
             let blocks = fresh(&mut self.state.next, self.walk.numbers.sizes.check);
             self.walk.probe(gate, &self.start, &blocks)?;
         }
-        self.walk.go(gate, &self.start, &mut self.state.next, samples)?;
+        self.walk.go(gate, &self.start, &mut self.state.next, samples, &mut self.leg)?;
         let blocks = fresh(
             &mut self.state.next,
             (LEG_CHECK * samples).max(self.walk.numbers.sizes.check).min(0.2 * gate.left() as f64),

@@ -16,7 +16,7 @@ pub enum Slip {
     /// Two answers to one question.
     #[error(
         "asked twice for the same {samples} samples, it gave two answers, {relative:.1e} apart (relatively): it draws from a generator of \
-         its own instead of that of the sample, or keeps something from one call to the next"
+         its own instead of that of the sample, keeps something from one call to the next, or depends on its process"
     )]
     OwnGenerator {
         /// How many samples.

@@ -142,4 +142,8 @@ impl<P: Sampled> Oracle for Batched<P> {
         }
         Ok(request.usual_price(&self.about))
     }
+
+    fn leaf(&self) -> Option<u64> {
+        Some(self.block)
+    }
 }

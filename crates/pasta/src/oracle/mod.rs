@@ -306,6 +306,12 @@ pub trait Oracle: Send + Sync {
         true
     }
 
+    /// The samples of a leaf, where the sum over every batch is, bit for bit, the sum down [`Batch::halves`] of leaves of so many samples. A long
+    /// question can then be asked in parts, so that an interrupted step keeps those that were answered.
+    fn leaf(&self) -> Option<u64> {
+        None
+    }
+
     /// Who shares the work on its answers, where that is not this process alone. A wrapper that does not forward it is
     /// answered by every member alone: the same bits, without help.
     fn team(&self) -> Option<&dyn Team> {
@@ -347,6 +353,9 @@ macro_rules! oracle_through {
             }
             fn is_additive(&self) -> bool {
                 (**self).is_additive()
+            }
+            fn leaf(&self) -> Option<u64> {
+                (**self).leaf()
             }
             fn team(&self) -> Option<&dyn Team> {
                 (**self).team()

@@ -151,6 +151,8 @@ pub enum Event {
     /// An attempt at a certificate is planned, and none of its samples is drawn yet. If you keep checkpoints, keep one here: a run that is resumed from
     /// an older one, under another budget, would make another attempt with the same samples and the same share of delta.
     Planned,
+    /// A long step paused, so that a checkpoint can be taken: see [`Run::pause_on`].
+    Paused,
     /// A certificate came to its end, successful or not.
     Tried(Certificate),
     /// The run is over.
@@ -208,10 +210,6 @@ impl Run {
             return Err(other("the run has been making certificates, but none is asked for".into()));
         }
         let gate = task.limit(Gate::resume(Arc::clone(&problem.oracle), checkpoint)?, stop);
-        let drawn = gate.ledger().samples();
-        if let Some(budget) = task.budget.filter(|budget| *budget < drawn) {
-            return Err(RunError::Drawn { drawn, budget });
-        }
         if Engine::of(checkpoint)? != chosen.engine {
             return Err(other("the checkpoint is of another method, or of other settings".into()));
         }
@@ -220,6 +218,10 @@ impl Run {
             return Err(other(what));
         }
         let walk = method::resume(&gate, checkpoint)?;
+        let drawn = gate.ledger().samples() + gate.under_way() + walk.view().under_way;
+        if let Some(budget) = task.budget.filter(|budget| *budget < drawn) {
+            return Err(RunError::Drawn { drawn, budget });
+        }
         let walk = match task.certify {
             Some(rule) if with_certificates => Box::new(walk.certified_again(&gate, rule, checkpoint)?),
             _ => certified(&task, &chosen, &gate, walk)?,
@@ -258,6 +260,7 @@ impl Run {
             }
             Ok(Advance::Checked) => Event::Looked,
             Ok(Advance::Planned) => Event::Planned,
+            Ok(Advance::Paused) => Event::Paused,
             Ok(Advance::Tried(certificate)) => Event::Tried(self.judged(certificate)),
             Ok(Advance::Stop(stop)) => self.end(stop),
             Err(halt) => self.end(halt.stop().ok_or(halt)?),
@@ -339,6 +342,16 @@ impl Run {
     /// The gate, with its ledger.
     pub fn gate(&self) -> &Gate {
         &self.gate
+    }
+
+    /// Lets long steps pause when the flag is set: see [`Gate::with_pause`].
+    pub fn pause_on(&mut self, pause: Arc<AtomicBool>) {
+        self.gate.set_pause(pause);
+    }
+
+    /// Samples of the step under way, which are counted once it goes on: 0 unless it was interrupted.
+    pub fn under_way(&self) -> u128 {
+        self.gate.under_way() + self.walk.view().under_way
     }
 
     /// Counts what another gate to the same oracle drew before the run.

@@ -266,6 +266,7 @@ impl<A: Walk, B: Walk> Walk for Hedged<A, B> {
             step,
             planned_steps: None,
             distance2: squared_distance(view.x, view.start),
+            under_way: view.under_way + self.sides[self.chosen as usize].gate.under_way(),
             ended: self.ended,
             certification: Some(&self.log),
             ..view

@@ -205,6 +205,8 @@ pub struct View<'w> {
     pub promised: bool,
     /// How the walk ended by itself, if it did.
     pub ended: Option<Stop>,
+    /// Samples of a step that was put aside: they will be counted once it goes on. Those of [`Gate::under_way`] come on top.
+    pub under_way: u128,
     /// The walk's certificates, where it tries any.
     pub certification: Option<&'w CertificateLog>,
     /// f and |grad f| at that point, where the walk had them from a pass over all rows of a table.
@@ -229,6 +231,7 @@ impl<'w> View<'w> {
             point: x,
             promised: false,
             ended: None,
+            under_way: 0,
             certification: None,
             exact: None,
             gap: None,
@@ -251,6 +254,9 @@ pub enum Advance {
     Planned,
     /// A certificate came to its end, successful or not.
     Tried(Certificate),
+    /// A long step was put aside, because [the gate was told to pause](Gate::with_pause): it goes on with the next call, and a checkpoint taken here
+    /// has what it was answered so far.
+    Paused,
     /// There is no further step.
     Stop(Stop),
 }
