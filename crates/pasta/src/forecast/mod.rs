@@ -35,6 +35,7 @@
 
 mod family;
 mod model;
+mod own;
 
 pub use family::{Family, Measured};
 use serde::{Deserialize, Serialize};

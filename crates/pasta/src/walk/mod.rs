@@ -23,7 +23,7 @@
 mod certified;
 mod hedged;
 
-pub(crate) use certified::LIKELY;
+pub(crate) use certified::{LIKELY, Sighting};
 pub use certified::{Candidate, CertificateLog, Certified, StopRule};
 pub use hedged::Hedged;
 

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::certificate::{Certificate, Verdict};
 use crate::stop::Stop;
 
+use super::look::Seen;
+
 /// How far a run's certificates have come. Part of its checkpoint: no error is spent twice.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -21,9 +23,23 @@ pub struct CertificateLog {
     pub(super) expected: u128,
     /// Which point the last attempt was about.
     pub(super) about: Candidate,
+    /// What its looks saw, in their order: a few dozen, since looks become rarer as the run goes on.
+    #[serde(default)]
+    pub(crate) sightings: Vec<Sighting>,
     /// How the run ended, and with which budget.
     pub(super) ended: Option<Stop>,
     pub(super) budget: Option<u128>,
+}
+
+/// What a look saw of a point of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Sighting {
+    /// The run's steps, and the samples that they had drawn.
+    pub(crate) step: u64,
+    pub(crate) drawn: u128,
+    /// Samples that certificates and looks had drawn, this one included.
+    pub(crate) spent: u128,
+    pub(crate) seen: Seen,
 }
 
 impl CertificateLog {

@@ -4,6 +4,7 @@ mod log;
 mod look;
 mod rule;
 
+pub(crate) use log::Sighting;
 pub use log::{Candidate, CertificateLog};
 pub use rule::StopRule;
 use serde::{Deserialize, Serialize};
@@ -155,6 +156,9 @@ impl<W: Walk> Certified<W> {
             }
             let point = self.point_of(about).to_vec();
             let seen = self.look_at(gate, &point)?;
+            let (step, ledger) = (self.walk.view().step, gate.ledger());
+            let (drawn, spent) = (ledger.steps().samples, ledger.certificate_samples());
+            self.log.sightings.push(Sighting { step, drawn, spent, seen });
             self.log.expected = self.cost(gate, &seen);
             self.log.next_look = self.worth_a_look(gate);
             if seen.is_hopeful(self.rule.target) {

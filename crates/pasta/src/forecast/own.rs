@@ -1,0 +1,102 @@
+//! The run as its own pilot: what its looks saw, as a ladder of coarser targets that it has passed.
+//!
+//! A look sees about how large the gradient is where the run stands. The first look that would have been hopeful at a coarser target, with
+//! samples enough for that certificate, is where a run to that target would have ended. So a run that is under way is a pilot of itself, and
+//! its forecast takes no samples.
+
+use super::{COARSEST, Pilot, PilotRun, RUNG, unclaimed};
+use crate::draws::Role;
+use crate::ledger::Ledger;
+use crate::walk::{Sighting, StopRule, View};
+
+impl Pilot {
+    /// The pilot that a certified run is of itself, from what it has seen so far; it draws nothing. `None` before its first look.
+    pub fn of_run(view: &View<'_>, ledger: &Ledger, rule: StopRule) -> Option<Self> {
+        let sightings = view.certification?.sightings.as_slice();
+        let first = sightings.first()?;
+        let drawn = ledger.steps().samples;
+        let samples = drawn + ledger.certificate_samples();
+        let gradient_at_start = first.seen.squared.max(first.seen.squared_error).sqrt();
+        let recursive = ledger.of(Role::Small).samples > 0;
+        let mut pilot =
+            Self { gradient_at_start, runs: Vec::new(), samples, rule, rows: None, recursive };
+        let largest = sightings.iter().map(|sighting| upper(sighting)).fold(0.0, f64::max);
+        let mut target = (COARSEST * largest).max(rule.target).min(1e100);
+        loop {
+            match sightings.iter().position(|sighting| pilot.reaches(sighting, target)) {
+                Some(at) => {
+                    // What the first look had passed already tells only of its finest target.
+                    if at == 0 {
+                        pilot.runs.clear();
+                    }
+                    pilot.runs.push(pilot.run_to(target, &sightings[at], largest_step(&sightings[..=at])));
+                }
+                None => {
+                    let variance = sightings.last()?.seen.planned_variance;
+                    pilot.runs.push(PilotRun {
+                        target,
+                        samples,
+                        step_samples: drawn,
+                        steps: steps(drawn),
+                        largest_step: 0,
+                        certified: false,
+                        variance,
+                    });
+                    break;
+                }
+            }
+            if target <= rule.target {
+                break;
+            }
+            target = (target / RUNG).max(rule.target);
+        }
+        Some(pilot)
+    }
+
+    /// Samples of a certificate of a coarser target.
+    fn certificate(&self, target: f64, variance: f64) -> f64 {
+        self.noise(unclaimed(self.rule.basis), target, variance) * self.rule.share
+    }
+
+    /// True if a run to this target would have been certified about here.
+    fn reaches(&self, sighting: &Sighting, target: f64) -> bool {
+        let Sighting { drawn, spent, seen, .. } = sighting;
+        let share = self.rule.share;
+        let allowed = share / (1.0 - share) * *drawn as f64;
+        seen.is_hopeful(target)
+            && allowed >= *spent as f64 + self.certificate(target, seen.planned_variance)
+    }
+
+    fn run_to(&self, target: f64, sighting: &Sighting, largest_step: u64) -> PilotRun {
+        let Sighting { drawn, spent, seen, .. } = *sighting;
+        let variance = seen.planned_variance;
+        let samples = drawn + spent + self.certificate(target, variance) as u128;
+        PilotRun {
+            target,
+            samples,
+            step_samples: drawn,
+            steps: steps(drawn),
+            largest_step,
+            certified: true,
+            variance,
+        }
+    }
+}
+
+/// Along one run a step is a sample: how many samples the steps have is known where it matters.
+fn steps(drawn: u128) -> u64 {
+    u64::try_from(drawn).unwrap_or(u64::MAX)
+}
+
+fn upper(sighting: &Sighting) -> f64 {
+    (sighting.seen.squared.max(0.0) + sighting.seen.squared_error).sqrt()
+}
+
+/// The samples of the largest step, as the looks show it.
+fn largest_step(sightings: &[Sighting]) -> u64 {
+    let between = sightings.windows(2).map(|pair| {
+        let (steps, drawn) = (pair[1].step - pair[0].step, pair[1].drawn - pair[0].drawn);
+        u64::try_from(drawn / u128::from(steps.max(1))).unwrap_or(u64::MAX)
+    });
+    between.max().unwrap_or(0)
+}
