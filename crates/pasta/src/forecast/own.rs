@@ -7,7 +7,10 @@
 use super::{COARSEST, Pilot, PilotRun, RUNG, unclaimed};
 use crate::draws::Role;
 use crate::ledger::Ledger;
-use crate::walk::{Sighting, StopRule, View};
+use crate::walk::{Seen, Sighting, StopRule, View};
+
+/// A gradient is clearly above a target if its square is, by this many times the square of its standard error.
+const CLEARLY: f64 = 2.0;
 
 impl Pilot {
     /// The pilot that a certified run is of itself, from what it has seen so far; it draws nothing. `None` before its first look.
@@ -19,43 +22,41 @@ impl Pilot {
         let gradient_at_start = first.seen.squared.max(first.seen.squared_error).sqrt();
         let recursive = ledger.of(Role::Small).samples > 0;
         let mut pilot =
-            Self { gradient_at_start, runs: Vec::new(), samples, rule, rows: None, recursive };
+            Self { gradient_at_start, runs: Vec::new(), samples, rule, rows: None, recursive, own: true };
         let largest = sightings.iter().map(|sighting| upper(sighting)).fold(0.0, f64::max);
         let mut target = (COARSEST * largest).max(rule.target).min(1e100);
-        loop {
-            match sightings.iter().position(|sighting| pilot.reaches(sighting, target)) {
-                Some(at) => {
-                    // What the first look had passed already tells only of its finest target.
-                    if at == 0 {
-                        pilot.runs.clear();
-                    }
-                    pilot.runs.push(pilot.run_to(target, &sightings[at], largest_step(&sightings[..=at])));
-                }
-                None => {
-                    let variance = sightings.last()?.seen.planned_variance;
-                    pilot.runs.push(PilotRun {
-                        target,
-                        samples,
-                        step_samples: drawn,
-                        steps: steps(drawn),
-                        largest_step: 0,
-                        certified: false,
-                        variance,
-                    });
-                    break;
-                }
+        let mut last = None;
+        while target > rule.target {
+            let Some(at) = pilot.passed(sightings, target) else { break };
+            // Of the targets that one look had passed, the finest tells.
+            if last == Some(at) {
+                pilot.runs.pop();
             }
-            if target <= rule.target {
-                break;
-            }
+            pilot.runs.push(pilot.run_to(target, &sightings[at], largest_step(&sightings[..=at])));
+            last = Some(at);
             target = (target / RUNG).max(rule.target);
         }
+        // The next target is not passed: a run to it takes more than what was drawn.
+        let variance = sightings.last()?.seen.planned_variance;
+        let (step_samples, steps) = (drawn, steps(drawn));
+        pilot.runs.push(PilotRun { target, samples, step_samples, steps, largest_step: 0, certified: false, variance });
         Some(pilot)
     }
 
     /// Samples of a certificate of a coarser target.
     fn certificate(&self, target: f64, variance: f64) -> f64 {
         self.noise(unclaimed(self.rule.basis), target, variance) * self.rule.share
+    }
+
+    /// The first look that would have been hopeful at a coarser target, if none after it speaks against that.
+    fn passed(&self, sightings: &[Sighting], target: f64) -> Option<usize> {
+        let above = |sighting: &Sighting| {
+            let Seen { squared, squared_error, .. } = sighting.seen;
+            squared > target * target + CLEARLY * squared_error
+        };
+        let from = sightings.iter().rposition(above).map_or(0, |last| last + 1);
+        let passed = sightings[from..].iter().position(|sighting| self.reaches(sighting, target));
+        passed.map(|at| from + at)
     }
 
     /// True if a run to this target would have been certified about here.

@@ -23,7 +23,7 @@
 mod certified;
 mod hedged;
 
-pub(crate) use certified::{LIKELY, Sighting};
+pub(crate) use certified::{LIKELY, Seen, Sighting};
 pub use certified::{Candidate, CertificateLog, Certified, StopRule};
 pub use hedged::Hedged;
 

@@ -6,10 +6,11 @@ mod rule;
 
 pub(crate) use log::Sighting;
 pub use log::{Candidate, CertificateLog};
+pub(crate) use look::Seen;
 pub use rule::StopRule;
 use serde::{Deserialize, Serialize};
 
-use self::look::{MEANS, Seen, drawn_by, samples_each};
+use self::look::{MEANS, drawn_by, samples_each};
 use super::{Advance, View, Walk};
 use crate::certificate::means::Means;
 use crate::certificate::{
