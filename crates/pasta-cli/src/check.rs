@@ -377,7 +377,7 @@ fn time(pipe: &Pipe, x: &[f64], seed: u64) -> Result<Time, OracleError> {
 }
 
 /// A time as people say it.
-fn seconds(time: f64) -> String {
+pub(crate) fn seconds(time: f64) -> String {
     match time {
         t if t < 1e-3 => format!("{:.1} us", t * 1e6),
         t if t < 1.0 => format!("{:.2} ms", t * 1e3),

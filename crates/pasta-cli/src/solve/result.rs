@@ -1,17 +1,17 @@
 //! What a run came to: an object for machines, which is also result.json, and a table for people.
 
 use pasta_opt::certificate::{Certificate, Verdict};
-use pasta_opt::forecast::Forecast;
+use pasta_opt::forecast::{Family, Outlook, Price, Said};
 use pasta_opt::ledger::Ledger;
 use pasta_opt::objective::Measure;
 use pasta_opt::prelude::*;
-use pasta_opt::recipe::{Cost, Guarantee};
+use pasta_opt::recipe::{self, Guarantee};
 use pasta_opt::walk::{Candidate, CertificateLog};
 use pasta_pipe::Counts;
 use serde::Serialize;
 
 use super::Run;
-use crate::forecast::{Outlook, share};
+use crate::forecast::{self, share};
 use crate::spec::{Promise, Simulated, Spec, void};
 use pasta_report::console::Report;
 use pasta_report::number::real;
@@ -42,6 +42,7 @@ pub(super) struct Outcome<'s> {
     certificate: Option<Certified>,
     forecast: Option<Range>,
     forecast_silent: Option<&'s str>,
+    cost: Option<Cost>,
     /// What the workers did, since this process started them.
     simulator: Option<Counts>,
     /// Whether the point is weights of standardised columns.
@@ -69,7 +70,7 @@ struct Promised {
     statement: String,
     guarantee: Option<Guarantee>,
     doubts: Vec<String>,
-    predicted: Option<Cost>,
+    predicted: Option<recipe::Cost>,
 }
 
 /// The problem's own formulas at the point.
@@ -98,8 +99,16 @@ struct Certified {
 #[derive(Serialize)]
 struct Range {
     #[serde(flatten)]
-    forecast: Forecast,
+    said: Said,
     share: Option<f64>,
+}
+
+/// What all samples cost, where the price of one is known.
+#[derive(Serialize)]
+struct Cost {
+    price: Price,
+    /// The price times all samples.
+    amount: f64,
 }
 
 impl<'s> Outcome<'s> {
@@ -150,8 +159,13 @@ impl<'s> Outcome<'s> {
                 }
             }),
             certificate: certified,
-            forecast: run.outlook.forecast.map(|forecast| Range { forecast, share: share(spec.method.name) }),
+            forecast: run.outlook.first.map(|said| {
+                Range { said, share: share(spec.method.name, Family::measured_own) }
+            }),
             forecast_silent: run.outlook.silent.as_deref(),
+            cost: spec.price.clone().map(|price| {
+                Cost { amount: price.of(run.gate.ledger().samples() as f64), price }
+            }),
             simulator: spec.problem.simulator.as_ref().map(Simulated::counts),
             standardised: spec.problem.is_standardised(),
             outlook: &run.outlook,
@@ -262,15 +276,19 @@ impl Report for Outcome<'_> {
         rows.push(row("samples", self.samples()));
         if self.log.is_some() {
             let ledger = self.ledger;
-            let pilot = ledger.of(pasta_opt::draws::Role::Forecast).samples;
             rows.push(row("samples of certificates", grouped(ledger.certificate_samples())));
-            rows.push(row("samples of the pilot", grouped(pilot)));
             rows.push(row("samples in all", grouped(ledger.samples())));
-            rows.push(row("forecast", self.outlook.words(self.method)));
+            let price = self.cost.as_ref().map(|cost| &cost.price);
+            rows.push(row("forecast", forecast::words(self.outlook, self.method, price)));
         }
         let checked = self.ledger.of(pasta_opt::draws::Role::Check).samples;
         if checked > 0 {
             rows.push(row("samples of the check", grouped(checked)));
+        }
+        if let Some(Cost { price, .. }) = &self.cost {
+            let samples = self.ledger.samples();
+            let cost = forecast::money(price, samples as f64);
+            rows.push(row("cost", format!("{cost}, {} samples at {price}", grouped(samples))));
         }
         rows.push(row("evaluations", grouped(self.ledger.evaluations())));
         if let Some(counts) = self.simulator {

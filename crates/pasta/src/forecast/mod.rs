@@ -37,9 +37,11 @@ mod family;
 mod model;
 mod outlook;
 mod own;
+mod price;
 
 pub use family::{Family, Measured};
 pub use outlook::{Outlook, Said};
+pub use price::{Price, PriceError};
 use serde::{Deserialize, Serialize};
 
 use crate::certificate::means::Means;

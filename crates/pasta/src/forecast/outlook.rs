@@ -101,12 +101,17 @@ impl Outlook {
         Self { first: None, latest: None, silent: Some(why.into()), next: None }
     }
 
+    /// True if it is time to forecast a run that has drawn so much.
+    pub fn is_due(&self, ledger: &Ledger) -> bool {
+        self.next.is_some_and(|next| drawn(ledger) >= next)
+    }
+
     /// Forecasts the run anew where it is time for that. True if there is a new forecast.
     pub fn follow(&mut self, view: &View<'_>, ledger: &Ledger, rule: StopRule) -> bool {
-        let drawn = ledger.steps().samples + ledger.certificate_samples();
-        if self.next.is_none_or(|next| drawn < next) || view.ended.is_some() {
+        if !self.is_due(ledger) || view.ended.is_some() {
             return false;
         }
+        let drawn = drawn(ledger);
         let Some(pilot) = Pilot::of_run(view, ledger, rule) else { return false };
         self.next = Some(NEXT * drawn);
         match pilot.forecast(rule.target) {
@@ -124,10 +129,15 @@ impl Outlook {
         }
     }
 
-    /// After how many samples the run will probably end, when it has drawn so many.
+    /// After how many samples in all the run will probably end, when it has drawn so much.
     pub fn likely_end(&self, ledger: &Ledger) -> Option<u128> {
-        let drawn = ledger.steps().samples + ledger.certificate_samples();
+        let drawn = drawn(ledger);
         let besides = ledger.samples() - drawn;
         self.latest.map(|said| besides + said.forecast.given(drawn as f64).middle as u128)
     }
+}
+
+/// What a run has drawn: its steps, looks and certificates.
+pub(super) fn drawn(ledger: &Ledger) -> u128 {
+    ledger.steps().samples + ledger.certificate_samples()
 }

@@ -17,8 +17,7 @@ impl Pilot {
     pub fn of_run(view: &View<'_>, ledger: &Ledger, rule: StopRule) -> Option<Self> {
         let sightings = view.certification?.sightings.as_slice();
         let first = sightings.first()?;
-        let drawn = ledger.steps().samples;
-        let samples = drawn + ledger.certificate_samples();
+        let (drawn, samples) = (ledger.steps().samples, super::outlook::drawn(ledger));
         let gradient_at_start = first.seen.squared.max(first.seen.squared_error).sqrt();
         let recursive = ledger.of(Role::Small).samples > 0;
         let mut pilot =
