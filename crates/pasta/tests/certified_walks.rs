@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use pasta_opt::checkpoint::CheckpointError;
-use pasta_opt::forecast::{Pilot, Rules, Silence, WIDEST};
+
+use pasta_opt::draws::Role;
+use pasta_opt::forecast::{Outlook, Pilot, Rules, Silence, WIDEST};
 use pasta_opt::prelude::*;
 use pasta_opt::problems::{Clover, Huber, Quadratic, Ramp, SineBowl, SoftAbsolute};
 use pasta_opt::recipe::{self, Constant, Constants};
@@ -429,6 +431,62 @@ fn forecasts_hold_in_four_of_five_runs_and_most_pilots_make_one() {
         assert!(given >= 72, "{kurtosis:?}: {given} of 120 pilots made a forecast");
         // Four of five is what is asked of every kind of method; the seeds are fixed.
         assert!(5 * held >= 4 * given, "{kurtosis:?}: {held} of {given} held");
+    }
+}
+
+/// A certified run and what it said of itself.
+fn followed(gate: &mut Gate, walk: impl Walk, rule: StopRule) -> (Finished, Outlook) {
+    let mut outlook = Outlook::default();
+    let certified = walk.certified(gate, rule).unwrap();
+    let end = certified.tee(|_, view, ledger| drop(outlook.follow(view, ledger, rule))).finish(gate).unwrap();
+    (end, outlook)
+}
+
+#[test]
+fn runs_forecast_themselves_and_hold_in_four_of_five() {
+    let [mut given, mut held, mut late] = [0; 3];
+    for setting in settings().into_iter().take(6) {
+        let Setting { objective, start, noise, recipe, target } = setting;
+        let oracle = Arc::new(Noisy::new(objective(), noise, start.to_vec()).unwrap());
+        let Noise { growth, floor, .. } = noise;
+        let rule = rule(target, Basis::Growth { growth, floor, distance: 0.0 });
+        for seed in 1..=5 {
+            let mut gate = Gate::over(oracle.clone(), seed);
+            let walk = run(&oracle, &gate, recipe, target);
+            let (end, outlook) = followed(&mut gate, walk, rule);
+            assert_eq!(end.ledger.of(Role::Forecast).samples, 0);
+            let Some(said) = outlook.first else { continue };
+            let samples = end.ledger.samples();
+            assert!(said.after < samples && said.forecast.low >= said.after as f64);
+            [given, late] = [given + 1, late + usize::from(2 * said.after > samples)];
+            held += usize::from((said.forecast.low..=said.forecast.high).contains(&(samples as f64)));
+        }
+    }
+    // The seeds are fixed.
+    println!("{given} of 30 runs forecast themselves, {late} of them late, {held} held");
+    assert!(given >= 24 && late <= 3 && 5 * held >= 4 * given, "{given} forecasts, {late} late, {held} held");
+}
+
+#[test]
+fn a_target_out_of_reach_leaves_the_budget_to_the_steps() {
+    // One sample has a hundred times the gradient at the start as noise: a certificate of 0.01 would take 10^9 samples.
+    let noise = Noise { growth: 0.0, floor: 100.0, tail: Tail::Gaussian };
+    let oracle = oracle(noise);
+    let rule = rule(0.01, Basis::Kurtosis(100.0));
+    for seed in 1..=5 {
+        let run = |target: bool| {
+            let mut gate = Gate::over(oracle.clone(), seed).with_budget(20_000);
+            let auto = Auto::start(&gate, &[1.2], target.then_some(rule.target)).unwrap();
+            if target {
+                auto.certified(&gate, rule).unwrap().finish(&mut gate)
+            } else {
+                auto.finish(&mut gate)
+            }
+            .unwrap()
+        };
+        let (with, without) = (run(true), run(false));
+        let steps = |end: &Finished| end.ledger.steps().samples as f64;
+        assert!(steps(&with) >= 0.8 * steps(&without), "{} against {}", steps(&with), steps(&without));
     }
 }
 

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::limit::{self, Limit};
 use crate::forecast::{FALLBACK, about, judge, pilot_held, run_pilot, share};
-use crate::waiting::{Waiting, duration};
 use crate::spec::{self, Overrides, Promise, Spec};
+use crate::waiting::{Waiting, duration};
 use pasta_report::Table;
 use pasta_report::console::{self, Exit, Failure, Report, Signals, with_threads};
 use pasta_report::number::{at_most, real, rough, whole};

@@ -282,13 +282,15 @@ impl Run {
 
     /// After how many samples it will end, if that is known or forecast.
     fn likely_end(&self) -> Option<u128> {
-        let forecast = self.outlook.likely_end(self.gate.ledger()).filter(|_| self.walk.view().ended.is_none());
+        let forecast =
+            self.outlook.likely_end(self.gate.ledger()).filter(|_| self.walk.view().ended.is_none());
         self.gate.budget().into_iter().chain(forecast).min()
     }
 
     /// Forecasts the run anew where it is time for that. True if that is its first forecast.
     fn follow(&mut self, spec: &Spec) -> bool {
-        let Some(certification) = spec.certification.filter(|_| self.outlook.is_due(self.gate.ledger())) else {
+        let Some(certification) = spec.certification.filter(|_| self.outlook.is_due(self.gate.ledger()))
+        else {
             return false;
         };
         self.outlook.follow(&self.walk.view(), self.gate.ledger(), certification.rule)
@@ -384,11 +386,17 @@ fn go(
 /// What the run cost, and how long this process took for its part. Time is never part of a result.
 fn spent(spec: &Spec, run: &Run, here: u128, seconds: f64) -> String {
     let samples = run.gate.ledger().samples();
-    let money = spec.price.as_ref().map_or(String::new(), |price| {
-        format!(", {}", forecast::money(price, samples as f64))
-    });
-    let each = if here == 0 { String::new() } else { format!(" ({} a sample)", check::seconds(seconds / here as f64)) };
-    let part = if here < samples && here > 0 { format!(" for {} of them", grouped(here)) } else { String::new() };
+    let money = spec
+        .price
+        .as_ref()
+        .map_or(String::new(), |price| format!(", {}", forecast::money(price, samples as f64)));
+    let each = if here == 0 {
+        String::new()
+    } else {
+        format!(" ({} a sample)", check::seconds(seconds / here as f64))
+    };
+    let part =
+        if here < samples && here > 0 { format!(" for {} of them", grouped(here)) } else { String::new() };
     format!("cost: {} samples, {}{part}{each}{money}", grouped(samples), duration(seconds))
 }
 

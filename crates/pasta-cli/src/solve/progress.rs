@@ -115,7 +115,10 @@ impl Progress {
             fraction_here: fraction - self.before.1,
             has_forecast: run.outlook.latest.is_some(),
             has_certificates: view.certification.is_some(),
-            spent: self.price.as_ref().map_or(String::new(), |price| format!(", {}", money(price, drawn as f64))),
+            spent: self
+                .price
+                .as_ref()
+                .map_or(String::new(), |price| format!(", {}", money(price, drawn as f64))),
         };
         let text = look.words();
         let planned = view.planned_steps.map_or(String::new(), |steps| format!(" of {steps}"));
@@ -223,8 +226,18 @@ mod tests {
         let fraction = end.map_or(0.0, |end| drawn as f64 / end as f64);
         let (drawn_here, fraction_here, spent) = (drawn, fraction, String::new());
         let (has_forecast, has_certificates) = (true, true);
-        Look { drawn, drawn_here, seconds, end, fraction, fraction_here, has_forecast, has_certificates, spent }
-            .words()
+        Look {
+            drawn,
+            drawn_here,
+            seconds,
+            end,
+            fraction,
+            fraction_here,
+            has_forecast,
+            has_certificates,
+            spent,
+        }
+        .words()
     }
 
     #[test]

@@ -31,6 +31,9 @@ pub(super) struct Outcome<'s> {
     pub(super) point: Option<&'s [f64]>,
     pub(super) point_file: Option<&'static str>,
     steps: u64,
+    /// How many steps led to the point, where it is an iterate drawn at random; then `last` is the last iterate.
+    drawn_at: Option<u64>,
+    pub(super) last: Option<&'s [f64]>,
     /// |x - x0| of the last iterate.
     distance: f64,
     ledger: &'s Ledger,
@@ -116,6 +119,10 @@ impl<'s> Outcome<'s> {
         let view = run.walk.view();
         let log = view.certification;
         let promise = spec.method.promise.as_ref();
+        // A certificate may be about another point.
+        let is_output =
+            log.and_then(CertificateLog::handed_out).is_none_or(|about| about == Candidate::Output);
+        let drawn_at = view.drawn_at.filter(|_| is_output);
         let certified = log.and_then(|log| {
             let certificate = log.last?;
             let doubt = super::doubt(spec, &view);
@@ -143,6 +150,8 @@ impl<'s> Outcome<'s> {
             point: Some(view.point),
             point_file: None,
             steps: view.step,
+            drawn_at,
+            last: drawn_at.and(Some(view.x)),
             distance: view.distance2.sqrt(),
             ledger: run.gate.ledger(),
             promise: Promised::new(spec, stop, view.promised),
@@ -159,13 +168,15 @@ impl<'s> Outcome<'s> {
                 }
             }),
             certificate: certified,
-            forecast: run.outlook.first.map(|said| {
-                Range { said, share: share(spec.method.name, Family::measured_own) }
-            }),
+            forecast: run
+                .outlook
+                .first
+                .map(|said| Range { said, share: share(spec.method.name, Family::measured_own) }),
             forecast_silent: run.outlook.silent.as_deref(),
-            cost: spec.price.clone().map(|price| {
-                Cost { amount: price.of(run.gate.ledger().samples() as f64), price }
-            }),
+            cost: spec
+                .price
+                .clone()
+                .map(|price| Cost { amount: price.of(run.gate.ledger().samples() as f64), price }),
             simulator: spec.problem.simulator.as_ref().map(Simulated::counts),
             standardised: spec.problem.is_standardised(),
             outlook: &run.outlook,
@@ -250,12 +261,29 @@ impl<'s> Outcome<'s> {
         let shown: Vec<_> = x.iter().take(SHOWN).map(|x| real(*x)).collect();
         let rest = if x.len() > SHOWN { format!(", .. ({} coordinates)", x.len()) } else { String::new() };
         let about = self.certificate.as_ref().and_then(|certified| certified.about);
-        let about = about.map_or(String::new(), |about| format!(": {}", about.words()));
+        let about = match (self.drawn_at, self.last, about) {
+            (Some(step), Some(last), _) => format!(": {}", self.drawn_point(step, last)),
+            (_, _, Some(about)) => format!(": {}", about.words()),
+            _ => String::new(),
+        };
         let weights = if self.standardised { ", weights of standardised columns" } else { "" };
         match self.point_file {
             Some(file) => format!("in {file}{weights}{about}"),
             None => format!("({}{rest}){weights}{about}", shown.join(", ")),
         }
+    }
+}
+
+impl Outcome<'_> {
+    /// Why the point is not the last iterate, and how far it is from there.
+    fn drawn_point(&self, step: u64, last: &[f64]) -> String {
+        let far = |point: &[f64]| point.iter().zip(last).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt();
+        let far =
+            self.point.map_or(String::new(), |point| format!("; the last one is {} away", real(far(point))));
+        let (step, steps) = (grouped(step), grouped(self.steps));
+        format!(
+            "drawn uniformly among the iterates, as the theorem requires: that of step {step} of {steps}{far}"
+        )
     }
 }
 

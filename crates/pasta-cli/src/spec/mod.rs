@@ -81,8 +81,6 @@ pub(crate) struct Setup {
     pub(crate) seed: u64,
     pub(crate) threads: Option<usize>,
     pub(crate) problem: Problem,
-    /// Whether there is a table `certificate`.
-    pub(crate) asks_for_certificate: bool,
 }
 
 /// What a comparison of methods needs of a problem file.
@@ -193,6 +191,22 @@ pub(crate) fn read_contest(path: &Path, overrides: &Overrides) -> Result<Contest
     Ok(Contest { setup, own, rule })
 }
 
+/// What the table `certificate` of a problem file says, with this target; `None` if there is none.
+pub(crate) fn read_rule(
+    path: &Path,
+    problem: &Problem,
+    target: f64,
+    overrides: &Overrides,
+) -> Result<Option<StopRule>, Failure> {
+    let (name, text) = load(path)?;
+    let document = open(&name, &text)?;
+    let root = root(&name, &text, &document)?;
+    if root.item("certificate").is_none() {
+        return Ok(None);
+    }
+    certificate_rule(&root, problem, &Method::auto(), Some(target), overrides)
+}
+
 /// How a run of a comparison is certified.
 fn certificate_rule(
     root: &Section<'_>,
@@ -255,8 +269,7 @@ fn setup(root: &Section<'_>, overrides: &Overrides) -> Result<Setup, Failure> {
     } else {
         read_problem(&section, &root.section("noise")?)?
     };
-    let asks_for_certificate = root.item("certificate").is_some();
-    Ok(Setup { seed, threads, problem, asks_for_certificate })
+    Ok(Setup { seed, threads, problem })
 }
 
 fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure> {

@@ -334,7 +334,8 @@ impl Report for Judged {
             rows: rows.collect(),
         };
         let rows = self.rows.iter().map(|row| {
-            let Own { runs, first_held, first_below, first_above, forecasts, held, drawn, ratio, width } = row.own;
+            let Own { runs, first_held, first_below, first_above, forecasts, held, drawn, ratio, width } =
+                row.own;
             vec![
                 row.setting.to_owned(),
                 significant(row.samples, 2),
@@ -350,7 +351,16 @@ impl Report for Judged {
             caption: "Runs that forecast themselves".into(),
             columns: Column::all(
                 b"lrrrrrrr",
-                ["setting", "samples", "first held", "below/above", "all held", "drawn", "over the middle", "high/low"],
+                [
+                    "setting",
+                    "samples",
+                    "first held",
+                    "below/above",
+                    "all held",
+                    "drawn",
+                    "over the middle",
+                    "high/low",
+                ],
             ),
             rows: rows.collect(),
         };

@@ -62,12 +62,12 @@ impl Family {
     /// How often the first range held that a run of this family gave of itself.
     pub fn measured_own(self) -> Measured {
         let (held, of) = match self {
-            Self::Batches => (0, 0),
-            Self::Gap => (0, 0),
-            Self::Sgd => (0, 0),
-            Self::Adaptive => (0, 0),
+            Self::Batches => (44, 46),
+            Self::Gap => (37, 38),
+            Self::Sgd => (51, 51),
+            Self::Adaptive => (39, 39),
             Self::Page => (0, 0),
-            Self::Auto => (0, 0),
+            Self::Auto => (114, 118),
         };
         Measured { held, of }
     }
@@ -75,12 +75,12 @@ impl Family {
     /// How often the range of a pilot held for methods of this family.
     pub fn measured(self) -> Measured {
         let (held, of) = match self {
-            Self::Batches => (73, 76),
-            Self::Gap => (75, 80),
-            Self::Sgd => (113, 119),
-            Self::Adaptive => (76, 80),
+            Self::Batches => (36, 38),
+            Self::Gap => (35, 40),
+            Self::Sgd => (57, 60),
+            Self::Adaptive => (38, 40),
             Self::Page => (0, 0),
-            Self::Auto => (139, 150),
+            Self::Auto => (109, 116),
         };
         Measured { held, of }
     }

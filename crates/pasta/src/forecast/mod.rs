@@ -253,7 +253,8 @@ impl Pilot {
         gate.absorb(Role::Forecast, &first);
         let (look, samples) = look?;
         let gradient_at_start = look.squared_mean().max(look.error2()).sqrt();
-        let mut pilot = Self { gradient_at_start, runs: Vec::new(), samples, rule, rows, recursive: false, own: false };
+        let mut pilot =
+            Self { gradient_at_start, runs: Vec::new(), samples, rule, rows, recursive: false, own: false };
         let own = StopRule { basis: unclaimed(rule.basis), ..rule };
         // Targets end at 1e100.
         let mut target = (0.5 * gradient_at_start).max(COARSEST * rule.target).min(1e100);
@@ -342,7 +343,9 @@ impl Rules {
             Self::Noise => "most of the cost is the noise at the solution".into(),
             Self::Way { beyond_noise, of } => {
                 let share = 100.0 * *beyond_noise as f64 / (*of).max(1) as f64;
-                format!("most of the cost is getting there ({share:.0} % at the finest target so far), not noise")
+                format!(
+                    "most of the cost is getting there ({share:.0} % at the finest target so far), not noise"
+                )
             }
         }
     }

@@ -241,7 +241,8 @@ impl Posterior {
                         for change in CHANGES {
                             let later = (growth + doubt.change * change).max(0.0);
                             let growing = growth * (there.u - there.beyond - u_0) + later * there.beyond;
-                            let cost = (there.step + level + growing).max(there.noise + c + doubt.drift * there.beyond * change);
+                            let cost = (there.step + level + growing)
+                                .max(there.noise + c + doubt.drift * there.beyond * change);
                             costs.push((cost, log - 0.5 * change * change));
                         }
                     }

@@ -80,7 +80,9 @@ impl Outlook {
             None => Self::silent("the run is not to be certified"),
             // Samples say far too much where the end is reached by passes.
             Some(rule) if rule.basis == Basis::Exact || about.full_pass().is_some_and(|rows| rows > 0) => {
-                Self::silent("a run on a table ends by exact passes over all rows, whose number is not known before")
+                Self::silent(
+                    "a run on a table ends by exact passes over all rows, whose number is not known before",
+                )
             }
             Some(rule) if rule.share == 0.0 => Self::silent("certificates have no share of the samples"),
             Some(_) => Self::after(samples),

@@ -38,7 +38,15 @@ impl Pilot {
         // The next target is not passed: a run to it takes more than what was drawn.
         let variance = sightings.last()?.seen.planned_variance;
         let (step_samples, steps) = (drawn, steps(drawn));
-        pilot.runs.push(PilotRun { target, samples, step_samples, steps, largest_step: 0, certified: false, variance });
+        pilot.runs.push(PilotRun {
+            target,
+            samples,
+            step_samples,
+            steps,
+            largest_step: 0,
+            certified: false,
+            variance,
+        });
         Some(pilot)
     }
 
@@ -63,8 +71,7 @@ impl Pilot {
         let Sighting { drawn, spent, seen, .. } = sighting;
         let share = self.rule.share;
         let allowed = share / (1.0 - share) * *drawn as f64;
-        seen.is_hopeful(target)
-            && allowed >= *spent as f64 + self.certificate(target, seen.planned_variance)
+        seen.is_hopeful(target) && allowed >= *spent as f64 + self.certificate(target, seen.planned_variance)
     }
 
     fn run_to(&self, target: f64, sighting: &Sighting, largest_step: u64) -> PilotRun {

@@ -65,7 +65,9 @@ mod tests {
 
     #[test]
     fn a_price_is_a_finite_number_and_perhaps_a_unit() {
-        for (text, shown) in [("0.2", "0.2"), (" 3  US cents ", "3 US cents"), ("1e-3 EUR", "0.001 EUR"), ("0", "0")] {
+        for (text, shown) in
+            [("0.2", "0.2"), (" 3  US cents ", "3 US cents"), ("1e-3 EUR", "0.001 EUR"), ("0", "0")]
+        {
             assert_eq!(text.parse::<Price>().map(|price| price.to_string()), Ok(shown.to_owned()));
         }
         for wrong in ["", "EUR", "EUR 0.2", "-1", "nan", "inf EUR"] {

@@ -84,7 +84,7 @@ impl Candidate {
         match self {
             Self::Last => "the last iterate",
             Self::Tail => "the mean of the last iterates",
-            Self::Output => "the recipe's output",
+            Self::Output => "the method's output",
         }
     }
 }
