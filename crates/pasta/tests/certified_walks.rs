@@ -445,7 +445,7 @@ fn followed(gate: &mut Gate, walk: impl Walk, rule: StopRule) -> (Finished, Outl
 #[test]
 fn runs_forecast_themselves_and_hold_in_four_of_five() {
     let [mut given, mut held, mut late] = [0; 3];
-    for setting in settings().into_iter().take(6) {
+    for setting in settings().into_iter().take(3) {
         let Setting { objective, start, noise, recipe, target } = setting;
         let oracle = Arc::new(Noisy::new(objective(), noise, start.to_vec()).unwrap());
         let Noise { growth, floor, .. } = noise;
@@ -463,8 +463,8 @@ fn runs_forecast_themselves_and_hold_in_four_of_five() {
         }
     }
     // The seeds are fixed.
-    println!("{given} of 30 runs forecast themselves, {late} of them late, {held} held");
-    assert!(given >= 24 && late <= 3 && 5 * held >= 4 * given, "{given} forecasts, {late} late, {held} held");
+    println!("{given} of 15 runs forecast themselves, {late} of them late, {held} held");
+    assert!(given >= 12 && late <= 2 && 5 * held >= 4 * given, "{given} forecasts, {late} late, {held} held");
 }
 
 #[test]
@@ -528,7 +528,7 @@ fn a_forecast_says_when_the_way_rules_and_when_the_noise() {
     };
     let slow = rules(1e-4);
     assert!(matches!(slow, Rules::Way { beyond_noise, of } if 2 * beyond_noise > of), "{slow:?}");
-    assert!(slow.words().contains("the way to the solution rules"));
+    assert!(slow.words().contains("most of the cost is getting there"));
     assert_eq!(rules(0.05), Rules::Noise);
 }
 

@@ -196,7 +196,8 @@ const COARSEST: f64 = 8.0;
 const RUNG: f64 = std::f64::consts::SQRT_2;
 const LONG_RUNG: f64 = 2.0;
 const CHEAP: u128 = 40;
-/// Once there is a range, the pilot ends before it has drawn more than this part of the middle.
+/// Once there is a range, from this many certified runs, the pilot ends before it has drawn more than this part of the middle.
+const FEW: usize = 3;
 const PART: f64 = 10.0;
 
 /// The basis for the pilot's own certificates, which nobody will believe: it need not pay for the smallest number of
@@ -297,12 +298,13 @@ impl Pilot {
         Ok(pilot)
     }
 
-    /// True if the next run, twice as dear as the last, fits the budget; and, once there is a range, a tenth of what it forecasts.
+    /// True if the next run, twice as dear as the last, fits the budget; and, once there is a range from a few runs, a tenth of what it forecasts.
     fn is_worth_another(&self, budget: u128) -> bool {
         let Some(last) = self.runs.last() else { return self.samples < budget };
         let next = self.samples.saturating_add(last.samples.saturating_mul(2));
         let enough = |forecast: Forecast| next as f64 > forecast.middle / PART;
-        next <= budget && !self.forecast(self.rule.target).is_ok_and(enough)
+        let few = self.runs.iter().filter(|run| run.certified).count() < FEW;
+        next <= budget && (few || !self.forecast(self.rule.target).is_ok_and(enough))
     }
 
     /// What a run to a target draws if the noise alone decides, with this variance at its end and the run's own basis, or the
