@@ -12,6 +12,7 @@ use pasta_pipe::{Hello, Pipe, Question, Sums};
 use serde::Serialize;
 
 use crate::spec::{self, Overrides, Problem, Setup, Simulated};
+use crate::waiting::Waiting;
 use pasta_report::console::{self, Exit, Failure, Report, Signals, flags, say, with_threads};
 use pasta_report::number::real;
 use pasta_report::{Table, grouped};
@@ -96,7 +97,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     with_threads(setup.threads, || {
         let signals = Signals::register()?;
         let mut gate = setup.problem.gate(setup.seed, None, signals.flag());
-        let findings = match check::oracle(&mut gate, &setup.problem.start, Effort::Thorough) {
+        let waiting = Waiting::start("checking the oracle");
+        let checked = check::oracle(&mut gate, &setup.problem.start, Effort::Thorough);
+        drop(waiting);
+        let findings = match checked {
             Ok(findings) => findings,
             Err(Halt::Interrupted) => {
                 say("interrupted");

@@ -232,7 +232,9 @@ fn a_forecast_can_be_put_off_or_left_out_and_changes_nothing_else() {
         assert_eq!(other["forecast_silent"], why);
         for result in [&mut whole, &mut other] {
             let result = result.as_object_mut().unwrap();
-            ["forecast", "forecast_silent"].map(|key| result.remove(key));
+            for key in ["forecast", "forecast_silent"] {
+                result.remove(key);
+            }
         }
         assert_eq!(other, whole);
     }
@@ -269,10 +271,10 @@ fn a_price_is_in_the_forecast_the_report_and_the_result() {
 
 #[test]
 fn a_table_of_certificates_may_leave_its_target_to_the_flag() {
-    let sgd = Place::holding(&STREAM.replace("target = 0.05\npilot = 0\n", "delta = 0.01\nkurtosis = 50\n"));
+    let sgd = Place::holding(&STREAM.replace("target = 0.05\npilot = 0\n", "delta = 0.01\nvariance = 20\n"));
     let certified = sgd.json("certify p.toml --at 0.001,0.001 --target 0.5", 0);
     assert_eq!(certified["certificate"]["delta"], 0.01);
-    assert_eq!(certified["certificate"]["grade"]["kurtosis"], 50.0, "{certified}");
+    assert_eq!(certified["certificate"]["grade"]["variance"], 20.0, "{certified}");
     sgd.pasta("certify p.toml --at 0,0").assert().code(2).stderr(contains("target is missing"));
 }
 

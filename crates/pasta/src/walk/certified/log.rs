@@ -50,8 +50,19 @@ impl CertificateLog {
 
     /// The log of a run that is made of two: that of the one whose point counts, with the attempts of both and the confidence of both.
     pub(in crate::walk) fn beside(&self, other: &Self, delta: f64, ended: Option<Stop>) -> Self {
-        let last = self.last.map(|last| Certificate { delta, ..last });
-        Self { attempts: self.attempts + other.attempts, last, ended, ..self.clone() }
+        let Self { looks, next_look, expected, about, budget, .. } = *self;
+        Self {
+            attempts: self.attempts + other.attempts,
+            last: self.last.map(|last| Certificate { delta, ..last }),
+            ended,
+            // What two walks saw is no ladder of one.
+            sightings: Vec::new(),
+            looks,
+            next_look,
+            expected,
+            about,
+            budget,
+        }
     }
 
     /// Which point the run handed out, once it has ended.
