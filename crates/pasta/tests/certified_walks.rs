@@ -288,7 +288,7 @@ fn an_attempt_resumed_under_another_budget_is_a_new_attempt() {
     for _ in 0..3 {
         assert_eq!(walk.advance(&mut gate).unwrap(), Advance::Checked);
     }
-    let role = pasta_opt::draws::Role::Certificate;
+    let role = Role::Certificate;
     assert!(gate.ledger().of(role).samples > before.of(role).samples);
     let tried = walk.view().certification.unwrap().attempts;
     let resume = |budget: u128| {
@@ -438,7 +438,10 @@ fn forecasts_hold_in_four_of_five_runs_and_most_pilots_make_one() {
 fn followed(gate: &mut Gate, walk: impl Walk, rule: StopRule) -> (Finished, Outlook) {
     let mut outlook = Outlook::default();
     let certified = walk.certified(gate, rule).unwrap();
-    let end = certified.tee(|_, view, ledger| drop(outlook.follow(view, ledger, rule))).finish(gate).unwrap();
+    let watched = certified.tee(|_, view, ledger| {
+        outlook.follow(view, ledger, rule);
+    });
+    let end = watched.finish(gate).unwrap();
     (end, outlook)
 }
 

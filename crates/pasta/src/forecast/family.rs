@@ -76,11 +76,10 @@ impl Family {
     pub fn measured(self) -> Measured {
         let (held, of) = match self {
             Self::Batches => (36, 38),
-            Self::Gap => (35, 40),
+            Self::Gap | Self::Adaptive => (38, 40),
             Self::Sgd => (57, 60),
-            Self::Adaptive => (38, 40),
             Self::Page => (0, 0),
-            Self::Auto => (109, 116),
+            Self::Auto => (107, 115),
         };
         Measured { held, of }
     }

@@ -27,7 +27,9 @@ use crate::walk::{StopRule, View};
 /// let mut outlook = Outlook::default();
 /// let end = Baseline::start(&gate, sgd, &[1.2])?
 ///     .certified(&gate, rule)?
-///     .tee(|_, view, ledger| drop(outlook.follow(view, ledger, rule)))
+///     .tee(|_, view, ledger| {
+///         outlook.follow(view, ledger, rule);
+///     })
 ///     .finish(&mut gate)?;
 /// let first = outlook.first.ok_or("it said something")?;
 /// let samples = end.ledger.samples();

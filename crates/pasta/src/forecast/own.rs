@@ -22,7 +22,7 @@ impl Pilot {
         let recursive = ledger.of(Role::Small).samples > 0;
         let mut pilot =
             Self { gradient_at_start, runs: Vec::new(), samples, rule, rows: None, recursive, own: true };
-        let largest = sightings.iter().map(|sighting| upper(sighting)).fold(0.0, f64::max);
+        let largest = sightings.iter().map(upper).fold(0.0, f64::max);
         let mut target = (COARSEST * largest).max(rule.target).min(1e100);
         let mut last = None;
         while target > rule.target {
