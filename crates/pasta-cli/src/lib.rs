@@ -16,6 +16,7 @@ mod problems;
 mod solve;
 mod spec;
 mod table;
+mod waiting;
 mod world;
 
 use std::ffi::OsString;

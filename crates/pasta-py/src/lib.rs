@@ -28,6 +28,7 @@ use pasta_cli::answers::Race;
 use pasta_opt::bounds::{LowerMeanSquareSmooth, LowerSmooth};
 use pasta_opt::certificate::Basis;
 use pasta_opt::checkpoint::Checkpoint;
+use pasta_opt::forecast::{Outlook, Pilot};
 use pasta_opt::method::{Engine, METHODS, find};
 use pasta_opt::oracle::Oracle;
 use pasta_opt::recipe::{Constant, Constants};
@@ -66,7 +67,7 @@ pub(crate) struct Beginning<'py> {
     seed: u64,
     /// Whether the oracle is checked before the first step.
     check: bool,
-    /// Samples of a forecast.
+    /// The samples of the run before its first forecast.
     pilot: u128,
     threads: usize,
     /// What becomes of samples that are not finite: "stop" or "skip".
@@ -82,8 +83,8 @@ impl Beginning<'_> {
         let start = x0.as_slice()?.to_vec();
         let certify = rule.map(read_rule).transpose()?;
         let method = method.spec()?;
-        let task = Box::new(Task { method, certify, budget, seed, check, on_nan, no_limit });
-        Ok(Begin::Fresh { start, task, pilot })
+        let task = Box::new(Task { method, certify, budget, seed, check, pilot, on_nan, no_limit });
+        Ok(Begin::Fresh { start, task })
     }
 }
 
@@ -416,6 +417,8 @@ fn program(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
 #[pymodule(gil_used = false)]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("FIRST_FORECAST", Outlook::FIRST)?;
+    module.add("PILOT", Pilot::SAMPLES)?;
     module.add_function(wrap_pyfunction!(minimize, module)?)?;
     module.add_function(wrap_pyfunction!(resume, module)?)?;
     module.add_function(wrap_pyfunction!(certify, module)?)?;

@@ -19,7 +19,7 @@ use pasta_opt::run::{
 use pasta_opt::stop::Stop;
 use pasta_opt::walk::StopRule;
 use pasta_report::console;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::asked::Asked;
 use crate::oracle::{Line, Message, Snapshot, is_set, sent};
@@ -45,25 +45,20 @@ pub(crate) enum Shows {
 
 /// Where a run begins.
 pub(crate) enum Begin {
-    Fresh {
-        start: Vec<f64>,
-        task: Box<Task>,
-        /// Samples that a forecast before the run may take.
-        pilot: u128,
-    },
+    Fresh { start: Vec<f64>, task: Box<Task> },
     Stored(Box<Checkpoint>),
 }
 
-/// What a pilot says about a target.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Outlook {
-    pub(crate) forecast: Option<Range>,
-    pub(crate) forecast_silent: Option<String>,
+/// What is said about the cost of a run.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Prospect {
+    forecast: Option<Range>,
+    forecast_silent: Option<String>,
 }
 
 /// A forecast.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Range {
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Range {
     low: f64,
     middle: f64,
     high: f64,
@@ -71,13 +66,21 @@ pub(crate) struct Range {
     share: Option<f64>,
 }
 
-impl Outlook {
-    fn of(pilot: &Pilot, target: f64, method: &str) -> Self {
+impl Range {
+    fn of_pilot(forecast: Forecast, method: &str) -> Self {
+        let Forecast { low, middle, high, .. } = forecast;
         let measured = Family::of(method).map(Family::measured).filter(|measured| measured.of > 0);
         let share = measured.map(|measured| f64::from(measured.held) / f64::from(measured.of));
+        Self { low, middle, high, share }
+    }
+}
+
+impl Prospect {
+    fn of_pilot(pilot: &Pilot, target: f64, method: &str) -> Self {
         match pilot.forecast(target) {
-            Ok(Forecast { low, middle, high, .. }) => {
-                Self { forecast: Some(Range { low, middle, high, share }), forecast_silent: None }
+            Ok(forecast) => {
+                let range = Range::of_pilot(forecast, method);
+                Self { forecast: Some(range), forecast_silent: None }
             }
             Err(silence) => Self { forecast: None, forecast_silent: Some(silence.to_string()) },
         }
@@ -89,7 +92,6 @@ impl Outlook {
 pub(crate) struct Outcome {
     #[serde(flatten)]
     report: Report,
-    outlook: Option<Outlook>,
     #[serde(skip)]
     pub(crate) point: Vec<f64>,
     #[serde(skip)]
@@ -120,15 +122,12 @@ pub(crate) enum Trouble {
     Raised,
 }
 
-/// The section of a checkpoint for what was forecast.
-const FORECAST: &str = "forecast";
 /// Time between checkpoints, in case the machine fails.
 const BETWEEN: Duration = Duration::from_secs(10);
 
-/// A run, and what was forecast for it.
+/// A run, and its line to Python.
 struct Live {
     run: Run,
-    outlook: Option<Outlook>,
     line: Line,
 }
 
@@ -137,25 +136,13 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
     let Job { begin, asked, budget, no_limit, shows, checkpoint } = job;
     let stop = Arc::clone(&line.stop);
     let live = match begin {
-        Begin::Fresh { start, task, pilot } => {
+        Begin::Fresh { start, task } => {
             let (probe, losses) = gate(&asked, &start, task.seed, budget, &line)?;
-            let (seed, rule) = (task.seed, task.certify);
-            let problem = Arc::new(Problem::of(asked.oracle(losses, &line), start));
-            let mut run = Run::start(Arc::clone(&problem), *task, stop).map_err(input)?;
+            let problem = Problem::of(asked.oracle(losses, &line), start);
+            let mut run = Run::start(Arc::new(problem), *task, stop).map_err(input)?;
             run.count(&probe);
             believed(&mut run, &line)?;
-            let outlook = match rule {
-                // Whoever was told to stop keeps a checkpoint and no more.
-                Some(rule) if pilot > 0 && !run.gate().is_stopped() => {
-                    let left = budget.map(|_| run.gate().left());
-                    let mut gate = over(&asked, losses, seed, &line).with_budget(left);
-                    let pilot = run_pilot(&mut gate, &problem.start, rule, pilot, run.chosen())?;
-                    run.count(&gate);
-                    Some(Outlook::of(&pilot, rule.target, run.chosen().name))
-                }
-                _ => None,
-            };
-            Live { run, outlook, line }
+            Live { run, line }
         }
         Begin::Stored(mut stored) => {
             let Stored { task, dim, losses, .. } = Stored::of(&stored).map_err(input)?;
@@ -170,8 +157,7 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
                 error => input(error),
             })?;
             believed(&mut run, &line)?;
-            let outlook = stored.take(FORECAST).ok().and_then(|(outlook, _)| outlook);
-            Live { run, outlook, line }
+            Live { run, line }
         }
     };
     live.finish(shows, checkpoint)
@@ -245,7 +231,7 @@ fn over(asked: &Asked, losses: bool, seed: u64, line: &Line) -> Gate {
     Gate::over(asked.oracle(losses, line), seed).with_stop(Arc::clone(&line.stop))
 }
 
-/// The pilot of a certified run.
+/// The pilot of a forecast.
 fn run_pilot(
     gate: &mut Gate,
     start: &[f64],
@@ -271,25 +257,25 @@ pub(crate) fn forecast(
     line: &Line,
 ) -> Result<String, Trouble> {
     #[derive(Serialize)]
-    struct Prospect {
+    struct Forecasted {
         problem: String,
         target: f64,
         #[serde(flatten)]
-        outlook: Outlook,
+        prospect: Prospect,
         pilot_budget: u128,
         pilot: Pilot,
     }
     let (mut gate, losses) = gate(asked, start, seed, None, line)?;
     let method = method.choose(&Problem::of(asked.oracle(losses, line), start.to_vec())).map_err(input)?;
     let pilot = run_pilot(&mut gate, start, rule, samples, &method)?;
-    let prospect = Prospect {
+    let forecasted = Forecasted {
         problem: gate.about().identity.clone(),
         target: rule.target,
-        outlook: Outlook::of(&pilot, rule.target, method.name),
+        prospect: Prospect::of_pilot(&pilot, rule.target, method.name),
         pilot_budget: samples,
         pilot,
     };
-    serde_json::to_string(&prospect).map_err(input)
+    serde_json::to_string(&forecasted).map_err(input)
 }
 
 fn input(error: impl std::fmt::Display) -> Trouble {
@@ -398,7 +384,6 @@ impl Live {
     fn saver(&self) -> Saver<'_> {
         let mut saver = Saver::default();
         self.run.save(&mut saver);
-        saver.put(FORECAST, &self.outlook, []);
         saver
     }
 
@@ -409,6 +394,6 @@ impl Live {
             report.stop.meaning = format!("{}; {remark}", report.stop.meaning);
         }
         let (point, trace) = (report.point.take().unwrap_or_default(), self.run.trail());
-        Outcome { report, outlook: self.outlook, point, trace, checkpoint }
+        Outcome { report, point, trace, checkpoint }
     }
 }

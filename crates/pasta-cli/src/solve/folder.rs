@@ -258,7 +258,7 @@ impl Keep {
         let report = &mut outcome.report;
         if let Some(point) = report.point.take_if(|point| point.len() > POINT_IN_RESULT) {
             report::write(path, POINT, pasta_data::vector_to_npy(&point))?;
-            report.point_file = Some(POINT.into());
+            (report.point_file, report.last) = (Some(POINT.into()), None);
         }
         report::write(path, RESULT, console::pretty_json(outcome)?).map(drop)
     }

@@ -7,7 +7,7 @@ mod result;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use folder::Keep;
@@ -21,11 +21,13 @@ use progress::Progress;
 use result::Outcome;
 
 use crate::check;
-use crate::forecast::{self, Outlook};
+use crate::forecast;
 use crate::spec::trust::Origin;
 use crate::spec::{self, Overrides, Problem, QuickTry, Spec};
+use crate::waiting::{Waiting, duration};
 use crate::world;
-use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
+use pasta_report::console::{self, Exit, Failure, Signals, flags, say, say_over_bar, with_threads};
+use pasta_report::number::{grouped, rough};
 
 /// The long help: a whole file, ready to copy.
 const HELP: &str = r#"Run what a problem file describes: a problem, its noise, and a method.
@@ -40,6 +42,7 @@ A file has the tables [problem], [noise] and [recipe]:
                             # infinite where others are not (no certificate)
     threads = 2             # changes the time, not a bit of the result
     output = "runs/bowl"    # trace, checkpoint, result (optional)
+    price = "0.2 EUR"       # of a sample (optional): what the run costs
 
     [problem]
     name = "sine-bowl"      # `pasta problems` lists all
@@ -61,7 +64,8 @@ A file has the tables [problem], [noise] and [recipe]:
     target = 0.1            # certified
     delta = 0.05            # the probability that it may be wrong
     share = 0.5             # of all samples, at most, for certificates
-    pilot = 1e5             # samples for a forecast before the run
+    pilot = 1000            # the run's first samples forecast its cost
+                            # (default 1000; "none" for no forecast)
     kurtosis = 100          # assumed; or variance = V, or growth = B with
                             # floor = b (declared); or [noise], without any
 
@@ -152,10 +156,9 @@ fn seconds(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| "expected a number of seconds, not negative".into())
 }
 
-/// A run, and what was forecast for it.
+/// A run, and its alarm clock.
 struct Live {
     run: Run,
-    outlook: Outlook,
     /// Set when a checkpoint is due, for steps that are long.
     alarm: Arc<AtomicBool>,
 }
@@ -185,20 +188,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         let alarm = if spec.output.is_some() { style.alarm() } else { Arc::default() };
         // The folder comes last: what is in it stays as it is until the run is known to be possible.
         let mut run = Run::start(Arc::clone(spec.problem.what()), task, stop).map_err(Failure::input)?;
-        if !check::before_run(&mut run)? {
+        let waiting = Waiting::start("checking the simulator");
+        let is_sound = check::before_run(&mut run);
+        drop(waiting);
+        if !is_sound? {
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         }
-        let mut gate = spec.problem.gate(spec.task.seed, spec.task.budget, signals.flag());
-        let Some(outlook) = forecast::outlook(&spec, &mut gate)? else {
-            return Ok(signals.received().unwrap_or(Exit::Interrupted));
-        };
-        run.count(&gate);
         run.pause_on(Arc::clone(&alarm));
         let keep = match &spec.output {
             Some(path) => Keep::create(path, &spec.effective, *overwrite)?,
             None => Keep::default(),
         };
-        go(&spec, Live { run, outlook, alarm }, keep, &signals, &rescue, *style)
+        go(&spec, Live { run, alarm }, keep, &signals, &rescue, *style)
     })
 }
 
@@ -231,8 +232,7 @@ pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
             ));
         }
         let keep = Keep::open(path, &spec.effective, &run)?;
-        let outlook = Outlook::resume(&mut checkpoint);
-        go(&spec, Live { run, outlook, alarm }, keep, &signals, path, *style)
+        go(&spec, Live { run, alarm }, keep, &signals, path, *style)
     })
 }
 
@@ -256,15 +256,14 @@ impl Live {
     fn saver(&self) -> Saver<'_> {
         let mut saver = Saver::default();
         self.run.save(&mut saver);
-        self.outlook.save(&mut saver);
         saver
     }
 
     /// After how many samples it will end, if that is known or forecast.
     fn likely_end(&self) -> Option<u128> {
-        let forecast = self.outlook.forecast.filter(|_| self.run.view().ended.is_none());
-        let gate = self.run.gate();
-        progress::likely_end(gate.ledger(), gate.budget(), forecast.as_ref())
+        let forecast = self.run.outlook().likely_end(self.run.gate().ledger());
+        let forecast = forecast.filter(|_| self.run.view().ended.is_none());
+        self.run.gate().budget().into_iter().chain(forecast).min()
     }
 }
 
@@ -306,7 +305,9 @@ fn go(
     rescue: &Path,
     style: Style,
 ) -> Result<Exit, Failure> {
-    let end = drive(&mut live, &mut keep, style);
+    let (clock, before) = (Instant::now(), live.run.gate().ledger().samples());
+    let end = drive(&mut live, spec, &mut keep, style);
+    let seconds = clock.elapsed().as_secs_f64();
     // Whatever happened, what was computed is kept.
     let saved = keep.save(&live);
     let stop = match end? {
@@ -328,6 +329,7 @@ fn go(
     }
     keep.write_result(&mut outcome)?;
     console::print(&outcome, style.json)?;
+    say(&spent(spec, &live.run, live.run.gate().ledger().samples() - before, seconds));
     match (stop, keep.path()) {
         (lost, _) if lost.is_lost() => {
             say(&match lost {
@@ -363,6 +365,38 @@ fn go(
     })
 }
 
+/// What the run cost, and how long this process took for its part. Time is never part of a result.
+fn spent(spec: &Spec, run: &Run, here: u128, seconds: f64) -> String {
+    let samples = run.gate().ledger().samples();
+    let money = spec
+        .price
+        .as_ref()
+        .map_or(String::new(), |price| format!(", {}", forecast::money(price, samples as f64)));
+    let each = if here == 0 {
+        String::new()
+    } else {
+        format!(" ({} a sample)", check::seconds(seconds / here as f64))
+    };
+    let part =
+        if here < samples && here > 0 { format!(" for {} of them", grouped(here)) } else { String::new() };
+    format!("cost: {} samples, {}{part}{each}{money}", grouped(samples), duration(seconds))
+}
+
+/// The first forecast, with the time and the money that it means.
+fn prospect(spec: &Spec, run: &Run, seconds_each: f64) -> Option<String> {
+    let forecast = run.outlook().first?.forecast;
+    let workers = spec.problem.simulator.as_ref().map_or(String::new(), |simulator| {
+        let workers = simulator.pipe.simulator().workers;
+        format!(" on {workers} worker{}", if workers == 1 { "" } else { "s" })
+    });
+    let time = duration(forecast.middle * seconds_each);
+    let price = spec.price.as_ref();
+    let limit = spec.task.budget.map(|budget| format!("; limit {}", forecast::about(budget as f64, price)));
+    let (middle, limit) = (forecast::about(forecast.middle, price), limit.unwrap_or_default());
+    let [low, high] = [forecast.low, forecast.high].map(rough);
+    Some(format!("forecast: about {middle}, {time}{workers}; {low} to {high} samples{limit}"))
+}
+
 /// Says where a run stands that stopped before its end, and how to go on. One that can go on is kept.
 fn tell_where(spec: &Spec, live: &Live, keep: &mut Keep, rescue: &Path) -> Result<(), Failure> {
     let Mark { step, samples, .. } = live.run.stands();
@@ -383,8 +417,9 @@ fn tell_where(spec: &Spec, live: &Live, keep: &mut Keep, rescue: &Path) -> Resul
 }
 
 /// The loop: an event, its line of the trace, a look at the clock now and then. An oracle that fails for good ends it.
-fn drive(live: &mut Live, keep: &mut Keep, style: Style) -> Result<Result<Stop, Halt>, Failure> {
-    let mut progress = Progress::start(live, style.checkpoint_every);
+fn drive(live: &mut Live, spec: &Spec, keep: &mut Keep, style: Style) -> Result<Result<Stop, Halt>, Failure> {
+    let mut progress = Progress::start(live, spec.price.clone(), style.checkpoint_every);
+    let mut has_forecast = live.run.outlook().first.is_some();
     if !keep.is_begun {
         keep.trace(&trace::Event::Start {
             format: trace::FORMAT,
@@ -423,6 +458,10 @@ fn drive(live: &mut Live, keep: &mut Keep, style: Style) -> Result<Result<Stop, 
             Ok(_) => progress.check(live),
             Err(halt) => return Ok(Err(halt)),
         };
+        if !has_forecast && let Some(line) = prospect(spec, &live.run, progress.seconds_each(live)) {
+            say_over_bar(&line);
+            has_forecast = true;
+        }
         if due {
             keep.save(live)?;
             live.alarm.store(false, Ordering::Relaxed);

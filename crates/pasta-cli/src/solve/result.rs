@@ -1,6 +1,6 @@
 //! What a run came to: an object for machines, which is also result.json, and a table for people.
 
-use pasta_opt::forecast::Forecast;
+use pasta_opt::forecast::{Outlook, Price};
 use pasta_opt::objective::Measure;
 use pasta_opt::prelude::*;
 use pasta_opt::run::{self, Certified, void};
@@ -9,7 +9,7 @@ use pasta_pipe::Counts;
 use serde::Serialize;
 
 use super::Live;
-use crate::forecast::{Outlook, share};
+use crate::forecast;
 use crate::spec::{Simulated, Spec};
 use pasta_report::console::Report;
 use pasta_report::number::real;
@@ -23,8 +23,7 @@ const SHOWN: usize = 6;
 pub(super) struct Outcome<'s> {
     #[serde(flatten)]
     pub(super) report: run::Report,
-    forecast: Option<Range>,
-    forecast_silent: Option<&'s str>,
+    cost: Option<Cost>,
     /// What the workers did, since this process started them.
     simulator: Option<Counts>,
     /// Whether the point is weights of standardised columns.
@@ -36,24 +35,23 @@ pub(super) struct Outcome<'s> {
     log: Option<&'s CertificateLog>,
 }
 
-/// A forecast, with the share of runs in which such ranges held.
+/// What all samples cost, where the price of one is known.
 #[derive(Serialize)]
-struct Range {
-    #[serde(flatten)]
-    forecast: Forecast,
-    share: Option<f64>,
+struct Cost {
+    price: Price,
+    /// The price times all samples.
+    amount: f64,
 }
 
 impl<'s> Outcome<'s> {
     pub(super) fn new(spec: &'s Spec, live: &'s Live, stop: Stop) -> Self {
-        let method = live.run.chosen().name;
+        let amount = |price: &Price| price.of(live.run.gate().ledger().samples() as f64);
         Self {
             report: live.run.report(stop),
-            forecast: live.outlook.forecast.map(|forecast| Range { forecast, share: share(method) }),
-            forecast_silent: live.outlook.silent.as_deref(),
+            cost: spec.price.clone().map(|price| Cost { amount: amount(&price), price }),
             simulator: spec.problem.simulator.as_ref().map(Simulated::counts),
             standardised: spec.problem.is_standardised(),
-            outlook: &live.outlook,
+            outlook: live.run.outlook(),
             log: live.run.view().certification,
         }
     }
@@ -125,12 +123,29 @@ impl<'s> Outcome<'s> {
         let shown: Vec<_> = x.iter().take(SHOWN).map(|x| real(*x)).collect();
         let rest = if x.len() > SHOWN { format!(", .. ({} coordinates)", x.len()) } else { String::new() };
         let about = self.report.certificate.as_ref().and_then(|certified| certified.about);
-        let about = about.map_or(String::new(), |about| format!(": {}", about.words()));
+        let about = match (self.report.drawn_at, &self.report.last, about) {
+            (Some(step), Some(last), _) => format!(": {}", self.drawn_point(step, last)),
+            (_, _, Some(about)) => format!(": {}", about.words()),
+            _ => String::new(),
+        };
         let weights = if self.standardised { ", weights of standardised columns" } else { "" };
         match &self.report.point_file {
             Some(file) => format!("in {file}{weights}{about}"),
             None => format!("({}{rest}){weights}{about}", shown.join(", ")),
         }
+    }
+}
+
+impl Outcome<'_> {
+    /// Why the point is not the last iterate, and how far it is from there.
+    fn drawn_point(&self, step: u64, last: &[f64]) -> String {
+        let far = |point: &[f64]| point.iter().zip(last).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt();
+        let away = |point: &[f64]| format!("; the last one is {} away", real(far(point)));
+        let far = self.report.point.as_deref().map_or(String::new(), away);
+        let (step, steps) = (grouped(step), grouped(self.report.steps));
+        format!(
+            "drawn uniformly among the iterates, as the theorem requires: that of step {step} of {steps}{far}"
+        )
     }
 }
 
@@ -153,15 +168,19 @@ impl Report for Outcome<'_> {
         rows.push(row("samples", self.samples()));
         if self.log.is_some() {
             let ledger = &self.report.ledger;
-            let pilot = ledger.of(pasta_opt::draws::Role::Forecast).samples;
             rows.push(row("samples of certificates", grouped(ledger.certificate_samples())));
-            rows.push(row("samples of the pilot", grouped(pilot)));
             rows.push(row("samples in all", grouped(ledger.samples())));
-            rows.push(row("forecast", self.outlook.words(&self.report.method)));
+            let price = self.cost.as_ref().map(|cost| &cost.price);
+            rows.push(row("forecast", forecast::words(self.outlook, &self.report.method, price)));
         }
         let checked = self.report.ledger.of(pasta_opt::draws::Role::Check).samples;
         if checked > 0 {
             rows.push(row("samples of the check", grouped(checked)));
+        }
+        if let Some(Cost { price, .. }) = &self.cost {
+            let samples = self.report.ledger.samples();
+            let cost = forecast::money(price, samples as f64);
+            rows.push(row("cost", format!("{cost}, {} samples at {price}", grouped(samples))));
         }
         rows.push(row("evaluations", grouped(self.report.ledger.evaluations())));
         if self.report.ledger.not_finite() > 0 {

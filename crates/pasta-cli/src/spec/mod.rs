@@ -16,6 +16,7 @@ use certification::read_certification;
 pub(crate) use certification::{Certification, DELTA};
 use method::{Aim, FALLBACK, Read, read_method};
 use pasta_opt::certificate::Basis;
+use pasta_opt::forecast::{Price, PriceError};
 use pasta_opt::gate::{Gate, OnNan};
 use pasta_opt::run::{AUTO, Chosen, Task};
 use pasta_opt::walk::{StopRule, Walk};
@@ -41,6 +42,8 @@ pub(crate) struct Spec {
     pub(crate) method: Chosen,
     /// How the run is to be certified, if it is.
     pub(crate) certification: Option<Certification>,
+    /// What a sample costs, if that is known.
+    pub(crate) price: Option<Price>,
     /// The file with the overrides written into it: what `resume` reads.
     pub(crate) effective: String,
 }
@@ -65,8 +68,6 @@ pub(crate) struct Setup {
     pub(crate) seed: u64,
     pub(crate) threads: Option<usize>,
     pub(crate) problem: Problem,
-    /// Whether there is a table `certificate`.
-    pub(crate) asks_for_certificate: bool,
 }
 
 /// What a comparison of methods needs of a problem file.
@@ -106,6 +107,12 @@ pub(crate) struct Overrides {
     /// that aims at a larger gradient aims at EPS instead, unless --target says otherwise.
     #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
     pub(crate) certify: Option<f64>,
+    /// Samples of the run before it forecasts itself for the first time; none for no forecast [default: 1000].
+    #[arg(long, allow_negative_numbers = true, value_name = "N|none", value_parser = pilot)]
+    pub(crate) pilot: Option<u128>,
+    /// What a sample costs, such as 0.2 or "0.2 EUR": forecast, progress and report say what the run costs.
+    #[arg(long, allow_negative_numbers = true, value_name = "PRICE")]
+    pub(crate) price: Option<Price>,
     /// What stands for the growth and floor of the table noise where they do not bound it.
     #[arg(skip)]
     pub(crate) undeclared: Option<Basis>,
@@ -115,6 +122,23 @@ pub(crate) struct Overrides {
     /// Folder for trace, checkpoint and result; a relative one is taken from where you are.
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// A number of samples, or none.
+fn pilot(text: &str) -> Result<u128, String> {
+    if text == "none" { Ok(0) } else { sample_count(text).map_err(|error| format!("{error}, or none")) }
+}
+
+/// What a sample costs: a number, or a text with its unit.
+const PRICE: &str = "price";
+
+fn read_price(root: &Section<'_>) -> Result<Option<Price>, Failure> {
+    let Some(item) = root.item(PRICE) else { return Ok(None) };
+    let price = match item.as_str() {
+        Some(text) => text.parse(),
+        None => root.number(PRICE)?.map_or(Err(PriceError), Price::new),
+    };
+    price.map(Some).map_err(|error| root.complain(PRICE, &error.to_string()))
 }
 
 /// Reads a problem file.
@@ -162,6 +186,22 @@ pub(crate) fn read_contest(path: &Path, overrides: &Overrides) -> Result<Contest
         Some(target) => certificate_rule(&root, problem, &Chosen::auto(None), Some(target), overrides)?,
     };
     Ok(Contest { setup, own, rule })
+}
+
+/// What the table `certificate` of a problem file says, with this target; `None` if there is none.
+pub(crate) fn read_rule(
+    path: &Path,
+    problem: &Problem,
+    target: f64,
+    overrides: &Overrides,
+) -> Result<Option<StopRule>, Failure> {
+    let (name, text) = load(path)?;
+    let document = open(&name, &text)?;
+    let root = root(&name, &text, &document)?;
+    if root.item("certificate").is_none() {
+        return Ok(None);
+    }
+    certificate_rule(&root, problem, &Chosen::auto(None), Some(target), overrides)
 }
 
 /// How a run of a comparison is certified.
@@ -212,6 +252,7 @@ fn root<'d>(file: &'d str, text: &'d str, document: &'d Document<&str>) -> Resul
         "noise",
         "recipe",
         "certificate",
+        PRICE,
     ])?;
     Ok(root)
 }
@@ -237,8 +278,7 @@ fn setup(root: &Section<'_>, overrides: &Overrides) -> Result<Setup, Failure> {
     } else {
         read_problem(&section, &root.section("noise")?)?
     };
-    let asks_for_certificate = root.item("certificate").is_some();
-    Ok(Setup { seed, threads, problem, asks_for_certificate })
+    Ok(Setup { seed, threads, problem })
 }
 
 fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure> {
@@ -252,6 +292,7 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     let on_nan = overrides.on_nan.unwrap_or(on_nan);
     let no_limit = overrides.no_limit || root.flag("no_limit")?.unwrap_or(false);
     let output = overrides.output.clone().or(root.text("output")?.map(PathBuf::from));
+    let price = overrides.price.clone().map_or_else(|| read_price(&root), |price| Ok(Some(price)))?;
     let Setup { seed, threads, problem, .. } = setup(&root, overrides)?;
 
     let recipe = root.item("recipe").map(|_| root.section("recipe")).transpose()?;
@@ -294,10 +335,11 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     }
     let check = problem.simulator.as_ref().is_none_or(|simulator| simulator.check);
     let certify = certification.map(|certification| certification.rule);
-    let task = Task { method: asked, certify, budget, seed, check, on_nan, no_limit };
+    let pilot = certification.map_or(0, |certification| certification.pilot);
+    let task = Task { method: asked, certify, budget, seed, check, pilot, on_nan, no_limit };
     let method = task.choose(&problem).map_err(Failure::input)?;
     let effective = write_overrides(file, document, &overrides, problem.simulator.as_ref());
-    Ok(Spec { threads, output, problem, task, method, certification, effective })
+    Ok(Spec { threads, output, problem, task, method, certification, price, effective })
 }
 
 /// A fall-back without a certificate.
@@ -334,6 +376,7 @@ fn write_overrides(
     let word = |on_nan| if on_nan == OnNan::Skip { "skip" } else { "stop" };
     set("on_nan", overrides.on_nan.map(|on_nan| word(on_nan).into()));
     set("no_limit", overrides.no_limit.then(|| true.into()));
+    set(PRICE, overrides.price.as_ref().map(|price| price.to_string().into()));
     if let (Some(target), Some(recipe)) =
         (overrides.target, document.get_mut("recipe").and_then(Item::as_table_like_mut))
     {
@@ -341,6 +384,11 @@ fn write_overrides(
     }
     if let Some(target) = overrides.certify {
         document.entry("certificate").or_insert(toml_edit::table())["target"] = toml_edit::value(target);
+    }
+    if let (Some(pilot), Some(certificate)) =
+        (overrides.pilot, document.get_mut("certificate").and_then(Item::as_table_like_mut))
+    {
+        certificate.insert(certification::PILOT, Item::Value(integer_or_float(pilot)));
     }
     document.to_string()
 }

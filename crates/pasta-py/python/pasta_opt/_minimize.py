@@ -82,7 +82,7 @@ def beginning(
     certificate: AnyBasis | None,
     seed: int,
     check: bool,
-    pilot: int,
+    pilot: int | None,
     threads: int | None,
     on_nan: str = "stop",
     no_limit: bool = False,
@@ -94,11 +94,11 @@ def beginning(
             "say when to stop: target=0.1 runs until fresh samples certify that the gradient's norm is at most 0.1, "
             "budget=1_000_000 draws at most that many samples; both can be given"
         )
-    if target is None and (certificate is not None or pilot):
+    if target is None and (certificate is not None or pilot not in (None, 0, _engine.FIRST_FORECAST)):
         given = "certificate= says on what a certificate rests" if certificate is not None else "pilot= forecasts what a certificate will cost"
         raise ValueError(f"{given}, but none is asked for: give a target=")
     rule = None if target is None else _rule(oracle, target, delta, certificate)
-    whole, forecast = _whole("seed", seed, 0, 2**64 - 1), _whole("pilot", pilot, 0, 2**63)
+    whole, forecast = _whole("seed", seed, 0, 2**64 - 1), _whole("pilot", 0 if pilot is None else pilot, 0, 2**63)
     if on_nan not in ("stop", "skip"):
         raise ValueError(f'on_nan must be "stop" or "skip", but is {on_nan!r}')
     ending = (on_nan, bool(no_limit))
@@ -119,7 +119,7 @@ def minimize(
     callback: Callable[[Moment], object] | None = None,
     progress: bool | Callable[[Moment], object] | None = None,
     check: bool = True,
-    pilot: int = 0,
+    pilot: int | None = _engine.FIRST_FORECAST,
     on_nan: str = "stop",
     no_limit: bool = False,
     workers: int | None = None,
@@ -158,7 +158,8 @@ def minimize(
         wrong is a ``ValueError`` that names it (:func:`check` says more); where all samples are equal, a warning says so. Oracles of the library are never checked, nor is anything with
         a budget below 100; the check takes a fifth of the budget at most.
     pilot
-        With a target, draw up to so many samples before the run to forecast what it will cost (``result.forecast``). They count.
+        With a target, the run forecasts its own cost (``result.forecast``) once it has drawn this many samples, and takes none for it; None for no
+        forecast.
     on_nan
         What to do where some answers at a point are NaN or infinite and others are not: "stop" the run and say so (``stop.kind`` is
         "not-finite"), or "skip" those samples, which biases the result and voids a certificate. Both are counted (``ledger.not_finite``).

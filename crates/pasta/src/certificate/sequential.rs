@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::means::Means;
 use super::rounding::{self, Known, LEAST_COUNT, Spread};
-use super::{Basis, Certificate, CertificateError, Claim, ClaimError, Verdict};
+use super::{Basis, Certificate, CertificateError, Claim, ClaimError, PILOT, Verdict};
 use crate::check::{self, Agreement};
 use crate::checkpoint::CheckpointError;
 use crate::draws::Role;
@@ -23,8 +23,6 @@ const NEXT_SHARE: f64 = 0.2;
 /// Of a variance estimated on the side, this share of all error; look j = 0, 1, .. at it gets LOOK_SHARE^(j+1) of the share.
 const VARIANCE_SHARE: f64 = 0.2;
 const LOOK_SHARE: f64 = 0.5;
-/// Samples of the pilot.
-const PILOT: u64 = 256;
 /// Losses are compared with gradients by a small part of the samples that a certificate may draw.
 const COMPARED_OF: u128 = 8;
 /// A plan takes an estimated variance for this many times as much, so that a typical error does not leave it too small.

@@ -41,12 +41,13 @@ use serde::{Deserialize, Serialize};
 
 pub use chosen::{AUTO, CHOICES, ChoiceError, Chosen, Given, Promise, names};
 pub use problem::{KnownTable, Problem, Truth};
-pub use report::{Certified, Promised, Report, Stopped, Truths, void};
+pub use report::{Certified, Expected, Promised, Report, Stopped, Truths, void};
 pub use task::{MethodSpec, Task};
 
 use crate::certificate::{Basis, Certificate, ClaimError};
 use crate::check::{self, Findings};
 use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
+use crate::forecast::Outlook;
 use crate::gate::{Gate, Halt};
 use crate::method::{self, Engine};
 use crate::state::StartError;
@@ -64,6 +65,7 @@ pub struct Run {
     /// True if the oracle was checked, or need not be.
     is_checked: bool,
     findings: Option<Findings>,
+    outlook: Outlook,
     ended: Option<Stop>,
     /// Where it stood at [milestones](is_milestone); `None` where nobody will look.
     trail: Option<Vec<Mark>>,
@@ -101,9 +103,10 @@ pub struct Stored {
     trail: Vec<Mark>,
 }
 
-/// The names of the sections of a checkpoint that runs and certificates have.
+/// The names of the sections of a checkpoint that runs, certificates and forecasts have.
 const SECTION: &str = "run";
 const CERTIFICATES: &str = "certificate";
+const FORECAST: &str = "forecast";
 
 impl Stored {
     /// What a checkpoint says about its run.
@@ -166,11 +169,19 @@ impl Run {
         let problem = Problem::of(Arc::clone(gate.oracle()), walk.view().start.to_vec());
         let task = Task { budget: gate.budget(), seed: gate.seed(), ..Task::default() };
         let run = Self::with(Arc::new(problem), task, Chosen::auto(None), gate, walk);
-        Self { trail: None, ..run }
+        Self { trail: None, outlook: Outlook::silent("none was asked for"), ..run }
     }
 
     fn with(problem: Arc<Problem>, task: Task, chosen: Chosen, gate: Gate, walk: Box<dyn Walk>) -> Self {
+        let outlook = if chosen.fallback && task.certify.is_some() {
+            Outlook::silent(
+                "a recipe and its fall-back run side by side, and how long that takes was not tried",
+            )
+        } else {
+            Outlook::start(gate.about(), task.certify, task.pilot)
+        };
         Self {
+            outlook,
             problem,
             first_budget: task.budget,
             task,
@@ -205,6 +216,7 @@ impl Run {
         let other = |what: String| RunError::Checkpoint(CheckpointError::Settings { what });
         let chosen = task.choose(&problem)?;
         let stored = Stored::of(checkpoint).ok();
+        let outlook = checkpoint.take(FORECAST).map(|(outlook, _)| outlook);
         let with_certificates = checkpoint.has(CERTIFICATES);
         if with_certificates && task.certify.is_none() {
             return Err(other("the run has been making certificates, but none is asked for".into()));
@@ -233,7 +245,9 @@ impl Run {
         let run = Self::with(problem, task, chosen, gate, walk);
         let (first_budget, trail) =
             stored.map_or((run.first_budget, Vec::new()), |stored| (stored.first_budget, stored.trail));
-        Ok(Self { first_budget, trail: Some(trail), resumed, ..run })
+        // One that is not there takes nothing from the run.
+        let outlook = outlook.unwrap_or_else(|_| Outlook::silent("none was made"));
+        Ok(Self { first_budget, trail: Some(trail), resumed, outlook, ..run })
     }
 
     /// Does the next piece of work. After an end it keeps giving that end, unless the run was interrupted: then it goes on. An error is an oracle that
@@ -251,7 +265,7 @@ impl Run {
         if !self.is_checked {
             return self.check();
         }
-        Ok(match self.walk.advance(&mut self.gate) {
+        let event = match self.walk.advance(&mut self.gate) {
             Ok(Advance::Step(record)) => {
                 if self.trail.is_some() {
                     self.mark();
@@ -264,7 +278,13 @@ impl Run {
             Ok(Advance::Tried(certificate)) => Event::Tried(self.judged(certificate)),
             Ok(Advance::Stop(stop)) => self.end(stop),
             Err(halt) => self.end(halt.stop().ok_or(halt)?),
-        })
+        };
+        if self.outlook.is_due(self.gate.ledger())
+            && let Some(rule) = self.task.certify
+        {
+            self.outlook.follow(&self.walk.view(), self.gate.ledger(), rule);
+        }
+        Ok(event)
     }
 
     /// Keeps a mark of where the run stands, if the step is one to remember.
@@ -362,6 +382,11 @@ impl Run {
     /// What the check before the first step found, if there was one.
     pub fn findings(&self) -> Option<&Findings> {
         self.findings.as_ref()
+    }
+
+    /// What it says about its own cost.
+    pub fn outlook(&self) -> &Outlook {
+        &self.outlook
     }
 
     /// How it ended, if it did.
@@ -467,6 +492,7 @@ impl Run {
             trail: self.trail.clone().unwrap_or_default(),
         };
         to.put(SECTION, &stored, []);
+        to.put(FORECAST, &self.outlook, []);
     }
 }
 

@@ -5,11 +5,12 @@ use serde::Serialize;
 use super::Run;
 use super::chosen::Promise;
 use crate::certificate::{Certificate, Verdict};
+use crate::forecast::{Family, Said};
 use crate::ledger::Ledger;
 use crate::objective::Measure;
 use crate::recipe::{Cost, Guarantee};
 use crate::stop::Stop;
-use crate::walk::Candidate;
+use crate::walk::{Candidate, CertificateLog};
 
 /// What a run came to. `docs/formats.md` has the keys.
 #[derive(Debug, Clone, Serialize)]
@@ -29,6 +30,10 @@ pub struct Report {
     pub point_file: Option<String>,
     /// Steps taken.
     pub steps: u64,
+    /// How many steps led to the point, where it is an iterate drawn at random; then `last` is the last iterate.
+    pub drawn_at: Option<u64>,
+    /// See `drawn_at`.
+    pub last: Option<Vec<f64>>,
     /// |x - x0| of the last iterate.
     pub distance: f64,
     /// What was drawn, by what it was for.
@@ -43,6 +48,28 @@ pub struct Report {
     pub asked: bool,
     /// The last certificate, if it is about the point.
     pub certificate: Option<Certified>,
+    /// The first forecast that the run made of itself.
+    pub forecast: Option<Expected>,
+    /// Why there is none.
+    pub forecast_silent: Option<String>,
+}
+
+/// A forecast, with how often such ranges held.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[non_exhaustive]
+pub struct Expected {
+    /// The forecast, and after how many samples it was made.
+    #[serde(flatten)]
+    pub said: Said,
+    /// The share of runs of such methods in which ranges like this held, where that was tried.
+    pub share: Option<f64>,
+}
+
+impl Expected {
+    fn of(said: Said, method: &str) -> Self {
+        let measured = Family::of(method).map(Family::measured_own).filter(|measured| measured.of > 0);
+        Self { said, share: measured.map(|measured| f64::from(measured.held) / f64::from(measured.of)) }
+    }
 }
 
 /// Why a run ended.
@@ -122,6 +149,9 @@ impl Report {
             let words = certificate.verdict.words();
             Some(Certified { certificate, words, statement, doubt, about, attempts })
         });
+        // A certificate may be about another point.
+        let handed_out = view.certification.and_then(CertificateLog::handed_out);
+        let drawn_at = view.drawn_at.filter(|_| handed_out.is_none_or(|about| about == Candidate::Output));
         let promised = chosen.promise.as_ref().map(|promise| promise.plan.guarantee.measure);
         let truth = problem.objective().map(|objective| {
             let at = |measure: Measure| measure.at(objective, view.point);
@@ -140,6 +170,8 @@ impl Report {
             point: Some(view.point.to_vec()),
             point_file: None,
             steps: view.step,
+            drawn_at,
+            last: drawn_at.map(|_| view.x.to_vec()),
             distance: view.distance2.sqrt(),
             ledger: run.gate.ledger().clone(),
             promise: Promised::of(run, stop, view.promised),
@@ -147,6 +179,8 @@ impl Report {
             truth,
             asked: run.task.certify.is_some(),
             certificate,
+            forecast: run.outlook.first.map(|said| Expected::of(said, chosen.name)),
+            forecast_silent: run.outlook.silent.clone(),
         }
     }
 

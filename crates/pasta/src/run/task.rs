@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::chosen::{ChoiceError, Chosen, Given};
 use super::problem::Problem;
+use crate::forecast::Outlook;
 use crate::gate::{Gate, OnNan};
 use crate::recipe::{self, Constant, Constants};
 use crate::walk::StopRule;
@@ -32,6 +33,9 @@ pub struct Task {
     pub seed: u64,
     /// True if an oracle that is not of this library is checked before the first step.
     pub check: bool,
+    /// The samples of the run before it is first forecast; 0 for no forecast.
+    #[serde(default)]
+    pub pilot: u128,
     /// What becomes of samples that are not finite.
     #[serde(default)]
     pub on_nan: OnNan,
@@ -48,6 +52,7 @@ impl Default for Task {
             budget: None,
             seed: 1,
             check: true,
+            pilot: Outlook::FIRST,
             on_nan: OnNan::Stop,
             no_limit: false,
         }

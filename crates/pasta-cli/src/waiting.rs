@@ -1,0 +1,49 @@
+//! Work without steps to show: on a terminal, what is going on and for how long. Elsewhere nothing is drawn.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use pasta_report::console::is_muted;
+
+/// How often the time is drawn anew.
+const TICK: Duration = Duration::from_millis(250);
+
+/// A line on a terminal, with the time since it was started.
+pub(crate) struct Waiting {
+    bar: ProgressBar,
+    started: Instant,
+}
+
+impl Waiting {
+    pub(crate) fn start(what: &str) -> Self {
+        let bar = if is_muted() { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
+        let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})");
+        let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        bar.set_message(what.to_owned());
+        bar.enable_steady_tick(TICK);
+        Self { bar, started: Instant::now() }
+    }
+
+    pub(crate) fn say(&self, what: &str) {
+        self.bar.set_message(what.to_owned());
+    }
+
+    /// How long it has taken so far.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// A time in words. Beyond a century it is no information (and would not fit a duration).
+pub(crate) fn duration(seconds: f64) -> String {
+    if seconds < 1.0 {
+        return "less than a second".into();
+    }
+    HumanDuration(Duration::from_secs_f64(seconds.min(3e9))).to_string()
+}
