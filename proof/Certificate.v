@@ -1304,3 +1304,190 @@ Section Kurtosis.
     - pose proof (shares_of_looks delta J ltac:(lra)). lra.
   Qed.
 End Kurtosis.
+
+(** * The kurtosis of a mean *)
+
+Definition kurtosis_of_mean kappa m := kappa / INR m + 3 * (1 - 1 / INR m).
+
+Section MeanKurtosis.
+  Context {Omega : Type} (P : Expectation Omega) (d : nat) (X : Omega -> Vec) (g : Vec) (V kappa : R).
+  Let A w := sub (X w) g.
+  Hypothesis mean_is_g : forall i, (i < d)%nat -> integral P (fun w => X w i) (g i).
+  Hypothesis variance : integral P (fun w => dot d (A w) (A w)) V.
+  (* where E |A|^4 is finite, so are these *)
+  Variables (C : nat -> Vec) (t : Vec) (f : R).
+  Hypothesis second : forall i j, (i < d)%nat -> (j < d)%nat -> integral P (fun w => A w j * A w i) (C i j).
+  Hypothesis third : forall i, (i < d)%nat -> integral P (fun w => dot d (A w) (A w) * A w i) (t i).
+  Hypothesis fourth : integral P (fun w => dot d (A w) (A w) * dot d (A w) (A w)) f.
+  Hypothesis kurtosis : f <= kappa * (V * V).
+  Let D := deviation X g.
+
+  Definition times (z : Vec) : Vec := fun i => dot d (C i) z.
+
+  Lemma first y : integral P (fun w => dot d (A w) y) 0.
+  Proof. apply (sample_dot P d X g mean_is_g). Qed.
+  Lemma coordinate i : (i < d)%nat -> integral P (fun w => A w i) 0.
+  Proof.
+    intro Hi. eapply integral_eq; [apply (integral_linear P 1 (- g i) _ _ _ _ (mean_is_g i Hi) (integral_const P 1)) | | ring].
+    intro w. unfold A, sub. ring.
+  Qed.
+  Lemma along_coordinate z i : (i < d)%nat -> integral P (fun w => dot d (A w) z * A w i) (dot d (C i) z).
+  Proof.
+    intro Hi. assert (K : forall n, (n <= d)%nat -> integral P (fun w => dot n (A w) z * A w i) (dot n (C i) z)).
+    { induction n as [|n IH]; intro Hn; cbn [dot].
+      - eapply integral_eq; [apply (integral_const P 0) | intro w; cbv beta; ring | reflexivity].
+      - eapply integral_eq; [apply (integral_linear P 1 (z n) _ _ _ _ (IH ltac:(lia)) (second i n Hi ltac:(lia))) | intro w; cbv beta; ring | ring]. }
+    apply K. lia.
+  Qed.
+  Lemma along_two z y : integral P (fun w => dot d (A w) z * dot d (A w) y) (dot d (times z) y).
+  Proof.
+    assert (K : forall n, (n <= d)%nat -> integral P (fun w => dot d (A w) z * dot n (A w) y) (dot n (times z) y)).
+    { induction n as [|n IH]; intro Hn; cbn [dot].
+      - eapply integral_eq; [apply (integral_const P 0) | intro w; cbv beta; ring | reflexivity].
+      - eapply integral_eq; [apply (integral_linear P 1 (y n) _ _ _ _ (IH ltac:(lia)) (along_coordinate z n ltac:(lia))) | intro w; cbv beta; ring | unfold times; ring]. }
+    apply K. lia.
+  Qed.
+  Lemma third_along y : integral P (fun w => dot d (A w) (A w) * dot d (A w) y) (dot d t y).
+  Proof.
+    assert (K : forall n, (n <= d)%nat -> integral P (fun w => dot d (A w) (A w) * dot n (A w) y) (dot n t y)).
+    { induction n as [|n IH]; intro Hn; cbn [dot].
+      - eapply integral_eq; [apply (integral_const P 0) | intro w; cbv beta; ring | reflexivity].
+      - eapply integral_eq; [apply (integral_linear P 1 (y n) _ _ _ _ (IH ltac:(lia)) (third n ltac:(lia))) | intro w; cbv beta; ring | ring]. }
+    apply K. lia.
+  Qed.
+  (* E <A, C A>, the sum of the squares of all covariances *)
+  Definition cov2 := total (fun i => dot d (C i) (C i)) d.
+  Lemma form_mean : integral P (fun w => dot d (times (A w)) (A w)) cov2.
+  Proof.
+    assert (K : forall n, (n <= d)%nat -> integral P (fun w => dot n (times (A w)) (A w)) (total (fun i => dot d (C i) (C i)) n)).
+    { induction n as [|n IH]; intro Hn.
+      - apply (integral_const P 0).
+      - eapply integral_eq; [apply (integral_plus P _ _ _ _ (IH ltac:(lia)) (along_coordinate (C n) n ltac:(lia))) | | reflexivity].
+        intro w. cbn [dot]. unfold times at 2. rewrite (dot_comm d (C n) (A w)). reflexivity. }
+    apply K. lia.
+  Qed.
+  Lemma cov2_at_most : cov2 <= V * V.
+  Proof.
+    destruct form_mean as [F1 F2]. rewrite <- F2. destruct (integral_scale P V _ _ variance) as [G1 G2].
+    rewrite <- G2. apply E_monotone; [assumption | assumption|]. intro w.
+    destruct (along_two (A w) (A w)) as [S1 S2]. destruct (integral_scale P (dot d (A w) (A w)) _ _ variance) as [T1 T2].
+    rewrite <- S2, (Rmult_comm V), <- T2. apply E_monotone; [assumption | assumption|]. intro w'.
+    pose proof (cauchy_schwarz d (A w') (A w)) as Cs. rewrite <- !norm_square.
+    pose proof (norm_nonneg d (A w')). pose proof (norm_nonneg d (A w)). nra.
+  Qed.
+
+  Lemma deviation_cons z w l : add z (D (w :: l)) = add (add z (A w)) (D l).
+  Proof. apply functional_extensionality. intro i. unfold D, A, add, sub. simpl. unfold add, sub. ring. Qed.
+  Lemma deviation_nil z : add z (D []) = z.
+  Proof. apply functional_extensionality. intro i. unfold D, add. simpl. unfold zero. ring. Qed.
+  Lemma times_add z y : dot d (times (add z y)) (add z y) = dot d (times z) z + dot d (times z) y + dot d (times y) z + dot d (times y) y.
+  Proof.
+    assert (K : times (add z y) = add (times z) (times y)).
+    { apply functional_extensionality. intro i. unfold times, add at 2. rewrite !(dot_comm d (C i) _), dot_add. reflexivity. }
+    rewrite K, dot_add, (dot_comm d (times z) (add _ _)), (dot_comm d (times y) (add _ _)), !dot_add.
+    rewrite (dot_comm d z (times z)), (dot_comm d y (times z)), (dot_comm d z (times y)), (dot_comm d y (times y)). ring.
+  Qed.
+  Lemma times_first z : integral P (fun w => dot d (times (A w)) z) 0.
+  Proof.
+    assert (K : forall n, (n <= d)%nat -> integral P (fun w => dot n (times (A w)) z) 0).
+    { induction n as [|n IH]; intro Hn; cbn [dot].
+      - apply (integral_const P 0).
+      - eapply integral_eq; [apply (integral_linear P 1 (z n) _ _ _ _ (IH ltac:(lia)) (first (C n))) | | ring].
+        intro w. cbv beta. unfold times at 2. rewrite (dot_comm d (C n)). ring. }
+    apply K. lia.
+  Qed.
+  Lemma norm_add z y : dot d (add z y) (add z y) = dot d z z + 2 * dot d y z + dot d y y.
+  Proof. rewrite dot_add, (dot_comm d z (add _ _)), (dot_comm d y (add _ _)), !dot_add, (dot_comm d z y). ring. Qed.
+
+  Lemma deviation_third m i : (i < d)%nat -> forall z,
+    integral (draws P m) (fun l => dot d (add z (D l)) (add z (D l)) * add z (D l) i)
+             (dot d z z * z i + INR m * (V * z i + 2 * times z i + t i)).
+  Proof.
+    intro Hi. induction m as [|m IH]; intro z.
+    - eapply integral_eq; [apply (integral_draws_0 P (fun l => dot d (add z (D l)) (add z (D l)) * add z (D l) i)) | reflexivity |].
+      rewrite deviation_nil. simpl. ring.
+    - eapply integral_draws_S; [intro w; eapply integral_eq; [apply (IH (add z (A w))) | intro l; rewrite deviation_cons; reflexivity | reflexivity]|].
+      eapply integral_eq.
+      + apply (integral_plus P _ _ _ _ (integral_const P (dot d z z * z i + INR m * (V * z i + 2 * times z i + t i)))
+          (integral_plus P _ _ _ _ (integral_linear P (dot d z z + INR m * V) (2 * z i) _ _ _ _ (coordinate i Hi) (first z))
+          (integral_plus P _ _ _ _ (integral_linear P (z i) 2 _ _ _ _ variance (along_coordinate z i Hi))
+                                   (integral_linear P 1 (2 * INR m) _ _ _ _ (third i Hi) (first (C i)))))).
+      + intro w. cbv beta. rewrite norm_add. unfold times. rewrite !(dot_comm d (C i) _), dot_add. unfold add. ring.
+      + rewrite S_INR. unfold times. ring.
+  Qed.
+
+  Fixpoint quartic (m : nat) : R := match m with O => 0 | S m => quartic m + f + INR m * (2 * (V * V) + 4 * cov2) end.
+  Lemma deviation_fourth m : forall z,
+    integral (draws P m) (fun l => dot d (add z (D l)) (add z (D l)) * dot d (add z (D l)) (add z (D l)))
+             (dot d z z * dot d z z + INR m * (2 * V * dot d z z + 4 * dot d (times z) z + 4 * dot d t z) + quartic m).
+  Proof.
+    induction m as [|m IH]; intro z.
+    - eapply integral_eq; [apply (integral_draws_0 P (fun l => dot d (add z (D l)) (add z (D l)) * dot d (add z (D l)) (add z (D l)))) | reflexivity |].
+      rewrite deviation_nil. simpl. ring.
+    - eapply integral_draws_S; [intro w; eapply integral_eq; [apply (IH (add z (A w))) | intro l; rewrite deviation_cons; reflexivity | reflexivity]|].
+      eapply integral_eq.
+      + apply (integral_plus P _ _ _ _ (integral_const P (dot d z z * dot d z z + INR m * (2 * V * dot d z z + 4 * dot d (times z) z + 4 * dot d t z) + quartic m))
+          (integral_plus P _ _ _ _ (integral_linear P (2 * dot d z z + INR m * (2 * V)) (4 * dot d z z + INR m * (4 * V)) _ _ _ _ variance (first z))
+          (integral_plus P _ _ _ _ (integral_linear P 4 4 _ _ _ _ (along_two z z) (third_along z))
+          (integral_plus P _ _ _ _ (integral_linear P 1 (INR m * 4) _ _ _ _ fourth form_mean)
+          (integral_plus P _ _ _ _ (integral_linear P (INR m * 4) (INR m * 4) _ _ _ _ (first (times z)) (times_first z))
+                                   (integral_scale P (INR m * 4) _ _ (first t))))))).
+      + intro w. cbv beta. rewrite norm_add, times_add, (dot_comm d t (add _ _)), dot_add, (dot_comm d z t), (dot_comm d (times z) (A w)). ring.
+      + cbn [quartic]. rewrite S_INR. ring.
+  Qed.
+  Lemma quartic_at_most m : quartic m <= (INR m * kappa + 3 * INR m * (INR m - 1)) * (V * V).
+  Proof.
+    pose proof cov2_at_most. induction m as [|m IH]; [simpl; lra|]. cbn [quartic]. rewrite S_INR. pose proof (pos_INR m). nra.
+  Qed.
+
+  Lemma mean_deviation m l : (0 < m)%nat -> sub (mean_of X g m l) g = scale (/ INR m) (add zero (D l)).
+  Proof.
+    intro Hm. apply functional_extensionality. intro i. unfold sub, mean_of, scale, add, zero, D. field.
+    apply Rgt_not_eq, lt_0_INR. assumption.
+  Qed.
+  Lemma dot_scale_scale c x : dot d (scale c x) (scale c x) = c * c * dot d x x.
+  Proof. rewrite dot_scale, dot_comm, dot_scale. ring. Qed.
+
+  Theorem third_of_mean m : (0 < m)%nat -> exists t', forall i, (i < d)%nat ->
+    integral (draws P m) (fun l => dot d (sub (mean_of X g m l) g) (sub (mean_of X g m l) g) * sub (mean_of X g m l) g i) (t' i).
+  Proof.
+    intro Hm. exists (fun i => (/ INR m * / INR m * / INR m) * (dot d zero zero * zero i + INR m * (V * zero i + 2 * times zero i + t i))).
+    intros i Hi. eapply integral_eq; [apply (integral_scale _ (/ INR m * / INR m * / INR m) _ _ (deviation_third m i Hi zero)) | | reflexivity].
+    intro l. cbv beta. rewrite mean_deviation, dot_scale_scale by assumption. unfold scale. ring.
+  Qed.
+  Theorem kurtosis_of_mean_bound m : (0 < m)%nat -> exists f', f' <= kurtosis_of_mean kappa m * (V / INR m * (V / INR m)) /\
+    integral (draws P m) (fun l => dot d (sub (mean_of X g m l) g) (sub (mean_of X g m l) g) * dot d (sub (mean_of X g m l) g) (sub (mean_of X g m l) g)) f'.
+  Proof.
+    intro Hm. assert (HM : 0 < INR m) by (apply lt_0_INR; assumption). set (c := / INR m). assert (Hc : 0 < c) by (apply Rinv_0_lt_compat; assumption).
+    exists (c * c * (c * c) * quartic m). split.
+    - apply Rle_trans with (c * c * (c * c) * ((INR m * kappa + 3 * INR m * (INR m - 1)) * (V * V))).
+      + apply Rmult_le_compat_l; [assert (0 < c * c) by nra; nra | apply quartic_at_most].
+      + unfold kurtosis_of_mean, c. right. field. lra.
+    - eapply integral_eq; [apply (integral_scale _ (c * c * (c * c)) _ _ (deviation_fourth m zero)) | |].
+      + intro l. cbv beta. rewrite mean_deviation, dot_scale_scale by assumption. fold c. ring.
+      + rewrite (dot_comm d (times zero)), (dot_comm d t), !dot_zero. ring.
+  Qed.
+End MeanKurtosis.
+
+(** THEOREM, as the code has it: k means of m samples each, one sample of kurtosis at most kappa. *)
+Theorem kurtosis_basis_of_samples {Omega} (P : Expectation Omega) d (X : Omega -> Vec) (g : Vec) V kappa C t f m s count delta n J :
+  (forall i, (i < d)%nat -> integral P (fun w => X w i) (g i)) ->
+  integral P (fun w => dot d (sub (X w) g) (sub (X w) g)) V ->
+  (forall i j, (i < d)%nat -> (j < d)%nat -> integral P (fun w => sub (X w) g j * sub (X w) g i) (C i j)) ->
+  (forall i, (i < d)%nat -> integral P (fun w => dot d (sub (X w) g) (sub (X w) g) * sub (X w) g i) (t i)) ->
+  integral P (fun w => dot d (sub (X w) g) (sub (X w) g) * dot d (sub (X w) g) (sub (X w) g)) f ->
+  f <= kappa * (V * V) -> 0 <= kappa ->
+  (0 < m)%nat -> (forall i, 0 < s i) -> 0 < delta < 1 ->
+  chance (draws P m) n (false_on_a_track d (mean_of X g m) g s (1 - VARIANCE_SHARE) delta n
+                          (seen d (mean_of X g m) (kurtosis_of_mean kappa m) count delta J)) delta.
+Proof.
+  intros Hmean Hvar H2 H3 H4 Hf Hkappa Hm Hs Hd.
+  apply (kurtosis_basis (draws P m) d (mean_of X g m) g (V / INR m) (kurtosis_of_mean kappa m)); try assumption.
+  - intros i Hi. apply mean_of_mean with d; assumption.
+  - apply variance_of_mean; assumption.
+  - apply (third_of_mean P d X g V Hmean Hvar C t); assumption.
+  - apply (kurtosis_of_mean_bound P d X g V kappa Hmean Hvar C t f); assumption.
+  - assert (HM : 1 <= INR m) by (apply (le_INR 1); assumption). unfold kurtosis_of_mean.
+    assert (0 <= kappa / INR m) by (apply Rmult_le_pos; [assumption | left; apply Rinv_0_lt_compat; lra]).
+    assert (1 / INR m <= 1) by (apply Rmult_le_reg_r with (INR m); [lra | unfold Rdiv; rewrite Rmult_assoc, Rinv_l; lra]). lra.
+Qed.
