@@ -1,25 +1,25 @@
-(** The proof of docs/certificate.md, checked by Coq 8.16 with its standard library alone.
+(** The proof of docs/certificate.md, checked by Coq 8.16 with its standard library alone: `cargo xtask proof`.
 
     Probability is used through expectations only. An [Expectation] is a linear, monotone functional with E 1 = 1 on a space of integrable
-    functions; every probability measure gives one. What is independent is integrated one after another. "The event B of n independent
-    draws has probability at most c" is [chance n B c]: iterated upper expectations of its indicator are at most c. For a measurable B that says
-    P(B) <= c, by Fubini's theorem.
+    functions; every probability measure gives one. Independent draws are integrated one after another. "The event B of n independent
+    draws has probability at most c" is [chance n B c]: the iterated upper expectations of its indicator are at most c. For a measurable B that says
+    P(B) <= c, by Fubini's theorem. The horizon n is any number: a certificate ends after finitely many draws.
 
-    Every constant of the code that enters the proof has a name of its own in the first section; a test compares them. *)
-Require Import Reals Lra Psatz Lia List FunctionalExtensionality Classical_Prop Permutation.
+    Constants of the code have its names. A comment that begins "In the code:" quotes it. A test compares both with the source. *)
+Require Import Reals Lra Psatz Lia List FunctionalExtensionality Classical_Prop.
 Import ListNotations.
 Open Scope R_scope.
 
-(** * Constants of crates/pasta/src/certificate/sequential.rs *)
+(** * Constants of crates/pasta/src/certificate *)
 
-Definition LEAST_COUNT := 20.             (* k >= 20 log(1/delta) *)
-Definition LARGEST_SPREAD := 1 / 100.     (* s^2 v <= 1/100 *)
-Definition LARGEST_MEAN := 17 / 100.      (* |mean c| <= 0.17/s *)
+Definition LEAST_COUNT := 20.
+Definition LARGEST_SPREAD := 1 / 100.
+Definition LARGEST_MEAN := 17 / 100.
 Definition TRACKS := 3%nat.
 Definition FIRST_SHARE := 8 / 10.
 Definition NEXT_SHARE := 2 / 10.
 Definition VARIANCE_SHARE := 2 / 10.
-Definition LOOK_SHARE := 5 / 10.          (* look j = 0, 1, .. at the variance has LOOK_SHARE^(j+1) of the share *)
+Definition LOOK_SHARE := 5 / 10.
 
 (** * Expectations *)
 
@@ -327,6 +327,7 @@ Qed.
 
 (** * The exponential inequality for the clipped length *)
 
+(* In the code: libm::log1p(t + 0.5 * t * t) / t *)
 Definition psi (t : R) := ln (1 + t + t * t / 2).
 
 Lemma exp_psi t : 0 <= t -> exp (psi t) = 1 + t + t * t / 2.
@@ -437,10 +438,19 @@ Qed.
 
 (** * The theorem *)
 
-(* The bound as the code computes it; m is the length of the mean of k clipped vectors. *)
+(* m is the length of the mean of k clipped vectors.
+   In the code: let share_of_noise = (0.5 * (s * v).next_up()).next_up();
+   In the code: let share_of_chance = (log / (s * k).next_down()).next_up();
+   In the code: let b = ((mean + share_of_noise).next_up() + share_of_chance).next_up(); *)
 Definition b_of s v ell k m := m + s * v / 2 + ell / (s * INR k).
+(* In the code: let root = (1.0 - (2.0 * s * b).next_up()).next_down().sqrt().next_down();
+   In the code: Some((2.0 * b / (1.0 + root).next_down()).next_up()) *)
 Definition U_of s v ell k m := let b := b_of s v ell k m in 2 * b / (1 + sqrt (1 - 2 * s * b)).
-(* The conditions under which the code states it. *)
+(* The conditions under which the code states it.
+   In the code: let spread = ((s * s).next_up() * v).next_up();
+   In the code: k >= (LEAST_COUNT * log).next_up()
+   In the code: spread <= LARGEST_SPREAD.next_down()
+   In the code: (s * mean).next_up() <= LARGEST_MEAN.next_down() *)
 Definition stated s v ell k m := LEAST_COUNT * ell <= INR k /\ s * s * v <= LARGEST_SPREAD /\ m <= LARGEST_MEAN / s.
 
 (** The root: where the conditions hold, a - s a^2/2 <= b and a <= 1/s imply a <= U, and U is the smaller root. *)
@@ -476,6 +486,15 @@ Proof.
   assert (0 < (a - U) * (1 - s * (a + U) / 2)) by (apply Rmult_lt_0_compat; nra). lra.
 Qed.
 
+(* the direction of g *)
+Definition direction d g := scale (/ norm d g) g.
+Lemma direction_unit d g : 0 < norm d g -> norm d (direction d g) = 1.
+Proof. intro H. unfold direction. rewrite norm_scale; [field; lra | left; apply Rinv_0_lt_compat; assumption]. Qed.
+Lemma along_direction d g x : dot d x (direction d g) = dot d x g / norm d g.
+Proof. unfold direction. rewrite dot_comm, dot_scale, dot_comm. unfold Rdiv. ring. Qed.
+Lemma g_along d g : 0 < norm d g -> dot d g (direction d g) = norm d g.
+Proof. intro H. rewrite along_direction, <- norm_square. field. lra. Qed.
+
 Section Factors.
   Context {Omega : Type} (P : Expectation Omega) (d : nat).
   (* X is one of the vectors X_1, X_2, .., with mean g; E |X - g|^2 <= v. *)
@@ -501,22 +520,17 @@ Section Factors.
     - ring.
   Qed.
 
-  Definition a := norm d g.
-  Definition u := scale (/ a) g.
-
   Definition clip s (x : Vec) : Vec := scale (psi (s * norm d x) / (s * norm d x)) x.
   Definition clipped_sum s (l : list Omega) : Vec := fold_right (fun w t => add (clip s (X w)) t) zero l.
   (* |mean of k clipped vectors| *)
   Definition mean_length s k (l : list Omega) := norm d (clipped_sum s (firstn k l)) / INR k.
 
-  Hypothesis g_not_zero : 0 < a.
+  (* a direction that does not depend on the draws *)
+  Variable u : Vec.
+  Hypothesis u_unit : norm d u = 1.
   Variable s : R.
   Hypothesis s_positive : 0 < s.
 
-  Lemma u_unit : norm d u = 1.
-  Proof. unfold u. rewrite norm_scale; [fold a; field; lra | left; apply Rinv_0_lt_compat; assumption]. Qed.
-  Lemma g_along : dot d g u = a.
-  Proof. unfold u. rewrite dot_comm, dot_scale, <- norm_square. fold a. field. lra. Qed.
   Lemma along x : - norm d x <= dot d x u <= norm d x.
   Proof. pose proof (cauchy_schwarz d x u). rewrite u_unit in H. lra. Qed.
 
@@ -545,16 +559,15 @@ Section Factors.
   Qed.
 
   (* the two factors of a supermartingale *)
-  Lemma near_factor : at_most P (fun w => exp ((s * a - s * s * (v + a * a) / 2) - Z w)) 1.
+  Lemma near_factor : at_most P (fun w => exp ((s * dot d g u - s * s * (v + dot d g g) / 2) - Z w)) 1.
   Proof.
-    set (rho := s * a - s * s * (v + a * a) / 2).
-    destruct second_moment as [v' [Hv H2]]. rewrite <- norm_square in H2. fold a in H2.
-    pose proof (integral_dot u) as H1. rewrite g_along in H1.
+    set (rho := s * dot d g u - s * s * (v + dot d g g) / 2).
+    destruct second_moment as [v' [Hv H2]]. pose proof (integral_dot u) as H1.
     pose proof (integral_linear P 1 (s * s / 2) _ _ _ _ (integral_linear P 1 (- s) _ _ _ _ (integral_const P 1) H1) H2) as H3.
     pose proof (integral_scale P (exp rho) _ _ H3) as H4.
     apply at_most_weaken with (fun w => exp rho * (1 * (1 * 1 + - s * dot d (X w) u) + s * s / 2 * dot d (X w) (X w)))
-                              (exp rho * (1 * (1 * 1 + - s * a) + s * s / 2 * (v' + a * a))).
-    - apply at_most_integral with (exp rho * (1 * (1 * 1 + - s * a) + s * s / 2 * (v' + a * a))); [exact H4 | lra].
+                              (exp rho * (1 * (1 * 1 + - s * dot d g u) + s * s / 2 * (v' + dot d g g))).
+    - apply at_most_integral with (exp rho * (1 * (1 * 1 + - s * dot d g u) + s * s / 2 * (v' + dot d g g))); [exact H4 | lra].
     - intro w. unfold Rminus. rewrite exp_plus. apply Rmult_le_compat_l; [left; apply exp_pos|].
       destruct (norm_nonneg d (X w)) as [Hr|Hr].
       + pose proof (exponential_inequality s _ _ s_positive Hr (along (X w))) as K. rewrite norm_square in K. eapply Rle_trans; [exact K | right; field].
@@ -565,19 +578,19 @@ Section Factors.
       apply Rmult_le_compat_l; [left; apply exp_pos|]. apply Rle_trans with (1 + - rho); [|apply exp_ineq1_le].
       unfold rho. nra.
   Qed.
-  Lemma far_factor : 1 < s * a -> s * s * v <= LARGEST_SPREAD -> at_most P (fun w => exp (22 / 100 - Z w)) 1.
+  Lemma far_factor : 1 < s * norm d g -> u = direction d g -> s * s * v <= LARGEST_SPREAD -> at_most P (fun w => exp (22 / 100 - Z w)) 1.
   Proof.
-    intros Ha Hsv. unfold LARGEST_SPREAD in Hsv. destruct variance_at_most_v as [v' [Hv H]].
+    intros Ha Hu Hsv. unfold LARGEST_SPREAD in Hsv. assert (Hg : 0 < norm d g) by (pose proof (norm_nonneg d g); nra). destruct variance_at_most_v as [v' [Hv H]].
     set (e := exp (22 / 100)). assert (He : 0 < e) by apply exp_pos.
     apply at_most_weaken with (fun w => e * (6568 / 10000 * 1 + 29 / 2 * (s * s) * dot d (sub (X w) g) (sub (X w) g)))
                               (e * (6568 / 10000 * 1 + 29 / 2 * (s * s) * v')).
     - apply at_most_integral with (e * (6568 / 10000 * 1 + 29 / 2 * (s * s) * v')); [|lra].
       apply integral_scale, integral_linear; [apply integral_const | assumption].
     - intro w. unfold Rminus. rewrite exp_plus. apply Rmult_le_compat_l; [left; apply exp_pos|].
-      pose proof (far_sample s (norm d (X w)) (dot d (X w) u) a (dot d (sub (X w) g) (sub (X w) g)) s_positive (norm_nonneg d (X w)) (along (X w)) Ha) as F.
+      pose proof (far_sample s (norm d (X w)) (dot d (X w) u) (norm d g) (dot d (sub (X w) g) (sub (X w) g)) s_positive (norm_nonneg d (X w)) (along (X w)) Ha) as F.
       unfold Z. rewrite Rmult_1_r. rewrite !(Rmult_assoc (29 / 2)). apply F.
       rewrite dot_sub, (dot_comm d (X w) (sub _ _)), (dot_comm d g (sub _ _)), !dot_sub, (dot_comm d g (X w)).
-      rewrite !norm_square. unfold a. rewrite norm_square. fold a. unfold u. rewrite (dot_comm d (X w) (scale _ _)), dot_scale, (dot_comm d g (X w)). field. lra.
+      rewrite !norm_square, Hu, along_direction. field. lra.
     - apply Rle_trans with (e * (8018 / 10000)).
       + apply Rmult_le_compat_l; [lra | nra].
       + apply Rle_trans with (e * exp (- (22 / 100))); [apply Rmult_le_compat_l; [lra | apply exp_22]|].
@@ -621,10 +634,10 @@ Section Certificate.
       assert (0 <= 2 * b / (1 + sqrt (1 - 2 * s * b))) by (apply Rmult_le_pos; [lra | left; apply Rinv_0_lt_compat; lra]). lra. }
     destruct (Rle_lt_dec (s * norm d g) 1) as [Hn|Hf].
     - (* a <= 1/s *)
-      eapply chance_weaken; [apply (all_k_at_once P (Z d X g s) _ ell n (near_factor P d X g v mean_is_g variance_at_most_v Ha s Hs)) | | lra].
+      eapply chance_weaken; [apply (all_k_at_once P (Z d X (direction d g) s) _ ell n (near_factor P d X g v mean_is_g variance_at_most_v (direction d g) (direction_unit d g Ha) s Hs)) | | lra].
       intros l _ (k & B & Hkn & HB & Hst & HU). exists k. split; [assumption|].
-      destruct (Rle_lt_dec (sum (Z d X g s) (firstn k l)) (INR k * (s * a d g - s * s * (v + a d g * a d g) / 2) - ell)) as [|N]; [assumption|].
-      exfalso. destruct (Hcond _ _ _ Hst) as [Hk Hk']. pose proof (length_from_sum d X g Ha s Hs k l _ _ Hk' N) as Hl.
+      destruct (Rle_lt_dec (sum (Z d X (direction d g) s) (firstn k l)) (INR k * (s * dot d g (direction d g) - s * s * (v + dot d g g) / 2) - ell)) as [|N]; [assumption|].
+      exfalso. destruct (Hcond _ _ _ Hst) as [Hk Hk']. pose proof (length_from_sum d X (direction d g) (direction_unit d g Ha) s Hs k l _ _ Hk' N) as Hl.
       pose proof (b_small s B ell k _ Hs He Hst) as Hsb. pose proof (Hb B k _ (Hm0 k l) HB Hk) as Hb0.
       destruct (smaller_root s _ Hs Hb0 ltac:(lra)) as (_ & _ & Hroot). unfold U_of in HU.
       assert (norm d g <= 2 * b_of s B ell k (mean_length d X s k l) / (1 + sqrt (1 - 2 * s * b_of s B ell k (mean_length d X s k l)))); [|lra].
@@ -632,13 +645,13 @@ Section Certificate.
       + split; [lra|]. apply Rmult_le_reg_l with s; [assumption|]. replace (s * (1 / s)) with 1 by (field; lra). assumption.
       + unfold b_of. apply Rmult_le_reg_l with s; [assumption|].
         replace (s * (mean_length d X s k l + s * B / 2 + ell / (s * INR k))) with (s * mean_length d X s k l + s * s * B / 2 + ell / INR k) by (field; split; lra).
-        unfold a in Hl. nra.
+        rewrite g_along, <- norm_square in Hl by assumption. nra.
     - (* a > 1/s *)
       destruct (Rle_lt_dec (s * s * v) LARGEST_SPREAD) as [Hsv|Hsv].
-      + eapply chance_weaken; [apply (all_k_at_once P (Z d X g s) _ ell n (far_factor P d X g v variance_at_most_v Ha s Hs Hf Hsv)) | | lra].
+      + eapply chance_weaken; [apply (all_k_at_once P (Z d X (direction d g) s) _ ell n (far_factor P d X g v variance_at_most_v (direction d g) (direction_unit d g Ha) s Hs Hf eq_refl Hsv)) | | lra].
         intros l _ (k & B & Hkn & HB & Hst & _). exists k. split; [assumption|].
-        destruct (Rle_lt_dec (sum (Z d X g s) (firstn k l)) (INR k * (22 / 100) - ell)) as [|N]; [assumption|].
-        exfalso. destruct (Hcond _ _ _ Hst) as [Hk Hk']. pose proof (length_from_sum d X g Ha s Hs k l _ _ Hk' N) as Hl.
+        destruct (Rle_lt_dec (sum (Z d X (direction d g) s) (firstn k l)) (INR k * (22 / 100) - ell)) as [|N]; [assumption|].
+        exfalso. destruct (Hcond _ _ _ Hst) as [Hk Hk']. pose proof (length_from_sum d X (direction d g) (direction_unit d g Ha) s Hs k l _ _ Hk' N) as Hl.
         destruct Hst as (H20 & _ & Hm). unfold LEAST_COUNT, LARGEST_MEAN in *.
         assert (ell / INR k <= 1 / 20).
         { apply Rmult_le_reg_r with (INR k); [assumption|]. unfold Rdiv. rewrite Rmult_assoc, Rinv_l by lra. lra. }
@@ -653,7 +666,9 @@ End Certificate.
 
 (** * Tracks: shares of delta *)
 
-(* log(1/delta) of track i: [rest] is what is left of delta for the mean, 1 or 1 - VARIANCE_SHARE *)
+(* log(1/delta) of track i; [rest] is what is left of delta for the mean, 1 or 1 - VARIANCE_SHARE.
+   In the code: Basis::Kurtosis(_) => 1.0 - VARIANCE_SHARE,
+   In the code: (1.0 / (FIRST_SHARE * NEXT_SHARE.powi(track) * mean_share * self.delta)).ln() *)
 Definition log_of rest delta i := ln (1 / (FIRST_SHARE * NEXT_SHARE ^ i * rest * delta)).
 
 Lemma exp_log x : 0 < x -> exp (- ln (1 / x)) = x.
@@ -786,7 +801,8 @@ Qed.
 
 (** * Attempts *)
 
-(* the share of attempt i = 1, 2, .. *)
+(* the share of attempt i = 1, 2, ..
+   In the code: delta / (i * (i + 1.0)) *)
 Definition delta_of_attempt delta i := delta / (INR i * (INR i + 1)).
 
 Section Attempts.
@@ -1203,7 +1219,8 @@ Section Variance.
     Qed.
   End One.
 
-  (* t = sqrt((kappa + 3) log/floor(k/2)) *)
+  (* kappa is that of a mean of m samples.
+     In the code: ((kurtosis_of_mean(kappa, self.samples_each) + 3.0) * log / (count / 2) as f64).sqrt() *)
   Definition t_of log k := sqrt ((kappa + 3) * log / INR (k / 2)).
 
   (** One look: with probability at least 1 - exp(-log), v <= estimate/(1 - t). *)
@@ -1244,6 +1261,7 @@ End Variance.
 
 (** * The kurtosis basis: looks at the variance and tracks together *)
 
+(* In the code: -(VARIANCE_SHARE * LOOK_SHARE.powi(j + 1) * self.delta).ln() *)
 Definition log_of_variance_look delta j := - ln (VARIANCE_SHARE * LOOK_SHARE ^ S j * delta).
 
 Lemma shares_of_looks c J : 0 <= c -> total (fun j => VARIANCE_SHARE * LOOK_SHARE ^ S j * c) J <= VARIANCE_SHARE * c.
@@ -1307,6 +1325,7 @@ End Kurtosis.
 
 (** * The kurtosis of a mean *)
 
+(* In the code: kappa / m + 3.0 * (1.0 - 1.0 / m) *)
 Definition kurtosis_of_mean kappa m := kappa / INR m + 3 * (1 - 1 / INR m).
 
 Section MeanKurtosis.
@@ -1491,3 +1510,250 @@ Proof.
     assert (0 <= kappa / INR m) by (apply Rmult_le_pos; [assumption | left; apply Rinv_0_lt_compat; lra]).
     assert (1 / INR m <= 1) by (apply Rmult_le_reg_r with (INR m); [lra | unfold Rdiv; rewrite Rmult_assoc, Rinv_l; lra]). lra.
 Qed.
+
+(** * Functions with kinks: from subgradients to the proximal point *)
+
+Section Moreau.
+  Context (d : nat).
+  (* the points y and the subgradients G of F there *)
+  Variable points : list (Vec * Vec).
+  Hypothesis some : (0 < length points)%nat.
+  Variables (F : Vec -> R) (mu : R) (xhat : Vec).
+  Hypothesis mu_positive : 0 < mu.
+  Let square x := dot d x x.
+  (* F is strongly convex, and xhat minimises it *)
+  Hypothesis subgradients : forall y G, In (y, G) points -> F y + dot d G (sub xhat y) + mu / 2 * square (sub xhat y) <= F xhat.
+  Hypothesis minimiser : forall y G, In (y, G) points -> F xhat + mu / 2 * square (sub y xhat) <= F y.
+
+  Definition over_points (f : Vec -> Vec -> R) : R := fold_right (fun p t => f (fst p) (snd p) + t) 0 points.
+  Let K := INR (length points).
+  Definition mean_point : Vec := fun i => over_points (fun y _ => y i) / K.
+  Definition mean_subgradient : Vec := fun i => over_points (fun _ G => G i) / K.
+  Definition point_spread := over_points (fun y _ => square (sub y mean_point)) / K.
+  Definition correction := over_points (fun y G => dot d G (sub y mean_point)) / K - mu * point_spread.
+  Definition distance := norm d (sub mean_point xhat).
+
+  Lemma over_points_le f g : (forall y G, In (y, G) points -> f y G <= g y G) -> over_points f <= over_points g.
+  Proof.
+    unfold over_points. clear. induction points as [|[y G] l IH]; intro H; simpl; [lra|].
+    apply Rplus_le_compat; [apply H; left; reflexivity | apply IH; intros; apply H; right; assumption].
+  Qed.
+  Lemma over_points_plus f g : over_points (fun y G => f y G + g y G) = over_points f + over_points g.
+  Proof. unfold over_points. clear. induction points as [|p l IH]; simpl; [ring | rewrite IH; ring]. Qed.
+  Lemma over_points_scale c f : over_points (fun y G => c * f y G) = c * over_points f.
+  Proof. unfold over_points. clear. induction points as [|p l IH]; simpl; [ring | rewrite IH; ring]. Qed.
+  Lemma over_points_const c : over_points (fun _ _ => c) = K * c.
+  Proof.
+    unfold over_points, K. clear. induction points as [|p l IH]; [simpl; ring|]. cbn [fold_right length]. rewrite IH, S_INR. ring.
+  Qed.
+  Lemma K_positive : 0 < K.
+  Proof. apply lt_0_INR. assumption. Qed.
+  Lemma over_points_dot z (pick : Vec -> Vec -> Vec) : over_points (fun y G => dot d (pick y G) z) = K * dot d (fun i => over_points (fun y G => pick y G i) / K) z.
+  Proof.
+    pose proof K_positive as HK. clear subgradients minimiser. induction d as [|n IH]; simpl.
+    - rewrite over_points_const. ring.
+    - rewrite over_points_plus, IH. replace (over_points (fun y G => pick y G n * z n)) with (z n * over_points (fun y G => pick y G n)).
+      + field. lra.
+      + rewrite <- over_points_scale. f_equal. apply functional_extensionality. intro y. apply functional_extensionality. intro G. ring.
+  Qed.
+
+  (** mu D^2 <= <mean G, ybar - xhat> + C *)
+  Lemma from_subgradients : mu * (distance * distance) <= dot d mean_subgradient (sub mean_point xhat) + correction.
+  Proof.
+    pose proof K_positive as HK. unfold distance. rewrite norm_square. set (z := sub mean_point xhat).
+    assert (H : over_points (fun y G => mu * square (sub y xhat)) <= over_points (fun y G => dot d G (sub y xhat))).
+    { apply over_points_le. intros y G HI. pose proof (subgradients y G HI) as S1. pose proof (minimiser y G HI) as S2.
+      replace (square (sub xhat y)) with (square (sub y xhat)) in S1 by (unfold square; rewrite !dot_sub_sub, (dot_comm d xhat y); ring).
+      replace (dot d G (sub xhat y)) with (- dot d G (sub y xhat)) in S1 by (rewrite !(dot_comm d G), !dot_sub; ring). lra. }
+    assert (H1 : over_points (fun y G => dot d G (sub y xhat)) = over_points (fun y G => dot d G (sub y mean_point)) + K * dot d mean_subgradient z).
+    { replace (K * dot d mean_subgradient z) with (over_points (fun y G => dot d G z)) by (rewrite (over_points_dot z (fun _ G => G)); reflexivity).
+      rewrite <- over_points_plus. f_equal. apply functional_extensionality. intro y. apply functional_extensionality. intro G.
+      unfold z. rewrite !(dot_comm d G), !dot_sub. ring. }
+    assert (H2 : over_points (fun y G => mu * square (sub y xhat)) = mu * (K * point_spread + K * square z)).
+    { rewrite over_points_scale. f_equal.
+      replace (K * point_spread) with (over_points (fun y _ => square (sub y mean_point))) by (unfold point_spread; field; lra).
+      replace (K * square z) with (over_points (fun _ _ => square z)) by apply over_points_const.
+      assert (Hz : over_points (fun y _ => 2 * dot d (sub y mean_point) z) = 0).
+      { rewrite over_points_scale, (over_points_dot z (fun y _ => sub y mean_point)).
+        replace (fun i => over_points (fun y _ : Vec => sub y mean_point i) / K) with zero; [rewrite dot_zero; ring|].
+        apply functional_extensionality. intro i. unfold sub, Rminus, zero. rewrite over_points_plus, over_points_const. unfold mean_point. field. lra. }
+      rewrite <- (Rplus_0_r (over_points (fun y _ => square (sub y mean_point)) + _)), <- Hz, <- !over_points_plus.
+      f_equal. apply functional_extensionality. intro y. apply functional_extensionality. intro G.
+      replace (sub y xhat) with (add (sub y mean_point) z) by (apply functional_extensionality; intro; unfold z, add, sub; ring).
+      unfold square. rewrite dot_add_add. ring. }
+    rewrite H1, H2 in H. unfold correction. apply Rmult_le_reg_l with K; [assumption|]. fold (square z).
+    replace (K * (dot d mean_subgradient z + (over_points (fun y G => dot d G (sub y mean_point)) / K - mu * point_spread)))
+      with (K * dot d mean_subgradient z + over_points (fun y G => dot d G (sub y mean_point)) - mu * (K * point_spread)) by (field; lra).
+    lra.
+  Qed.
+
+  (* In the code: (0.5 * u * (u + u.hypot(2.0 * r))).sqrt() *)
+  (** THEOREM: if the vector (mean G, C/r) is no longer than U, then D^2 <= (u^2 + u sqrt(u^2 + 4 r^2))/2 with u = U/mu. *)
+  Theorem moreau_step r U : 0 < r -> 0 <= U -> square mean_subgradient + correction / r * (correction / r) <= U * U ->
+    let u := U / mu in distance * distance <= (u * u + u * sqrt (u * u + 4 * (r * r))) / 2.
+  Proof.
+    intros Hr HU H u. pose proof from_subgradients as H2. pose proof (norm_nonneg d (sub mean_point xhat)) as HD. fold distance in HD.
+    pose proof (cauchy_schwarz d mean_subgradient (sub mean_point xhat)) as C. fold distance in C.
+    set (D := distance) in *. unfold square in H. rewrite <- norm_square in H. set (n := norm d mean_subgradient) in *.
+    pose proof (norm_nonneg d mean_subgradient) as Hn. fold n in Hn.
+    set (c := correction / r) in *. assert (Hc : correction = c * r) by (unfold c; field; lra). rewrite Hc in H2.
+    assert (H3 : mu * (D * D) <= n * D + c * r) by lra.
+    (* (n D + c r)^2 <= (n^2 + c^2)(D^2 + r^2) *)
+    assert (H4 : mu * (D * D) * (mu * (D * D)) <= U * U * (D * D + r * r)).
+    { assert (0 <= mu * (D * D)) by (apply Rmult_le_pos; [lra | nra]).
+      apply Rle_trans with ((n * D + c * r) * (n * D + c * r)); [apply Rmult_le_compat; lra|].
+      apply Rle_trans with ((n * n + c * c) * (D * D + r * r)).
+      - pose proof (pow2_ge_0 (n * r - c * D)). nra.
+      - apply Rmult_le_compat_r; [nra | assumption]. }
+    set (t := D * D) in *. assert (Ht : 0 <= t) by (unfold t; nra).
+    assert (Hu : 0 <= u) by (unfold u; apply Rmult_le_pos; [assumption | left; apply Rinv_0_lt_compat; assumption]).
+    assert (H5 : t * t <= u * u * (t + r * r)).
+    { apply Rmult_le_reg_l with (mu * mu); [nra|]. replace (mu * mu * (u * u * (t + r * r))) with (U * U * (t + r * r)) by (unfold u; field; lra). lra. }
+    pose proof (sqrt_pos (u * u + 4 * (r * r))) as Hq. set (q := sqrt (u * u + 4 * (r * r))) in *.
+    assert (Hqq : q * q = u * u + 4 * (r * r)) by (apply sqrt_sqrt; nra).
+    (* (2 t - u^2)^2 <= (u q)^2 *)
+    destruct (Rle_lt_dec t ((u * u + u * q) / 2)) as [|N]; [assumption|]. exfalso.
+    assert (Huq : 0 <= u * q) by (apply Rmult_le_pos; assumption).
+    assert (u * q * (u * q) < (2 * t - u * u) * (2 * t - u * u)) by (apply Rmult_le_0_lt_compat; lra).
+    replace (u * q * (u * q)) with (u * u * (q * q)) in * by ring. rewrite Hqq in *. nra.
+  Qed.
+End Moreau.
+
+(** * Constraints and convex terms: the gradient mapping *)
+
+Section Terms.
+  Context (d : nat).
+  (* h is convex on its domain, a convex set *)
+  Variables (h : Vec -> R) (domain : Vec -> Prop).
+  Definition between (theta : R) (x y : Vec) : Vec := fun i => x i + theta * (y i - x i).
+  Hypothesis domain_convex : forall x y theta, domain x -> domain y -> 0 <= theta <= 1 -> domain (between theta x y).
+  Hypothesis h_convex : forall x y theta, domain x -> domain y -> 0 <= theta <= 1 -> h (between theta x y) <= (1 - theta) * h x + theta * h y.
+  Let square x := dot d x x.
+
+  Variables (x g xplus : Vec) (gamma : R).
+  Hypothesis gamma_positive : 0 < gamma.
+  Hypothesis x_in : domain x.
+  Hypothesis xplus_in : domain xplus.
+  (* x+ = prox(gamma, x - gamma g) *)
+  Hypothesis prox : forall z, domain z ->
+    h xplus + square (sub xplus (sub x (scale gamma g))) / (2 * gamma) <= h z + square (sub z (sub x (scale gamma g))) / (2 * gamma).
+  Definition mapping : Vec := scale (/ gamma) (sub x xplus).
+  (* D is at least the maximum over z *)
+  Definition gap_at_most q D := forall z, domain z -> dot d q (sub x z) + h x - h z - square (sub z x) / (2 * gamma) <= D.
+
+  Lemma line_nonneg A B : (forall theta, 0 < theta <= 1 -> 0 <= A + theta * B) -> 0 <= A.
+  Proof.
+    intro H. destruct (Rle_lt_dec 0 A) as [|N]; [assumption|]. destruct (Rle_lt_dec B 0) as [HB|HB]; [specialize (H 1 ltac:(lra)); lra|].
+    assert (Ht : 0 < Rmin 1 (- A / (2 * B)) <= 1).
+    { split; [apply Rmin_glb_lt; [lra | apply Rmult_lt_0_compat; [lra | apply Rinv_0_lt_compat; lra]] | apply Rmin_l]. }
+    specialize (H _ Ht). pose proof (Rmin_r 1 (- A / (2 * B))) as M.
+    assert (Rmin 1 (- A / (2 * B)) * B <= - A / (2 * B) * B) by (apply Rmult_le_compat_r; lra).
+    replace (- A / (2 * B) * B) with (- A / 2) in * by (field; lra). lra.
+  Qed.
+  (* G - g is a subgradient of h at x+ *)
+  Lemma mapping_subgradient : gamma * square mapping - gamma * dot d g mapping <= h x - h xplus.
+  Proof.
+    assert (Hm : sub x xplus = scale gamma mapping) by (apply functional_extensionality; intro i; unfold mapping, scale, sub; field; lra).
+    set (w := sub xplus (sub x (scale gamma g))).
+    assert (Hw : w = scale gamma (sub g mapping)).
+    { apply functional_extensionality. intro i. pose proof (f_equal (fun f => f i) Hm) as K. unfold sub, scale in K. unfold w, sub, scale. lra. }
+    enough (0 <= (h x - h xplus + gamma * (dot d g mapping - square mapping))) by lra.
+    apply line_nonneg with (gamma / 2 * square mapping). intros theta Ht.
+    pose proof (prox (between theta xplus x) (domain_convex xplus x theta xplus_in x_in ltac:(lra))) as Hp. fold w in Hp.
+    pose proof (h_convex xplus x theta xplus_in x_in ltac:(lra)) as Hc.
+    replace (sub (between theta xplus x) (sub x (scale gamma g))) with (add w (scale (theta * gamma) mapping)) in Hp.
+    - assert (Hwm : dot d w mapping = gamma * (dot d g mapping - dot d mapping mapping)) by (rewrite Hw, dot_scale, dot_sub; reflexivity).
+      clearbody w. unfold square in *.
+      rewrite dot_add_add, (dot_comm d w (scale _ _)), !dot_scale, (dot_comm d mapping (scale _ _)), dot_scale, (dot_comm d mapping w), Hwm in Hp.
+      set (p := dot d w w / (2 * gamma)) in *.
+      replace ((dot d w w + 2 * (theta * gamma * (gamma * (dot d g mapping - dot d mapping mapping))) + theta * gamma * (theta * gamma * dot d mapping mapping)) / (2 * gamma))
+        with (p + theta * (gamma * (dot d g mapping - dot d mapping mapping)) + theta * theta * (gamma / 2 * dot d mapping mapping)) in Hp by (unfold p; field; lra).
+      apply Rmult_le_reg_l with theta; [lra|]. lra.
+    - apply functional_extensionality. intro i. pose proof (f_equal (fun f => f i) Hm) as K. unfold sub, scale in K.
+      unfold w, add, scale, between, sub. replace (x i - xplus i) with (gamma * mapping i) by lra. ring.
+  Qed.
+
+  (** LEMMA: |G| <= sqrt(2 D(q)/gamma) + max(0, <g - q, u>) for every q, u the direction of G. *)
+  Theorem gradient_mapping q D : gap_at_most q D ->
+    norm d mapping <= sqrt (2 * D / gamma) + Rmax 0 (dot d (sub g q) (direction d mapping)).
+  Proof.
+    intro HD. destruct (norm_nonneg d mapping) as [HN|HN].
+    2: { rewrite <- HN. pose proof (sqrt_pos (2 * D / gamma)). pose proof (Rmax_l 0 (dot d (sub g q) (direction d mapping))). lra. }
+    rewrite along_direction. set (N := norm d mapping) in *. set (c := dot d (sub g q) mapping).
+    assert (Hm : sub x xplus = scale gamma mapping) by (apply functional_extensionality; intro i; unfold mapping, scale, sub; field; lra).
+    pose proof mapping_subgradient as Hs. unfold square in Hs. rewrite <- norm_square in Hs. fold N in Hs.
+    assert (HD2 : forall theta, 0 <= theta <= 1 -> gamma * (theta * (N * N - c) - theta * theta * (N * N) / 2) <= D).
+    { intros theta Ht. pose proof (HD (between theta x xplus) (domain_convex x xplus theta x_in xplus_in Ht)) as H.
+      pose proof (h_convex x xplus theta x_in xplus_in Ht) as Hc.
+      replace (sub x (between theta x xplus)) with (scale (theta * gamma) mapping) in H.
+      2: { apply functional_extensionality. intro i. pose proof (f_equal (fun f => f i) Hm) as K. unfold sub, scale in K. unfold scale, sub, between.
+           rewrite Rmult_assoc, <- K. ring. }
+      replace (sub (between theta x xplus) x) with (scale (- (theta * gamma)) mapping) in H.
+      2: { apply functional_extensionality. intro i. pose proof (f_equal (fun f => f i) Hm) as K. unfold sub, scale in K. unfold scale, sub, between.
+           replace (- (theta * gamma) * mapping i) with (- theta * (gamma * mapping i)) by ring. rewrite <- K. ring. }
+      unfold square in H. rewrite !dot_scale, (dot_comm d mapping (scale _ _)), dot_scale, <- norm_square, (dot_comm d q (scale _ _)), dot_scale, (dot_comm d mapping q) in H.
+      fold N in H. unfold c. rewrite dot_sub.
+      replace (- (theta * gamma) * (- (theta * gamma) * (N * N)) / (2 * gamma)) with (theta * theta * gamma * (N * N) / 2) in H by (field; lra).
+      assert (theta * (gamma * (N * N) - gamma * dot d g mapping) <= theta * (h x - h xplus)) by (apply Rmult_le_compat_l; lra). lra. }
+    assert (HNc : c / N * N = c) by (field; lra). set (t := c / N) in *. rewrite <- HNc in HD2.
+    assert (root : forall y, 0 <= y -> gamma * (y * y) / 2 <= D -> y <= sqrt (2 * D / gamma)).
+    { intros y Hy H. rewrite <- (sqrt_square y Hy). apply sqrt_le_1_alt. apply Rmult_le_reg_r with (gamma / 2); [lra|].
+      replace (2 * D / gamma * (gamma / 2)) with D by (field; lra). lra. }
+    destruct (Rle_lt_dec t 0) as [Ht|Ht]; [|destruct (Rle_lt_dec N t) as [Hl|Hl]].
+    - rewrite Rmax_left by assumption. rewrite Rplus_0_r. apply root; [lra|]. specialize (HD2 1 ltac:(lra)).
+      assert (0 <= gamma * (- t * N)) by (apply Rmult_le_pos; nra). lra.
+    - rewrite Rmax_right by lra. pose proof (sqrt_pos (2 * D / gamma)). lra.
+    - rewrite Rmax_right by lra. enough (N - t <= sqrt (2 * D / gamma)) by lra. apply root; [lra|].
+      assert (Hth : 0 <= (N - t) / N <= 1).
+      { split; [apply Rmult_le_pos; [lra | left; apply Rinv_0_lt_compat; assumption]|].
+        apply Rmult_le_reg_r with N; [assumption|]. unfold Rdiv. rewrite Rmult_assoc, Rinv_l; lra. }
+      specialize (HD2 _ Hth). replace (gamma * ((N - t) / N * (N * N - t * N) - (N - t) / N * ((N - t) / N) * (N * N) / 2))
+        with (gamma * ((N - t) * (N - t)) / 2) in HD2 by (field; lra). assumption.
+  Qed.
+
+  (** THEOREM: the certificate of a gradient mapping. The centre g0 is fixed before the first draw, beta >= |g - g0|. *)
+  Theorem terms_track {Omega} (P : Expectation Omega) (X : Omega -> Vec) v g0 beta s ell n (D : Vec -> R) :
+    (forall i, (i < d)%nat -> integral P (fun w => X w i) (g i)) ->
+    (exists v', v' <= v /\ integral P (fun w => square (sub (X w) g)) v') ->
+    (forall q, gap_at_most q (D q)) -> norm d (sub g g0) <= beta -> 0 < s -> 0 <= v -> 0 <= ell ->
+    let estimate k l : Vec := add g0 (scale (/ INR k) (clipped_sum d (fun w => sub (X w) g0) s (firstn k l))) in
+    chance P n (fun l => exists k, (0 < k <= n)%nat /\
+      sqrt (2 * D (estimate k l) / gamma) + s * (v + beta * beta) / 2 + ell / (s * INR k) < norm d mapping) (exp (- ell)).
+  Proof.
+    intros Hmean Hvar HD Hbeta Hs Hv Hell estimate. set (X0 := fun w => sub (X w) g0). set (g' := sub g g0).
+    destruct (norm_nonneg d mapping) as [HN|HN].
+    2: { apply chance_weaken with (fun _ => False) 0; [apply chance_never; auto | | left; apply exp_pos].
+      intros l _ (k & Hk & H). rewrite <- HN in H. assert (HK : 0 < INR k) by (apply lt_0_INR; lia).
+      pose proof (sqrt_pos (2 * D (estimate k l) / gamma)). assert (0 <= ell / (s * INR k)) by (apply Rmult_le_pos; [lra | left; apply Rinv_0_lt_compat; nra]). nra. }
+    pose proof (direction_unit d mapping HN) as Hu. set (u := direction d mapping) in *.
+    assert (Hmean' : forall i, (i < d)%nat -> integral P (fun w => X0 w i) (g' i)).
+    { intros i Hi. eapply integral_eq; [apply (integral_plus P _ _ _ _ (Hmean i Hi) (integral_const P (- g0 i))) | |]; intros; unfold X0, g', sub; ring. }
+    assert (Hvar' : exists v', v' <= v /\ integral P (fun w => dot d (sub (X0 w) g') (sub (X0 w) g')) v').
+    { destruct Hvar as [v' [H1 H2]]. exists v'. split; [assumption|]. eapply integral_eq; [exact H2 | | reflexivity].
+      intro w. unfold square. replace (sub (X0 w) g') with (sub (X w) g); [reflexivity|].
+      apply functional_extensionality. intro i. unfold X0, g', sub. ring. }
+    eapply chance_weaken; [apply (all_k_at_once P (Z d X0 u s) _ ell n (near_factor P d X0 g' v Hmean' Hvar' u Hu s Hs)) | | lra].
+    intros l _ (k & Hk & H). exists k. split; [lia|].
+    destruct (Rle_lt_dec (sum (Z d X0 u s) (firstn k l)) (INR k * (s * dot d g' u - s * s * (v + dot d g' g') / 2) - ell)) as [|N]; [assumption|].
+    exfalso. assert (HK : 0 < INR k) by (apply lt_0_INR; lia). set (S := clipped_sum d X0 s (firstn k l)) in *.
+    assert (HZ : sum (Z d X0 u s) (firstn k l) = s * dot d S u).
+    { unfold S. generalize (firstn k l). clear - Hs. intro l0. induction l0 as [|w l0 IH]; [simpl; rewrite dot_zero; ring|].
+      change (clipped_sum d X0 s (w :: l0)) with (add (clip d s (X0 w)) (clipped_sum d X0 s l0)). change (sum (Z d X0 u s) (w :: l0)) with (Z d X0 u s w + sum (Z d X0 u s) l0).
+      rewrite dot_add, IH, Z_clip by assumption. ring. }
+    rewrite HZ in N.
+    (* <g - estimate, u> < s (v + beta^2)/2 + ell/(s k) *)
+    assert (Ht : dot d (sub g (estimate k l)) u <= s * (v + beta * beta) / 2 + ell / (s * INR k)).
+    { change (estimate k l) with (add g0 (scale (/ INR k) S)).
+      replace (sub g (add g0 (scale (/ INR k) S))) with (sub g' (scale (/ INR k) S)) by (apply functional_extensionality; intro i; unfold g', sub, add; ring).
+      rewrite dot_sub, dot_scale. pose proof (norm_nonneg d g') as Hg. fold g' in Hbeta. rewrite <- norm_square in N.
+      apply Rmult_le_reg_l with (s * INR k); [nra|].
+      replace (s * INR k * (dot d g' u - / INR k * dot d S u)) with (INR k * (s * dot d g' u) - s * dot d S u) by (field; lra).
+      replace (s * INR k * (s * (v + beta * beta) / 2 + ell / (s * INR k))) with (INR k * (s * s * (v + beta * beta) / 2) + ell) by (field; lra).
+      assert (norm d g' * norm d g' <= beta * beta) by nra.
+      assert (INR k * (s * s * (v + norm d g' * norm d g') / 2) <= INR k * (s * s * (v + beta * beta) / 2)) by (apply Rmult_le_compat_l; nra). lra. }
+    pose proof (gradient_mapping _ _ (HD (estimate k l))) as HG. fold u in HG.
+    assert (0 <= s * (v + beta * beta) / 2 + ell / (s * INR k)).
+    { assert (0 <= ell / (s * INR k)) by (apply Rmult_le_pos; [lra | left; apply Rinv_0_lt_compat; nra]). nra. }
+    assert (Rmax 0 (dot d (sub g (estimate k l)) u) <= s * (v + beta * beta) / 2 + ell / (s * INR k)) by (apply Rmax_lub; assumption). lra.
+  Qed.
+End Terms.

@@ -5,6 +5,7 @@ mod beside;
 mod evidence;
 mod packages;
 mod peers;
+mod proof;
 mod python;
 
 use std::env;
@@ -28,6 +29,7 @@ cargo xtask COMMAND
          what takes too long for every change; names select, --list lists
   mpi    clippy and tests of what needs MPI, on real ranks; needs mpirun, mpicc and libclang. Where MPICH is installed beside
          Open MPI (mpicc.mpich, mpirun.mpich), ranks of MPICH are tested too
+  proof  the proof of the certificate, checked by Coq; needs coqc
   py     the Python package, installed into a fresh environment and tested there; needs python3 with
          venv; --jax and --torch add the tests of what needs JAX and PyTorch, which are installed
          for it; other arguments go to pytest
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
         "miri" => miri(),
         "evidence" => evidence::run(&rest),
         "mpi" => mpi(&rest),
+        "proof" => proof::run(),
         "py" => python::run(&rest),
         "bench-peers" => peers::run(),
         "fit-peers" => beside::fit_peers(&rest),

@@ -26,6 +26,11 @@ impl Moments {
         self.scatter += before * (n - 1.0) / n;
     }
 
+    /// The sum of |x - mean|^2.
+    pub(crate) fn scatter(&self) -> f64 {
+        self.scatter
+    }
+
     /// The unbiased estimate of E|X - EX|^2.
     pub(crate) fn variance(&self) -> f64 {
         if self.count < 2 { 0.0 } else { self.scatter / (self.count as f64 - 1.0) }

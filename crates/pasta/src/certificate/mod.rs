@@ -25,6 +25,7 @@
 mod consequence;
 pub(crate) mod means;
 pub mod moreau;
+mod rounding;
 pub(crate) mod sequential;
 
 pub use consequence::Consequence;

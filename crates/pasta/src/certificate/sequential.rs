@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::means::Means;
+use super::rounding::{self, Known, LEAST_COUNT, Spread};
 use super::{Basis, Certificate, CertificateError, Claim, ClaimError, Verdict};
 use crate::checkpoint::CheckpointError;
 use crate::draws::Role;
@@ -18,8 +19,9 @@ const SUB_BATCHES: f64 = 4096.0;
 const TRACKS: usize = 3;
 const FIRST_SHARE: f64 = 0.8;
 const NEXT_SHARE: f64 = 0.2;
-/// Of a variance estimated on the side, this share of all error; look j = 0, 1, .. at it gets 2^-(j+1) of the share.
+/// Of a variance estimated on the side, this share of all error; look j = 0, 1, .. at it gets LOOK_SHARE^(j+1) of the share.
 const VARIANCE_SHARE: f64 = 0.2;
+const LOOK_SHARE: f64 = 0.5;
 /// Samples of the pilot.
 const PILOT: u64 = 256;
 /// A plan takes an estimated variance for this many times as much, so that a typical error does not leave it too small.
@@ -278,22 +280,25 @@ impl Certifier {
 
     /// The smallest bound that the tracks give now.
     fn bound_now(&self) -> Option<f64> {
+        let spread = Spread::of(&self.moments);
         let bounds = self.tracks.iter().filter_map(|track| match self.claim.basis {
             Basis::Approximate => self.approximate_bound(track),
-            _ => self.bound_of(track, self.variance?),
+            _ => self.bound_of(track, &spread, self.variance?),
         });
         bounds.min_by(f64::total_cmp)
     }
 
-    fn bound_of(&self, track: &Track, v: f64) -> Option<f64> {
-        let (k, s) = (self.moments.count as f64, track.scale);
-        let mean = squared_norm(&track.sum).sqrt() / k;
-        if k < 20.0 * track.log || s * s * v > 0.01 || mean > 0.17 / s {
-            return None;
-        }
-        let b = mean + s * v / 2.0 + track.log / (s * k);
-        // The smaller root of U - s U^2/2 = b, without cancellation; 2 s b < 1 by the conditions above.
-        Some(2.0 * b / (1.0 + (1.0 - 2.0 * s * b).sqrt())).filter(|bound| bound.is_finite())
+    fn bound_of(&self, track: &Track, spread: &Spread, v: f64) -> Option<f64> {
+        let (count, dim) = (self.moments.count as f64, track.sum.len());
+        let means = rounding::Means { variance: v, samples_each: self.samples_each as f64, dim };
+        let known = Known {
+            mean: rounding::mean_length_up(&track.sum, count, spread),
+            scale: track.scale,
+            log: rounding::log_up(track.log),
+            count,
+            variance: means.variance_at(track.scale),
+        };
+        known.bound().map(|bound| means.gradient(bound)).filter(|bound| bound.is_finite())
     }
 
     /// Bounds v from the scatter of the sub-batch means, at counts that double.
@@ -304,10 +309,11 @@ impl Certifier {
             return;
         }
         self.variance_look = (j + 1, 2 * count);
-        let log = self.claim.log_of_variance_look(j);
+        let log = rounding::log_up(self.claim.log_of_variance_look(j));
         let t = ((kurtosis_of_mean(kappa, self.samples_each) + 3.0) * log / (count / 2) as f64).sqrt();
+        let t = t * (1.0 + 16.0 * f64::EPSILON);
         if t < 1.0 {
-            let bound = self.moments.variance() / (1.0 - t);
+            let bound = (Spread::of(&self.moments).variance / (1.0 - t).next_down()).next_up();
             self.variance = Some(self.variance.map_or(bound, |best| best.min(bound)));
         }
     }
@@ -333,7 +339,7 @@ impl Certifier {
             (_, None) => return false,
         };
         let norm = self.moments.squared_mean().max(0.0).sqrt();
-        self.tracks.first().is_some_and(|track| k >= 20.0 * track.log)
+        self.tracks.first().is_some_and(|track| k >= LEAST_COUNT * track.log)
             && norm > self.claim.target + 4.0 * error2.sqrt()
     }
 }
@@ -350,7 +356,7 @@ impl Claim {
 
     /// log(1/delta) for look j = 0, 1, .. at the variance.
     fn log_of_variance_look(&self, j: i32) -> f64 {
-        -(VARIANCE_SHARE * 0.5f64.powi(j + 1) * self.delta).ln()
+        -(VARIANCE_SHARE * LOOK_SHARE.powi(j + 1) * self.delta).ln()
     }
 
     /// m, and the number of sub-batches that the first track plans, for so many samples.
@@ -373,7 +379,7 @@ impl Claim {
     /// table can be passed over: not even if the gradient is zero.
     pub fn least_samples(&self, variance: f64) -> f64 {
         let log = self.log_of(0);
-        (2.0 * log * variance / (self.target * self.target)).max(20.0 * log)
+        (2.0 * log * variance / (self.target * self.target)).max(LEAST_COUNT * log)
     }
 
     /// The samples that a certificate plans where one sample has this variance.
@@ -404,7 +410,7 @@ fn kurtosis_of_mean(kappa: f64, m: u64) -> f64 {
 
 /// psi(t)/t with psi(t) = log(1 + t + t^2/2).
 #[inline]
-fn shrink(t: f64) -> f64 {
+pub(super) fn shrink(t: f64) -> f64 {
     // psi(t)/t = 1 - t^2/6 + ..
     if t < 1e-8 { 1.0 } else { libm::log1p(t + 0.5 * t * t) / t }
 }
