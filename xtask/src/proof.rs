@@ -32,7 +32,8 @@ const AXIOMS: [&str; 4] = [
     "Classical_Prop.classic",
 ];
 
-const INSTALL: &str = "no coqc: install Coq 8.16 or later (Debian: apt-get install --no-install-recommends coq)";
+const INSTALL: &str =
+    "no coqc: install Coq 8.16 or later (Debian: apt-get install --no-install-recommends coq)";
 
 /// Compiles proof/Certificate.v, and a file that asks what each theorem rests on.
 pub(crate) fn run() -> bool {
@@ -53,7 +54,8 @@ fn check() -> Result<(), String> {
     let source = root.join("proof/Certificate.v");
     let text = fs::read_to_string(&source).map_err(|error| format!("{}: {error}", source.display()))?;
     // Compiled in a copy: Coq writes its files beside the source.
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from).join("proof");
+    let target =
+        env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from).join("proof");
     let questions: String = THEOREMS.iter().map(|name| format!("Print Assumptions {name}.\n")).collect();
     let questions = format!("Require Import Certificate.\n{questions}");
     fs::create_dir_all(&target)
@@ -82,10 +84,13 @@ fn rests_on_the_axioms(answers: &str) -> Result<(), String> {
     if count != THEOREMS.len() {
         return Err(format!("proof: {count} answers about {} theorems:\n{answers}", THEOREMS.len()));
     }
-    let names = answers.lines().filter(|line| !line.starts_with(' ') && !line.is_empty() && *line != "Axioms:");
+    let names =
+        answers.lines().filter(|line| !line.starts_with(' ') && !line.is_empty() && *line != "Axioms:");
     let names = names.map(|line| line.split([' ', ':']).next().unwrap_or(line));
     match names.into_iter().find(|name| !AXIOMS.contains(name)) {
         None => Ok(()),
-        Some(name) => Err(format!("proof: something rests on {name}, which is no axiom of Coq's real numbers")),
+        Some(name) => {
+            Err(format!("proof: something rests on {name}, which is no axiom of Coq's real numbers"))
+        }
     }
 }

@@ -400,8 +400,8 @@ fn what_follows_for_the_gap_is_true_and_says_on_what_it_rests() {
     let bound = certificate.bound.unwrap();
     let convex = Consequence::Convex { radius: 0.102 };
     let pl = Consequence::Pl { mu: 0.25 };
-    assert_eq!(convex.gap(&certificate), Some(0.102 * bound));
-    assert_eq!(pl.gap(&certificate), Some(bound * bound / 0.5));
+    assert_eq!(convex.gap(&certificate), Some((0.102 * bound).next_up()));
+    assert_eq!(pl.gap(&certificate), Some(((bound * bound).next_up() / 0.5).next_up()));
     assert!(gap <= convex.gap(&certificate).unwrap() && gap <= pl.gap(&certificate).unwrap());
     assert!(
         convex

@@ -19,8 +19,9 @@ use super::{Certificate, ClaimError, demand, rounded_up};
 /// let claim = Claim { target: 0.1, delta: 0.05, basis: Basis::Variance(2.0), budget: None, guess: None };
 /// let certificate = Certifier::start(&mut gate, &[0.01], claim, 0)?.finish(&mut gate)?;
 /// let bound = certificate.bound.unwrap(); // on |grad f|
-/// assert_eq!(Consequence::Pl { mu: 0.5 }.gap(&certificate), Some(bound * bound));
-/// assert_eq!(Consequence::Convex { radius: 2.0 }.gap(&certificate), Some(2.0 * bound));
+/// // Rounded up.
+/// assert_eq!(Consequence::Convex { radius: 2.0 }.gap(&certificate), Some((2.0 * bound).next_up()));
+/// assert!(Consequence::Pl { mu: 0.5 }.gap(&certificate).is_some_and(|gap| gap > bound * bound));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -49,12 +50,14 @@ impl Consequence {
         demand(name, "positive and finite", value, value > 0.0 && value.is_finite())
     }
 
-    /// The bound on f(x) - inf f, where the certificate has a bound.
+    /// The bound on f(x) - inf f, where the certificate has a bound. Rounded up.
     pub fn gap(&self, certificate: &Certificate) -> Option<f64> {
         let bound = certificate.bound?;
         let gap = match *self {
-            Self::Convex { radius } => radius * bound,
-            Self::Pl { mu } => bound * bound / (2.0 * mu),
+            // The gradient is known to be zero.
+            _ if bound == 0.0 => 0.0,
+            Self::Convex { radius } => (radius * bound).next_up(),
+            Self::Pl { mu } => ((bound * bound).next_up() / (2.0 * mu)).next_up(),
         };
         Some(gap).filter(|gap| gap.is_finite())
     }

@@ -122,7 +122,8 @@ impl Spread {
     /// Infinite where there are so many vectors that nothing is known.
     pub(super) fn of(moments: &Moments) -> Self {
         let (k, d) = (moments.count as f64, moments.mean.len() as f64);
-        let scatter = moments.scatter() * (1.0 + (k + d / 8.0 + 16.0) * f64::EPSILON) + k * d * f64::MIN_POSITIVE;
+        let scatter =
+            moments.scatter() * (1.0 + (k + d / 8.0 + 16.0) * f64::EPSILON) + k * d * f64::MIN_POSITIVE;
         let (deviation, mean) = (scatter.sqrt(), k.sqrt() * norm_up(&moments.mean));
         // The recursion's mean is off by at most (k + 9) EPSILON times the longest vector.
         let off = k.sqrt() * (k + 9.0) * f64::EPSILON;

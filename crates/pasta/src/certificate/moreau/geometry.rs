@@ -83,13 +83,14 @@ impl Geometry {
         self.mu() * d * d / d.hypot(r)
     }
 
-    /// lambda (|x - ybar| + D) with the largest D that mu D^2 <= U sqrt(D^2 + r^2) allows.
+    /// lambda (|x - ybar| + D) with the largest D that mu D^2 <= U sqrt(D^2 + r^2) allows, rounded up.
     pub(super) fn moreau_bound(&self, norm: f64) -> f64 {
         let r = if self.has_last() { self.scale } else { 0.0 };
         let u = norm / self.mu();
         // D^2 is the larger root of t^2 = u^2 (t + r^2).
         let d = (0.5 * u * (u + u.hypot(2.0 * r))).sqrt();
-        self.lambda * (self.distance + d)
+        // A dozen operations, and the sum of squares in |x - ybar|.
+        self.lambda * (self.distance + d) * (1.0 + (self.mean.len() as f64 / 8.0 + 32.0) * f64::EPSILON)
     }
 
     /// Adds what is known without a sample: the pull, and (rho S)/r, since mean <lambda (y_t - x), y_t - ybar> = lambda S.
