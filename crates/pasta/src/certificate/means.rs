@@ -7,6 +7,9 @@ use crate::gate::{Gate, Halt, Samples};
 use crate::moments::Moments;
 use crate::oracle::Request;
 
+/// Binary digits of a mean's number in the step of its batch; the attempt stands above them.
+pub(crate) const NUMBER_BITS: u32 = 40;
+
 /// A sequence of independent means of `samples_each` samples at x, numbered from 0.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Means<'a> {
@@ -26,7 +29,7 @@ impl Means<'_> {
         let most = each.saturating_mul(u128::from(numbers.end - numbers.start));
         gate.window(role, most, |window| {
             let question = |i: usize| {
-                Request::sums(window.batch((attempt << 40) | (numbers.start + i as u64), n), points)
+                Request::sums(window.batch((attempt << NUMBER_BITS) | (numbers.start + i as u64), n), points)
             };
             let answers = window.each((numbers.end - numbers.start) as usize, Samples::New, question)?;
             answers.check_finite()?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::super::Basis;
+use super::super::means::NUMBER_BITS;
 use crate::draws::Role;
 use crate::kernels::{squared_distance, update_mean};
 use crate::oracle::{About, Answer, Batch, Charge, Draw, Oracle, OracleError, Request, Source, Team};
@@ -140,13 +141,19 @@ impl Averaged {
     pub(super) fn draw(&self, draw: &Draw, t: usize) -> Draw {
         match draw {
             Draw::Batch(batch) => {
-                let points = self.geometry.points.len() as u64;
-                let step = batch.step.wrapping_mul(points).wrapping_add(t as u64);
+                let step = step_at(batch.step, self.geometry.points.len(), t);
                 Draw::Batch(Batch { step, ..batch.clone() })
             }
             everything @ Draw::Everything(_) => everything.clone(),
         }
     }
+}
+
+/// The step of the samples at point number `t`. The attempt stays where it is: another attempt may rest on another number of points, and still has
+/// samples of its own.
+fn step_at(step: u64, points: usize, t: usize) -> u64 {
+    let number = step & ((1 << NUMBER_BITS) - 1);
+    (step - number).wrapping_add(number.wrapping_mul(points as u64)).wrapping_add(t as u64)
 }
 
 impl Oracle for Averaged {
@@ -193,5 +200,25 @@ impl Oracle for Averaged {
 
     fn team(&self) -> Option<&dyn Team> {
         self.oracle.team()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn attempts_that_rest_on_different_numbers_of_points_share_no_sample() {
+        let steps = |attempt: u64, points: usize| {
+            let numbers = (0..100).map(move |number| (attempt << NUMBER_BITS) | number);
+            numbers.flat_map(move |step| (0..points).map(move |t| step_at(step, points, t)))
+        };
+        let attempts = [(0, 1), (1, 4096), (2, 2048), (3, 1000), (4, 1024)];
+        let mut seen = HashSet::new();
+        for (attempt, points) in attempts {
+            assert!(steps(attempt, points).all(|step| seen.insert(step)), "attempt {attempt}");
+        }
     }
 }
