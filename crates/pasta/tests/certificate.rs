@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pasta_opt::certificate::{CertificateError, ClaimError, Consequence, delta_of_attempt};
+use pasta_opt::certificate::{CertificateError, ClaimError, Consequence, delta_of_attempt, number_by_hand};
 use pasta_opt::oracle::{About, Answer, Draw, Form, Request, Source};
 use pasta_opt::prelude::*;
 use pasta_opt::problems::Quadratic;
@@ -229,6 +229,20 @@ fn the_attempts_of_a_run_share_its_error() {
         Certifier::start(&mut gate, &[0.03], claim(DECLARED), attempt).unwrap().finish(&mut gate).unwrap()
     };
     assert_ne!(bound(1).bound, bound(2).bound);
+}
+
+#[test]
+fn an_attempt_by_hand_draws_no_sample_that_an_attempt_of_a_run_has_drawn() {
+    // A run's attempts have the numbers 1, 2, .. and the seed that an attempt by hand has by default.
+    let (oracle, x) = (oracle(Tail::Gaussian, 1), [0.05]);
+    let bound = |number: u64| {
+        let mut gate = Gate::new(oracle.clone(), 1);
+        Certifier::start(&mut gate, &x, claim(DECLARED), number).unwrap().finish(&mut gate).unwrap().bound
+    };
+    let of_run: Vec<_> = (1..6).map(bound).collect();
+    let by_hand: Vec<_> = (1..6).map(number_by_hand).map(bound).collect();
+    assert!(by_hand.iter().all(|bound| !of_run.contains(bound)), "{of_run:?} {by_hand:?}");
+    assert!((1..6).all(|i| by_hand[i..].iter().all(|bound| *bound != by_hand[i - 1])), "{by_hand:?}");
 }
 
 #[test]

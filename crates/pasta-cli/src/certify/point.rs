@@ -2,7 +2,7 @@
 
 use indicatif::ProgressBar;
 use pasta_opt::certificate::moreau::{self, MoreauCertificate, MoreauClaim};
-use pasta_opt::certificate::{CertificateError, ClaimError, Consequence, delta_of_attempt};
+use pasta_opt::certificate::{CertificateError, ClaimError, Consequence, delta_of_attempt, number_by_hand};
 use pasta_opt::objective::Measure;
 use pasta_opt::prelude::*;
 use serde::Serialize;
@@ -91,8 +91,8 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
     }
     // Each attempt has samples of its own, and they share delta as the attempts of a run do.
     let (number, shared) = match arguments.attempt {
-        Some(attempt) => (attempt - 1, delta_of_attempt(delta, attempt)),
-        None => (0, delta),
+        Some(attempt) => (number_by_hand(attempt), delta_of_attempt(delta, attempt)),
+        None => (number_by_hand(1), delta),
     };
     let signals = Signals::register()?;
     let mut gate = setup.problem.gate(setup.seed, arguments.budget, signals.flag());

@@ -260,6 +260,14 @@ pub fn delta_of_attempt(delta: f64, attempt: u64) -> f64 {
     delta / (i * (i + 1.0))
 }
 
+/// The number under which [`Certifier::start`] makes attempt K = 1, 2, .. by hand. Those of a run count from 1; an attempt by hand shares no sample with
+/// any of them, though it has the run's seed: what became of them decided at which point the run is now.
+pub fn number_by_hand(attempt: u64) -> u64 {
+    // A step has 24 bits for the number; a run makes far fewer attempts than half of that.
+    const BY_HAND: u64 = 1 << 23;
+    if attempt <= 1 { 0 } else { BY_HAND + attempt % BY_HAND }
+}
+
 /// Why a claim cannot be certified.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
