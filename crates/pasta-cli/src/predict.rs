@@ -124,11 +124,8 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
         console::print(&answer, arguments.json)?;
     }
     if dropped > 0 {
-        say(&format!(
-            "{}: {} without a value, and NA in their place",
-            source.name(),
-            counted(dropped as u64, "row")
-        ));
+        let rows = counted(dropped as u64, "row");
+        say(&format!("{}: {rows} with a missing value: NA in the output", source.name()));
     }
     if let Some(score) = scored {
         say(&score.words());

@@ -131,7 +131,7 @@ fn predictions_keep_the_lines_of_their_rows_and_filled_cells_are_counted() {
     let text = String::from_utf8_lossy(&done.get_output().stdout).into_owned();
     let is_missing: Vec<bool> = text.lines().map(|line| line == "NA").collect();
     assert_eq!(is_missing, [true, false, true, true, false]);
-    done.stderr(contains("new.csv: 3 rows without a value, and NA in their place"));
+    done.stderr(contains("new.csv: 3 rows with a missing value: NA in the output"));
     let json = place.json("predict m.json new.csv --missing drop-row", 0);
     assert_eq!((&json["rows"], &json["left_out"]), (&5.into(), &3.into()));
     assert!(json["predictions"][0].is_null() && json["predictions"][4].is_f64());

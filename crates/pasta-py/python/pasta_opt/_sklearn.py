@@ -249,11 +249,9 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         """What a stream has to know of the rows before it: the scaling of the columns, and how long a first step may be."""
         columns = X.shape[1]
         shift, scale = table.scaling() or (np.zeros(columns), np.ones(columns))
-        # A column that has not varied yet counts for nothing in a fit, but may in rows to come: it is scaled when it does.
-        asleep = scale >= 1e300
-        scale = np.where(asleep, np.maximum(1.0, np.abs(shift)), scale)
+        # A column that has not varied yet counts for nothing in a fit, but may in rows to come.
+        scale = np.where(scale < 1e300, scale, np.maximum(1.0, np.abs(shift)))
         if sparse.issparse(X):
-            asleep &= shift == 0.0
             # Zeros stay zeros.
             shift, scale = np.zeros(columns), np.hypot(shift, scale)
         size = 1.0
@@ -261,7 +259,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
             size = float(np.linalg.norm(X.data if sparse.issparse(X) else X.reshape(-1, order="A"))) / (X.shape[0] * columns) ** 0.5
         radii = [_radius(loss, size, codes) for codes in labels]
         rows = float(X.shape[0])
-        begun = {"shift": shift, "scale": scale, "asleep": asleep, "rows": rows, "sums": np.zeros(columns), "squares": np.where(asleep, 0.0, rows)}
+        begun = {"shift": shift, "scale": scale, "rows": rows, "sums": np.zeros(columns), "squares": np.full(columns, rows)}
         is_centred = bool(self.standardise and self.fit_intercept) and not sparse.issparse(X)
         return {**begun, "radii": radii, "states": [None] * len(labels), "is_centred": is_centred}
 
@@ -288,7 +286,6 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
 
     def _scaled(self, stream: dict[str, Any], X: Any) -> Any:
         """A chunk with scaled columns. Where a column turns out to be much wider than it was, it is scaled anew, and the stream begins anew at its model."""
-        self._wake(stream, X)
         scaled, sums, squares = _moments(X, stream["shift"], stream["scale"])
         rows, sums, squares = stream["rows"] + X.shape[0], stream["sums"] + sums, stream["squares"] + squares
         wide = (squares > WIDER**2 * rows) & np.isfinite(squares)
@@ -309,23 +306,6 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
             scaled, _, _ = _moments(X, stream["shift"], stream["scale"])
         stream["rows"], stream["sums"], stream["squares"] = rows, sums, squares
         return scaled
-
-    def _wake(self, stream: dict[str, Any], X: Any) -> None:
-        """Scales columns that vary for the first time. Until now they were at their shift, so that no step has moved their weights."""
-        places = np.flatnonzero(stream["asleep"])
-        if not (self.standardise and places.size):
-            return
-        shift = stream["shift"][places]
-        part = X[:, places]
-        if sparse.issparse(part) and not shift.any():
-            squares = np.asarray(part.multiply(part).sum(axis=0), np.float64).reshape(-1)
-        else:
-            squares = (((part.toarray() if sparse.issparse(part) else part) - shift) ** 2).sum(axis=0)
-        deviation = np.sqrt(squares / X.shape[0])
-        woken = np.isfinite(deviation) & (deviation > 1e-12 * np.abs(shift)) & (deviation > 1e-150)
-        stream["scale"], stream["asleep"] = stream["scale"].copy(), stream["asleep"].copy()
-        stream["scale"][places[woken]] = deviation[woken]
-        stream["asleep"][places[woken]] = False
 
     def _stream_start(self, stream: dict[str, Any], place: int, outputs: int) -> Vector:
         """The model so far, in terms of scaled columns."""
