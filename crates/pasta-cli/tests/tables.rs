@@ -614,7 +614,7 @@ fn columns_that_are_left_out_are_named_on_screen_in_json_and_in_the_model() {
         text.contains("the minimiser is not unique: rank 3 of 4; left out, with weight 0: colour="),
         "{text}"
     );
-    assert!(text.contains("of colour: other words are compared with it"), "{text}");
+    assert!(text.contains("of colour: other words of the column are compared with it"), "{text}");
     let fitted = place.json(&format!("{words} -o model.json"), 0);
     let left_out = fitted["left_out"].as_array().unwrap();
     assert_eq!((left_out.len(), &left_out[0]["why"]), (1, &json!("dependent")));

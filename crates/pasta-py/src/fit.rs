@@ -85,7 +85,6 @@ fn parameter(loss: Loss) -> Option<f64> {
 
 /// Fits a model to a table, by the quickest way if no method is named. The outcome as JSON, and the point. If the scale of the loss was left to the table, it is that of the residuals.
 #[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "keywords of Python, one by one")]
 pub(crate) fn fit(
     table: Bound<'_, Native>,
     names: Vec<String>,

@@ -371,7 +371,7 @@ impl AtScale {
             Err(FitError::Interrupted(_)) => return Err(FitError::Interrupted(None)),
             Err(error) => return Err(error),
         };
-        if !(deviation > PERFECT * of_labels) {
+        if deviation.is_nan() || deviation <= PERFECT * of_labels {
             deviation = of_labels;
         }
         // Labels that are all the same leave no scale, and need none.

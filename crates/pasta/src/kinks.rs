@@ -184,16 +184,15 @@ impl Kinks {
         let pass = |gate: &mut Gate| newton::count_pass(&self.linear, gate);
         pass(gate)?;
         let mut gap = slopes.gap();
-        if gap <= target || !slopes.correct() {
-            return Ok(gap);
-        }
-        for _ in 1..CORRECTIONS {
+        if gap > target && slopes.correct() {
+            for _ in 1..CORRECTIONS {
+                pass(gate)?;
+                slopes.look();
+                slopes.correct();
+            }
             pass(gate)?;
-            slopes.look();
-            slopes.correct();
+            gap = gap.min(slopes.gap());
         }
-        pass(gate)?;
-        gap = gap.min(slopes.gap());
         if gap > target && slopes.shrink(SMALLER * (target / value).min(1.0)) {
             pass(gate)?;
             gap = gap.min(slopes.gap());

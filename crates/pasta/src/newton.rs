@@ -476,11 +476,11 @@ impl Newton {
             if let Some(next) = next.filter(|_| share < FALLS) {
                 (x, here, left, has_moved) = (there, next, then, true);
             }
-            if share < QUICKLY {
+            if share < QUICKLY || (matrices == 0 && share < FALLS) {
                 continue;
             }
             if matrices == 0 {
-                if share < FALLS { continue } else { break }
+                break;
             }
             matrices -= 1;
             count_pass(&linear, gate)?;

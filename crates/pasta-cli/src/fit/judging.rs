@@ -154,23 +154,20 @@ fn model_file(
     })
 }
 
-/// The words whose columns were left out because those of the other words of their column say the same: the others are compared with them.
+/// The words whose columns alone were left out of those of their column: the other words are compared with them.
 fn references(encoding: &Encoding, left_out: &[LeftOut]) -> Vec<String> {
     let Encoding::Cells { columns, .. } = encoding else { return Vec::new() };
     let mut names = Vec::new();
     let mut first = 0;
     for column in columns {
         let words = column.categories.as_deref().unwrap_or_default();
-        let dependent = |place: usize| {
+        let is_left_out = |place: &usize| {
             left_out.iter().any(|one| one.feature == first + place && one.why == Redundant::Dependent)
         };
-        names.extend(
-            words
-                .iter()
-                .enumerate()
-                .filter(|(place, _)| dependent(*place))
-                .map(|(_, word)| format!("{word} of {}", column.name)),
-        );
+        let dependent: Vec<usize> = (0..words.len()).filter(is_left_out).collect();
+        if let [one] = dependent[..] {
+            names.push(format!("{} of {}", words[one], column.name));
+        }
         first += column.categories.as_ref().map_or(1, Vec::len);
     }
     names

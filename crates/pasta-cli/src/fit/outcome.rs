@@ -214,7 +214,8 @@ impl Report for Outcome {
             rows.insert(2, row("columns", left_out.clone()));
         }
         if !self.references.is_empty() {
-            let references = format!("{}: other words are compared with it", self.references.join(", "));
+            let references =
+                format!("{}: other words of the column are compared with it", self.references.join(", "));
             rows.insert(3, row("reference", references));
         }
         if let Some(Validation { of, score }) = &self.validation {

@@ -149,7 +149,7 @@ impl Linear {
             if largest <= ROUNDING {
                 return true;
             }
-            if !(largest < FALLS * before) {
+            if largest.is_nan() || largest >= FALLS * before {
                 return false;
             }
             before = largest;

@@ -150,15 +150,16 @@ impl<'a> Slopes<'a> {
 
     /// The gap by slopes without a gradient.
     fn by_factor(&self, means: &Means) -> f64 {
-        let Some(factor) = &self.factor else { return f64::INFINITY };
         let d = self.linear.dim();
         // Hinge: a direction in which no row is near its kink, with a gradient that is all rounding. Other losses shrink their slopes instead.
         let is_flat = |i: usize| {
             self.kink == Kink::Hinge && means.gradient[i].abs() <= 64.0 * f64::EPSILON * means.sizes[i]
         };
-        if !factor.left_out().iter().all(|i| self.left_out.contains(i) || is_flat(*i)) {
+        let without = self.factor.as_ref().map_or_else(|| (0..d).collect(), Factor::left_out);
+        if !without.iter().all(|i| self.left_out.contains(i) || is_flat(*i)) {
             return f64::INFINITY;
         }
+        let Some(factor) = &self.factor else { return means.left };
         let mut doubts = vec![0.0; d];
         for j in (0..d).filter(|j| !self.left_out.contains(j)) {
             let mut unit = vec![0.0; d];
