@@ -3,7 +3,6 @@
 use indicatif::ProgressBar;
 use pasta_opt::gate::Gate;
 use pasta_opt::method::{Method, find};
-use pasta_opt::stop::Stop;
 use pasta_opt::walk::{Advance, Walk};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
