@@ -13,7 +13,7 @@ use pasta_opt::forecast::{Pilot, PilotError, PilotRun};
 use pasta_opt::oracle::{About, Answer, Charge, Draw, ErrorKind, Request};
 use pasta_opt::prelude::*;
 use pasta_opt::problems::SineBowl;
-use pasta_opt::stop::Divergence;
+use pasta_opt::stop::Mixed;
 use pasta_opt::walk::Certified;
 
 use common::{Around, Made};
@@ -454,7 +454,9 @@ fn questions_that_an_oracle_cannot_be_asked_are_refused_with_a_sentence() {
 }
 
 #[test]
-fn an_answer_that_is_no_number_ends_a_walk_diverged_and_a_certificate_with_a_halt() {
+fn an_answer_that_is_no_number_ends_a_walk_with_its_step_and_a_certificate_with_a_halt() {
+    // Other answers at the start are finite, so that it is the oracle's fault.
+    let is_blamed = |stop: Stop| matches!(stop, Stop::NotFinite(Mixed { step: 7, .. }));
     let lying = |at: u64, role: Role| {
         around(Tail::Gaussian, move |inner, request, answer| {
             let charge = inner.answer(request, answer)?;
@@ -467,7 +469,7 @@ fn an_answer_that_is_no_number_ends_a_walk_diverged_and_a_certificate_with_a_hal
     };
     let mut gate = Gate::new(lying(7, Role::Large), 1);
     let pasta = Pasta::start(&gate, smooth(0.3), &START).unwrap().finish(&mut gate).unwrap();
-    assert_eq!((pasta.stop, pasta.steps), (Stop::Diverged(Divergence::Gradient { step: 7 }), 7));
+    assert!(is_blamed(pasta.stop) && pasta.steps == 7, "{pasta:?}");
     let eta = Sequence::Constant(0.01);
     for rule in [
         Rule::Sgd { eta },
@@ -478,7 +480,7 @@ fn an_answer_that_is_no_number_ends_a_walk_diverged_and_a_certificate_with_a_hal
         let mut gate = Gate::new(lying(7, Role::Large), 1);
         let settings = Settings { rule, steps: 20, batch: 1 };
         let end = Baseline::start(&gate, settings, &START).unwrap().finish(&mut gate).unwrap();
-        assert_eq!((end.stop, end.steps), (Stop::Diverged(Divergence::Gradient { step: 7 }), 7), "{rule:?}");
+        assert!(is_blamed(end.stop) && end.steps == 7, "{rule:?}: {end:?}");
     }
     let claim = |basis| Claim { target: 0.1, delta: 0.05, basis, budget: None, guess: None };
     let mut gate = Gate::new(lying(40, Role::Certificate), 1);

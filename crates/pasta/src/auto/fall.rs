@@ -33,7 +33,7 @@ impl Auto {
             return Ok(None);
         }
         let runaway = Some(Stop::Diverged(Divergence::Runaway { step: self.state.round }));
-        let is_beyond = !(distance <= RUNAWAY);
+        let is_beyond = distance > RUNAWAY;
         if !distance.is_finite() {
             return Ok(runaway);
         }
@@ -50,8 +50,9 @@ impl Auto {
         let slopes =
             |eval: &Eval| eval.gradients.iter().map(|g| dot(g, &way) / distance).collect::<Vec<f64>>();
         let (slope, error) = mean_and_error(&slopes(&there));
-        let (slope_at_start, _) = mean_and_error(&slopes(&from));
-        let is_steep = slope <= if distance > FAR_AT_END * unit { STEEP } else { STEEPER } * slope_at_start;
+        let (slope_at_start, error_at_start) = mean_and_error(&slopes(&from));
+        let factor = if distance > FAR_AT_END * unit { STEEP } else { STEEPER };
+        let is_steep = slope <= -factor * (slope_at_start.abs() + error_at_start);
         let is_falling = slope + CLEARLY * error < 0.0 && (!ends || is_steep);
         if !is_falling {
             return Ok(runaway.filter(|_| is_beyond));
