@@ -34,7 +34,7 @@ impl Origin {
     }
 }
 
-/// Shows the program that is about to be started, and refuses one that nobody here has asked for.
+/// Shows the program that is about to be started, and refuses one that you have not asked for.
 pub(super) fn before_start(source: Source<'_>, origin: Origin, simulator: &Simulator) -> Result<(), Failure> {
     let program = shown(simulator);
     if origin == Origin::Folder {

@@ -164,7 +164,7 @@ impl Average {
         Self { numbers, z: x(), slow: x(), fast: x(), squares: vec![0.0; start.len()] }
     }
 
-    /// Walks for about so many samples, from where an interrupted leg had come to. How far it comes is left in `leg`, also on success: what
+    /// Walks for about `samples` samples, from where an interrupted leg had come to. How far it comes is left in `leg`, also on success: what
     /// follows it in its round may be interrupted.
     pub(super) fn go(
         &mut self,

@@ -306,7 +306,7 @@ pub trait Oracle: Send + Sync {
         true
     }
 
-    /// The samples of a leaf, where the sum over every batch is, bit for bit, the sum down [`Batch::halves`] of leaves of so many samples. A long
+    /// The size of a leaf, if the sum over every batch is, bit for bit, the sum down [`Batch::halves`] of leaves of this size. A long
     /// question can then be asked in parts, so that an interrupted step keeps those that were answered.
     fn leaf(&self) -> Option<u64> {
         None
