@@ -142,7 +142,9 @@ fn what_would_never_end_or_cannot_be_chosen_is_refused() {
 fn a_checkpoint_of_another_task_is_refused() {
     let task = Task { budget: Some(3_000), ..Task::default() };
     let mut run = Run::start(problem(), task.clone(), Arc::default()).unwrap();
-    (0..3).for_each(|_| drop(run.next().unwrap()));
+    for _ in 0..3 {
+        run.next().unwrap();
+    }
     assert_eq!(run.ended(), None);
     let mut saver = Saver::default();
     run.save(&mut saver);
