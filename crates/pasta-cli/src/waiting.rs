@@ -1,5 +1,6 @@
 //! Work without steps to show: on a terminal, what is going on and for how long. Elsewhere nothing is drawn.
 
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
@@ -10,22 +11,28 @@ const TICK: Duration = Duration::from_millis(250);
 
 /// A line on a terminal, with the time since it was started.
 pub(crate) struct Waiting {
-    bar: ProgressBar,
+    /// On a terminal only.
+    bar: Option<ProgressBar>,
     started: Instant,
 }
 
 impl Waiting {
     pub(crate) fn start(what: &str) -> Self {
-        let bar = if is_muted() { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
-        let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})");
-        let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        bar.set_message(what.to_owned());
-        bar.enable_steady_tick(TICK);
+        let bar = (std::io::stderr().is_terminal() && !is_muted()).then(|| {
+            let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})");
+            let bar = ProgressBar::new_spinner()
+                .with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            bar.set_message(what.to_owned());
+            bar.enable_steady_tick(TICK);
+            bar
+        });
         Self { bar, started: Instant::now() }
     }
 
     pub(crate) fn say(&self, what: &str) {
-        self.bar.set_message(what.to_owned());
+        if let Some(bar) = &self.bar {
+            bar.set_message(what.to_owned());
+        }
     }
 
     /// How long it has taken so far.
@@ -36,7 +43,9 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
     }
 }
 

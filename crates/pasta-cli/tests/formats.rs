@@ -96,6 +96,8 @@ fn the_keys_of_a_result_are_those_of_format_1() {
         "point",
         "point_file",
         "steps",
+        "drawn_at",
+        "last",
         "distance",
         "ledger",
         "promise",
@@ -105,6 +107,7 @@ fn the_keys_of_a_result_are_those_of_format_1() {
         "certificate",
         "forecast",
         "forecast_silent",
+        "cost",
         "simulator",
     ];
     assert_eq!(outermost(&certified), expected);

@@ -4,6 +4,7 @@ mod folder;
 mod progress;
 mod result;
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -329,7 +330,11 @@ fn go(
     }
     keep.write_result(&mut outcome)?;
     console::print(&outcome, style.json)?;
-    say(&spent(spec, &live.run, live.run.gate().ledger().samples() - before, seconds));
+    // A run whose samples cost nothing says nothing that was not asked for.
+    let has_cost = spec.price.is_some() || spec.problem.simulator.is_some();
+    if has_cost || std::io::stderr().is_terminal() {
+        say(&spent(spec, &live.run, live.run.gate().ledger().samples() - before, seconds));
+    }
     match (stop, keep.path()) {
         (lost, _) if lost.is_lost() => {
             say(&match lost {
