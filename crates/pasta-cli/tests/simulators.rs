@@ -319,7 +319,8 @@ fn a_certificate_of_a_simulator_looks_again() {
     assert!(said.ends_with("Losses and gradients of 16 further samples agree at x."), "{said}");
     // Run all the same, it is not certified.
     place.write("fault", "forgotten");
-    let told = contains("VOID: nothing is claimed: the losses of samples at x do not change along coordinate 1");
+    let told =
+        contains("VOID: nothing is claimed: the losses of samples at x do not change along coordinate 1");
     place.pasta("solve p.toml --no-check").assert().code(4).stderr(told);
     let void = place.json("solve p.toml --no-check", 4);
     assert_eq!((&void["stop"]["kind"], &void["certificate"]["verdict"]), (&"void".into(), &"void".into()));
