@@ -73,7 +73,9 @@ impl Walk for Pasta {
     }
 
     fn view(&self) -> View<'_> {
-        View { promised: true, ..self.state.view(self.schedule.total_steps()) }
+        let is_drawn = matches!(self.schedule.output, Output::Uniform | Output::RandomAnchor);
+        let drawn_at = is_drawn.then_some(self.state.picked);
+        View { promised: true, drawn_at, ..self.state.view(self.schedule.total_steps()) }
     }
 
     fn save<'a>(&'a self, to: &mut Saver<'a>) {

@@ -44,7 +44,7 @@ use rayon::prelude::*;
 
 use crate::auto::Auto;
 use crate::auto::memory::Memory;
-use crate::certificate::{Certificate, CertificateError, Certifier, Claim};
+use crate::certificate::{Certificate, CertificateError, Certifier, Claim, PILOT};
 use crate::draws::{Role, derived_seed};
 use crate::gate::{Gate, Halt};
 use crate::kernels::{along, dot, minus, squared_norm};
@@ -82,8 +82,6 @@ const TRIALS: u32 = 20;
 const ENOUGH: f64 = 1e-4;
 /// A matrix is made anew where a step with it left more than this of the gradient.
 const SLOW: f64 = 0.3;
-/// Rows of the tail that a certificate's pilot may have.
-const PILOT: u64 = 256;
 
 impl OnePass {
     /// Starts a pass. The scaling of the columns is that of the first block, for all blocks.

@@ -32,6 +32,9 @@ pub struct State {
     pub(crate) seen: u64,
     /// The candidate that will be picked next, counted from 1.
     pub(crate) next_pick: u64,
+    /// The step before which the picked candidate was x.
+    #[serde(default)]
+    pub(crate) picked: u64,
     /// Coordinates from here on are zero in x, x_prev, anchor and g.
     #[serde(skip)]
     pub(crate) active: usize,
@@ -113,6 +116,7 @@ impl State {
             ended: None,
             seen: 0,
             next_pick: 1,
+            picked: 0,
             active: support(start),
             x: start.to_vec(),
             x_prev: start.to_vec(),
@@ -182,6 +186,7 @@ impl State {
         self.seen += 1;
         if self.seen == self.next_pick {
             self.carried.copy_from_slice(&self.x);
+            self.picked = self.step;
             let u = Address { seed, role: Role::Output, step: self.seen, sample: 0 }.stream().open_uniform();
             self.next_pick = ((self.seen as f64 / u) as u64).saturating_add(1);
         }

@@ -65,6 +65,8 @@ struct PilotedRun {
     pilot: Pilot,
     /// Null if it was not certified within 300 million samples.
     samples: Option<u64>,
+    /// The run as its own pilot, at the moments at which it is forecast.
+    own: Vec<Pilot>,
 }
 
 /// Runs `pasta-lab forecast`.
@@ -134,9 +136,18 @@ fn one(setting: &Setting, seed: u64) -> Result<PilotedRun, Failure> {
     let pilot = Pilot::run(&mut gate, &ready.start, rule, PILOT, walk).map_err(Failure::system)?;
     let mut gate = Gate::over(ready.oracle.clone(), seed).with_budget(MOST);
     let certified = walk(&gate, setting.target)?.certified(&gate, rule).map_err(Failure::system)?;
+    let (mut own, mut next) = (Vec::new(), 1000);
+    let certified = certified.tee(|_, view, ledger| {
+        if ledger.samples() >= next
+            && let Some(pilot) = Pilot::of_run(view, ledger, rule)
+        {
+            own.push(pilot);
+            next = 4 * ledger.samples();
+        }
+    });
     let end = certified.finish(&mut gate).map_err(Failure::system)?;
     let samples = (end.stop == Stop::Certified).then(|| end.ledger.samples() as u64);
-    Ok(PilotedRun { setting: setting.name.to_owned(), seed, pilot, samples })
+    Ok(PilotedRun { setting: setting.name.to_owned(), seed, pilot, samples, own })
 }
 
 /// All settings together.
@@ -166,6 +177,53 @@ struct SettingRow {
     width: Option<f64>,
     /// Why there was no forecast, once.
     silent: Option<String>,
+    /// Forecasts that runs made of themselves.
+    own: Own,
+}
+
+/// Forecasts that runs made of themselves while they went on.
+#[derive(Debug, Default, Serialize)]
+struct Own {
+    /// Runs that made one, and those whose first one held.
+    runs: usize,
+    first_held: usize,
+    first_below: usize,
+    first_above: usize,
+    /// All forecasts of all runs, and those that held.
+    forecasts: usize,
+    held: usize,
+    /// Medians: the share of its samples that a run had drawn at its first one; what it took over the middle; high over low.
+    drawn: Option<f64>,
+    ratio: Option<f64>,
+    width: Option<f64>,
+}
+
+impl Own {
+    fn of(done: &[&PilotedRun], target: f64) -> Self {
+        let mut own = Self::default();
+        let (mut drawn, mut ratios, mut widths) = (Vec::new(), Vec::new(), Vec::new());
+        for PilotedRun { own: pilots, samples, .. } in done {
+            let samples = samples.map_or(f64::INFINITY, |samples| samples as f64);
+            let made = pilots.iter().filter_map(|pilot| Some((pilot, pilot.forecast(target).ok()?)));
+            for (i, (pilot, forecast)) in made.enumerate() {
+                let Forecast { low, middle, high, .. } = forecast.given(pilot.samples as f64);
+                let held = usize::from((low..=high).contains(&samples));
+                own.forecasts += 1;
+                own.held += held;
+                if i == 0 {
+                    own.runs += 1;
+                    own.first_held += held;
+                    own.first_below += usize::from(samples < low);
+                    own.first_above += usize::from(samples > high);
+                    drawn.push(pilot.samples as f64 / samples);
+                    ratios.push(samples / middle);
+                    widths.push(high / low);
+                }
+            }
+        }
+        (own.drawn, own.ratio, own.width) = (median(drawn), median(ratios), median(widths));
+        own
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -225,6 +283,7 @@ impl SettingRow {
             ratio: None,
             width: None,
             silent: None,
+            own: Own::of(&mine, setting.target),
         };
         let (mut ratios, mut widths, mut all) = (Vec::new(), Vec::new(), Vec::new());
         for PilotedRun { pilot, samples, .. } in mine {
@@ -274,6 +333,37 @@ impl Report for Judged {
             ),
             rows: rows.collect(),
         };
+        let rows = self.rows.iter().map(|row| {
+            let Own { runs, first_held, first_below, first_above, forecasts, held, drawn, ratio, width } =
+                row.own;
+            vec![
+                row.setting.to_owned(),
+                significant(row.samples, 2),
+                format!("{first_held} of {runs}"),
+                format!("{first_below}/{first_above}"),
+                format!("{held} of {forecasts}"),
+                number(drawn),
+                number(ratio),
+                number(width),
+            ]
+        });
+        let own = Table {
+            caption: "Runs that forecast themselves".into(),
+            columns: Column::all(
+                b"lrrrrrrr",
+                [
+                    "setting",
+                    "samples",
+                    "first held",
+                    "below/above",
+                    "all held",
+                    "drawn",
+                    "over the middle",
+                    "high/low",
+                ],
+            ),
+            rows: rows.collect(),
+        };
         let rows = self.families.iter().map(|total| {
             let share = 100.0 * total.held as f64 / total.forecast.max(1) as f64;
             vec![
@@ -289,6 +379,6 @@ impl Report for Judged {
             columns: Column::all(b"lrrrr", ["family", "settings", "forecast", "held", "below 60 %"]),
             rows: rows.collect(),
         };
-        format!("{}\n{}", settings.text(), families.text())
+        format!("{}\n{}\n{}", settings.text(), own.text(), families.text())
     }
 }

@@ -93,6 +93,10 @@ impl Basis {
     }
 }
 
+/// Samples of the pilot that plans a certificate where no variance is declared or guessed. The rows of a stream's tail are dealt by it: its first
+/// ones are the pilot's, and the certificate has those after them.
+pub(crate) const PILOT: u64 = 256;
+
 /// A claim to certify: |grad f(x)| is at most the target.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Claim {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::means::Means;
-use super::{Basis, Certificate, CertificateError, Claim, ClaimError, Verdict};
+use super::{Basis, Certificate, CertificateError, Claim, ClaimError, PILOT, Verdict};
 use crate::checkpoint::CheckpointError;
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
@@ -20,8 +20,6 @@ const FIRST_SHARE: f64 = 0.8;
 const NEXT_SHARE: f64 = 0.2;
 /// Of a variance estimated on the side, this share of all error; look j = 0, 1, .. at it gets 2^-(j+1) of the share.
 const VARIANCE_SHARE: f64 = 0.2;
-/// Samples of the pilot.
-const PILOT: u64 = 256;
 /// A plan takes an estimated variance for this many times as much, so that a typical error does not leave it too small.
 pub(crate) const UNSURE: f64 = 1.2;
 

@@ -59,15 +59,27 @@ impl Family {
     /// All families.
     pub const ALL: [Self; 6] = [Self::Batches, Self::Gap, Self::Sgd, Self::Adaptive, Self::Page, Self::Auto];
 
-    /// How often ranges held for methods of this family.
+    /// How often the first range held that a run of this family gave of itself.
+    pub fn measured_own(self) -> Measured {
+        let (held, of) = match self {
+            Self::Batches => (44, 46),
+            Self::Gap => (37, 38),
+            Self::Sgd => (51, 51),
+            Self::Adaptive => (39, 39),
+            Self::Page => (0, 0),
+            Self::Auto => (114, 118),
+        };
+        Measured { held, of }
+    }
+
+    /// How often the range of a pilot held for methods of this family.
     pub fn measured(self) -> Measured {
         let (held, of) = match self {
-            Self::Batches => (73, 76),
-            Self::Gap => (75, 80),
-            Self::Sgd => (113, 119),
-            Self::Adaptive => (76, 80),
+            Self::Batches => (36, 38),
+            Self::Gap | Self::Adaptive => (38, 40),
+            Self::Sgd => (57, 60),
             Self::Page => (0, 0),
-            Self::Auto => (139, 150),
+            Self::Auto => (107, 115),
         };
         Measured { held, of }
     }
@@ -80,8 +92,9 @@ mod tests {
     #[test]
     fn no_family_has_forecasts_that_hold_in_less_than_four_of_five_runs() {
         for family in Family::ALL {
-            let Measured { held, of } = family.measured();
-            assert!(10 * held >= 8 * of, "{}: {held} of {of}; it must be silent", family.name());
+            for Measured { held, of } in [family.measured(), family.measured_own()] {
+                assert!(10 * held >= 8 * of, "{}: {held} of {of}; it must be silent", family.name());
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Two things cost samples: the way to the solution, and the noise there. What a certificate of |grad f| <= eps needs against the noise
 //! is known, V/eps^2 times a number that follows from its proof, V the variance where the run ends. What the way takes is
 //! steps, as many as the run makes, times the samples of a step. Both are followed down a ladder of targets as far
-//! as the pilot's budget goes and continued from there; whichever is longer is the forecast. All that is not known about them (how the
+//! until there is a range, and on as long as the pilot is at most a tenth of what it forecasts, and continued from there; whichever is longer is the forecast. All that is not known about them (how the
 //! number of steps grows, how runs scatter, which of the two rules) is carried along, and a range that comes out too wide to be of
 //! use is not given. It is a forecast with a range, not a bound.
 //!
@@ -35,13 +35,18 @@
 
 mod family;
 mod model;
+mod outlook;
+mod own;
+mod price;
 
 pub use family::{Family, Measured};
+pub use outlook::{Outlook, Said};
+pub use price::{Price, PriceError};
 use serde::{Deserialize, Serialize};
 
 use crate::certificate::means::Means;
 use crate::certificate::sequential::UNSURE;
-use crate::certificate::{Basis, Claim, ClaimError, Guess, delta_of_attempt};
+use crate::certificate::{Basis, Claim, ClaimError, Guess, PILOT, delta_of_attempt};
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
 use crate::kernels::squared_distance;
@@ -96,16 +101,22 @@ pub enum Silence {
         /// The pilot's.
         samples: u128,
     },
-    /// The target is far beyond what the pilot reached.
+    /// A run has not seen enough to forecast itself.
+    #[error("after {samples} samples the run has not come far enough to tell")]
+    TooEarly {
+        /// The run's.
+        samples: u128,
+    },
+    /// The target is far beyond what was reached.
     #[error(
-        "the target is a {times:.0}th of the finest one that the pilot reached, {finest:.2e}, and {}; its range would be {low:.0e} to \
+        "the finest target reached so far is {finest:.2e}, {times:.0} times the target, and {}; the range would be {low:.0e} to \
          {high:.0e} samples",
         rules.words()
     )]
     TooFar {
-        /// The finest target that the pilot reached, over the one that was asked for.
+        /// The finest target that was reached, over the one that was asked for.
         times: f64,
-        /// The finest target that the pilot reached.
+        /// The finest target that was reached.
         finest: f64,
         /// The low end of the range.
         low: f64,
@@ -170,12 +181,13 @@ pub struct Pilot {
     pub rule: StopRule,
     /// The rows of a table, which certificates may pass over.
     rows: Option<u64>,
-    /// Whether its runs correct an old estimate by small batches, between large ones.
+    /// True if its runs correct an old estimate by small batches, between large ones.
     recursive: bool,
+    /// True if its runs are the beginning of the run that is forecast.
+    #[serde(default)]
+    own: bool,
 }
 
-/// Samples at x0, before the first run.
-const FIRST_LOOK: u64 = 256;
 /// Samples at the end of a run, where the variance is not declared.
 const LAST_LOOK: u64 = 64;
 /// The coarsest target: half the gradient at the start, so that the run has to move, and this many times the target.
@@ -184,6 +196,9 @@ const COARSEST: f64 = 8.0;
 const RUNG: f64 = std::f64::consts::SQRT_2;
 const LONG_RUNG: f64 = 2.0;
 const CHEAP: u128 = 40;
+/// Once there is a range, from this many certified runs, the pilot ends before it has drawn more than this part of the middle.
+const FEW: usize = 3;
+const PART: f64 = 10.0;
 
 /// The basis for the pilot's own certificates, which nobody will believe: it need not pay for the smallest number of
 /// samples that an assumed kurtosis asks for, which would hide how the cost grows with the target.
@@ -209,7 +224,10 @@ pub enum PilotError<E> {
 }
 
 impl Pilot {
-    /// Runs the pilot with at most `budget` samples. `run` starts the method for a target, best with a schedule that is
+    /// The most samples of a pilot, unless told otherwise.
+    pub const SAMPLES: u128 = 100_000;
+
+    /// Runs the pilot with at most `budget` samples: until there is a range, and on to a tenth of what that forecasts. `run` starts the method for a target, best with a schedule that is
     /// [endless](crate::schedule::Schedule::endless): if only the runs counted that a short plan let be certified, the
     /// forecast would be too low.
     ///
@@ -232,15 +250,16 @@ impl Pilot {
         let affordable = u64::try_from(budget / 4).unwrap_or(u64::MAX);
         let mut first = gate.fork(Role::Forecast, 0, budget);
         let look = Means { x: start, role: Role::Pilot, attempt: 0, samples_each: 1 }
-            .moments(&mut first, 0..FIRST_LOOK.min(affordable));
+            .moments(&mut first, 0..PILOT.min(affordable));
         gate.absorb(Role::Forecast, &first);
         let (look, samples) = look?;
         let gradient_at_start = look.squared_mean().max(look.error2()).sqrt();
-        let mut pilot = Self { gradient_at_start, runs: Vec::new(), samples, rule, rows, recursive: false };
+        let mut pilot =
+            Self { gradient_at_start, runs: Vec::new(), samples, rule, rows, recursive: false, own: false };
         let own = StopRule { basis: unclaimed(rule.basis), ..rule };
         // Targets end at 1e100.
         let mut target = (0.5 * gradient_at_start).max(COARSEST * rule.target).min(1e100);
-        while target >= rule.target && pilot.can_afford_another(budget) {
+        while target >= rule.target && pilot.is_worth_another(budget) {
             let number = pilot.runs.len() as u64 + 1;
             let mut fork = gate.fork(Role::Forecast, number, budget - pilot.samples);
             let walk = run(&fork, target).map_err(PilotError::Run)?;
@@ -279,10 +298,13 @@ impl Pilot {
         Ok(pilot)
     }
 
-    /// Whether the next run, twice as dear as the last, would fit.
-    fn can_afford_another(&self, budget: u128) -> bool {
-        let last = self.runs.last().map_or(0, |run| run.samples);
-        self.samples < budget && 2 * last <= budget - self.samples
+    /// True if the next run, twice as dear as the last, fits the budget; and, once there is a range from a few runs, a tenth of what it forecasts.
+    fn is_worth_another(&self, budget: u128) -> bool {
+        let Some(last) = self.runs.last() else { return self.samples < budget };
+        let next = self.samples.saturating_add(last.samples.saturating_mul(2));
+        let enough = |forecast: Forecast| next as f64 > forecast.middle / PART;
+        let few = self.runs.iter().filter(|run| run.certified).count() < FEW;
+        next <= budget && (few || !self.forecast(self.rule.target).is_ok_and(enough))
     }
 
     /// What a run to a target draws if the noise alone decides, with this variance at its end and the run's own basis, or the
@@ -320,10 +342,13 @@ impl Rules {
     /// What takes the samples, in words.
     pub fn words(&self) -> String {
         match self {
-            Self::Noise => "the noise at the solution rules".into(),
-            Self::Way { beyond_noise, of } => format!(
-                "the way to the solution rules: {beyond_noise} of {of} samples of the finest run of the pilot"
-            ),
+            Self::Noise => "most of the cost is the noise at the solution".into(),
+            Self::Way { beyond_noise, of } => {
+                let share = 100.0 * *beyond_noise as f64 / (*of).max(1) as f64;
+                format!(
+                    "most of the cost is getting there ({share:.0} % at the finest target so far), not noise"
+                )
+            }
         }
     }
 }

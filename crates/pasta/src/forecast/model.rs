@@ -12,8 +12,21 @@ use super::{Forecast, Pilot, PilotRun, QUANTILES, Rules, Silence, WIDEST, unclai
 const GROWTHS: usize = 31;
 const MOST_GROWTH: f64 = 3.0;
 const GROWTH: (f64, f64) = (0.3, 0.5);
-/// Beyond the pilot s may be another: the standard deviation of the change.
-const CHANGE: f64 = 0.4;
+/// What may be different beyond the pilot.
+struct Doubt {
+    /// s may be another: the standard deviation of the change.
+    change: f64,
+    /// So may the noise, the more the farther it is (in u): the standard deviation of log N.
+    drift: f64,
+    /// z scatters by this at least.
+    scatter: f64,
+    /// Fewer runs than this make no forecast.
+    runs: usize,
+}
+/// A pilot has runs of its own, from the start to several targets.
+const OF_A_PILOT: Doubt = Doubt { change: 0.4, drift: 0.0, scatter: 0.0, runs: 1 };
+/// A run that is its own pilot is one way, seen a few times: its ladder scatters less than runs do, and begins farther from the target.
+const OF_ITSELF: Doubt = Doubt { change: 1.0, drift: 0.3, scatter: 0.6, runs: 2 };
 const CHANGES: [f64; 5] = [-1.4, -0.7, 0.0, 0.7, 1.4];
 /// The standard deviation of z, and the weight of each before anything is known.
 const SCATTERS: [(f64, f64); 5] = [(0.2, 1.0), (0.35, 2.0), (0.6, 2.0), (0.9, 1.0), (1.4, 0.5)];
@@ -119,10 +132,16 @@ pub(super) fn forecast(pilot: &Pilot, target: f64) -> Result<Forecast, Silence> 
         return Err(Silence::Recursive);
     }
     let certified: Vec<&PilotRun> = pilot.runs.iter().filter(|run| run.certified).collect();
-    let nothing = Silence::NothingCertified { samples: pilot.samples };
+    let samples = pilot.samples;
+    let nothing =
+        if pilot.own { Silence::TooEarly { samples } } else { Silence::NothingCertified { samples } };
     let (Some(continued), Some(finest)) = (Continued::of(&certified), certified.last()) else {
         return Err(nothing);
     };
+    let doubt = if pilot.own { OF_ITSELF } else { OF_A_PILOT };
+    if certified.len() < doubt.runs {
+        return Err(nothing);
+    }
     let own = unclaimed(pilot.rule.basis);
     let seen: Vec<Seen> = pilot
         .runs
@@ -155,8 +174,8 @@ pub(super) fn forecast(pilot: &Pilot, target: f64) -> Result<Forecast, Silence> 
         Rules::Noise
     };
     let in_rounds = finest.largest_step as f64 >= ROUND * finest.step_samples as f64;
-    let least = if in_rounds { LEAST_OF_ROUNDS } else { 0.0 };
-    let posterior = Posterior::of(&seen, continued.u, &there, least);
+    let least = if in_rounds { LEAST_OF_ROUNDS } else { doubt.scatter };
+    let posterior = Posterior::of(&seen, continued.u, &there, least, &doubt);
     let quantiles = posterior.quantiles();
     let forecast = Forecast::from_quantiles(quantiles, rules);
     let Forecast { low, high, .. } = forecast;
@@ -190,7 +209,7 @@ struct Posterior {
 const CELL: f64 = 0.05;
 
 impl Posterior {
-    fn of(seen: &[Seen], u_0: f64, there: &There, least_scatter: f64) -> Self {
+    fn of(seen: &[Seen], u_0: f64, there: &There, least_scatter: f64, doubt: &Doubt) -> Self {
         let scatters = || SCATTERS.into_iter().filter(|(scatter, _)| *scatter >= least_scatter);
         // Costs in steps, to place the grid of a.
         let steps = seen.iter().map(|run| run.samples - run.step);
@@ -220,9 +239,10 @@ impl Posterior {
                         let log = prior + evidence;
                         largest = largest.max(log);
                         for change in CHANGES {
-                            let later = (growth + CHANGE * change).max(0.0);
+                            let later = (growth + doubt.change * change).max(0.0);
                             let growing = growth * (there.u - there.beyond - u_0) + later * there.beyond;
-                            let cost = (there.step + level + growing).max(there.noise + c);
+                            let cost = (there.step + level + growing)
+                                .max(there.noise + c + doubt.drift * there.beyond * change);
                             costs.push((cost, log - 0.5 * change * change));
                         }
                     }

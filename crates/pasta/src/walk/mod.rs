@@ -23,8 +23,8 @@
 mod certified;
 mod hedged;
 
-pub(crate) use certified::LIKELY;
 pub use certified::{Candidate, CertificateLog, Certified, StopRule};
+pub(crate) use certified::{LIKELY, Seen, Sighting};
 pub use hedged::Hedged;
 
 use crate::certificate::{Certificate, ClaimError};
@@ -201,8 +201,10 @@ pub struct View<'w> {
     pub distance2: f64,
     /// The point that the walk hands out, were it to end here.
     pub point: &'w [f64],
-    /// Whether a theorem may speak of that point at the planned end.
+    /// True if a theorem may speak of that point at the planned end.
     pub promised: bool,
+    /// How many steps led to that point, where the theorem's point is an iterate drawn at random.
+    pub drawn_at: Option<u64>,
     /// How the walk ended by itself, if it did.
     pub ended: Option<Stop>,
     /// The walk's certificates, where it tries any.
@@ -226,6 +228,7 @@ impl<'w> View<'w> {
             distance2: crate::kernels::squared_distance(x, start),
             point: x,
             promised: false,
+            drawn_at: None,
             ended: None,
             certification: None,
             exact: None,

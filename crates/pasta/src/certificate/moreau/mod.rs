@@ -47,7 +47,7 @@ use search::Search;
 
 use super::means::Means;
 use super::{
-    Basis, CertificateError, Claim, ClaimError, Verdict, check_point, confidence, demand, rounded_up,
+    Basis, CertificateError, Claim, ClaimError, PILOT, Verdict, check_point, confidence, demand, rounded_up,
 };
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
@@ -163,8 +163,6 @@ pub struct Certifier {
 const MOST_EPOCHS: f64 = 24.0;
 /// Steps of an epoch, at least.
 const LEAST_STEPS: u64 = 256;
-/// Samples of the pilot that sizes the search.
-const PILOT: u64 = 256;
 /// However small the target, a step of the search takes at most so many samples.
 const MOST_EACH: f64 = 1e9;
 /// Of a budget, at most this share goes into the search.

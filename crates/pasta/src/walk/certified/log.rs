@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::certificate::{Certificate, Verdict};
 use crate::stop::Stop;
 
+use super::look::Seen;
+
 /// How far a run's certificates have come. Part of its checkpoint: no error is spent twice.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -21,9 +23,23 @@ pub struct CertificateLog {
     pub(super) expected: u128,
     /// Which point the last attempt was about.
     pub(super) about: Candidate,
+    /// What its looks saw, in their order: a few dozen, since looks become rarer as the run goes on.
+    #[serde(default)]
+    pub(crate) sightings: Vec<Sighting>,
     /// How the run ended, and with which budget.
     pub(super) ended: Option<Stop>,
     pub(super) budget: Option<u128>,
+}
+
+/// What a look saw of a point of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Sighting {
+    /// The run's steps, and the samples that they had drawn.
+    pub(crate) step: u64,
+    pub(crate) drawn: u128,
+    /// Samples that certificates and looks had drawn, this one included.
+    pub(crate) spent: u128,
+    pub(crate) seen: Seen,
 }
 
 impl CertificateLog {
@@ -34,8 +50,19 @@ impl CertificateLog {
 
     /// The log of a run that is made of two: that of the one whose point counts, with the attempts of both and the confidence of both.
     pub(in crate::walk) fn beside(&self, other: &Self, delta: f64, ended: Option<Stop>) -> Self {
-        let last = self.last.map(|last| Certificate { delta, ..last });
-        Self { attempts: self.attempts + other.attempts, last, ended, ..self.clone() }
+        let Self { looks, next_look, expected, about, budget, .. } = *self;
+        Self {
+            attempts: self.attempts + other.attempts,
+            last: self.last.map(|last| Certificate { delta, ..last }),
+            ended,
+            // What two walks saw is no ladder of one.
+            sightings: Vec::new(),
+            looks,
+            next_look,
+            expected,
+            about,
+            budget,
+        }
     }
 
     /// Which point the run handed out, once it has ended.
@@ -68,7 +95,7 @@ impl Candidate {
         match self {
             Self::Last => "the last iterate",
             Self::Tail => "the mean of the last iterates",
-            Self::Output => "the recipe's output",
+            Self::Output => "the method's output",
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A look: a few fresh samples by which a run guesses whether a certificate is worth trying. Nothing is claimed of it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::certificate::sequential::UNSURE;
 use crate::certificate::{Basis, Guess};
 use crate::moments::Moments;
@@ -22,16 +24,16 @@ pub(super) fn drawn_by(samples: u64) -> u128 {
 }
 
 /// What a look saw of a candidate.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Seen {
     /// |grad f|^2, without bias; may be negative.
-    squared: f64,
+    pub(crate) squared: f64,
     /// The square of the mean's standard error.
-    squared_error: f64,
+    pub(crate) squared_error: f64,
     /// Of one sample.
     variance: f64,
     /// Of one sample, as a certificate will take it.
-    pub(super) planned_variance: f64,
+    pub(crate) planned_variance: f64,
     /// Whether it was no guess.
     exact: bool,
 }
@@ -59,7 +61,7 @@ impl Seen {
         Guess { norm: squared_norm.sqrt(), variance: (!self.exact).then_some(self.variance) }
     }
 
-    pub(super) fn is_hopeful(&self, target: f64) -> bool {
+    pub(crate) fn is_hopeful(&self, target: f64) -> bool {
         if self.exact {
             return self.squared <= target * target;
         }

@@ -4,11 +4,13 @@ mod log;
 mod look;
 mod rule;
 
+pub(crate) use log::Sighting;
 pub use log::{Candidate, CertificateLog};
+pub(crate) use look::Seen;
 pub use rule::StopRule;
 use serde::{Deserialize, Serialize};
 
-use self::look::{MEANS, Seen, drawn_by, samples_each};
+use self::look::{MEANS, drawn_by, samples_each};
 use super::{Advance, View, Walk};
 use crate::certificate::means::Means;
 use crate::certificate::{
@@ -66,6 +68,9 @@ const TAIL_POWER: f64 = 4.0;
 /// While the run can still move on, a certificate gets this many times what it planned: a gradient close to the target
 /// would cost more than another point.
 const PATIENCE: u128 = 2;
+/// A certificate that would take this many times what a budget allows is out of reach; of such a budget this part is kept for a last bound.
+const OUT_OF_REACH: u128 = 4;
+const LAST_BOUND: u128 = 10;
 /// A tail that is worth a certificate has a gradient of about this share of the target.
 pub(crate) const LIKELY: f64 = 0.3;
 
@@ -131,8 +136,32 @@ impl<W: Walk> Certified<W> {
     /// What the next step must leave of the budget, for a certificate at the end.
     fn reserve(&self, gate: &Gate) -> u128 {
         let Some(budget) = gate.budget() else { return 0 };
-        let most = (self.rule.share * budget as f64) as u128;
+        let most = if self.is_out_of_reach(gate) { budget / LAST_BOUND } else { self.most(budget) };
         most.saturating_sub(gate.ledger().certificate_samples()).min(self.log.expected)
+    }
+
+    /// The samples that certificates and looks may have of a budget.
+    fn most(&self, budget: u128) -> u128 {
+        (self.rule.share * budget as f64) as u128
+    }
+
+    /// True if, by the last look, no certificate of the target can be had for the budget: its samples are better spent on steps.
+    fn is_out_of_reach(&self, gate: &Gate) -> bool {
+        gate.budget().is_some_and(|budget| self.log.expected / OUT_OF_REACH > self.most(budget))
+    }
+
+    /// Where no certificate is in reach: the point that the walk would hand out by itself, unless a look at both says that the mean of the
+    /// last iterates is better.
+    fn better(&mut self, gate: &mut Gate) -> Result<Candidate, Halt> {
+        let usual = self.usual_look(gate);
+        if self.pass(gate).is_some() || self.allowance(gate) < 2 * drawn_by(usual) {
+            return Ok(Candidate::Output);
+        }
+        let [output, tail] = [Candidate::Output, Candidate::Tail].map(|about| self.point_of(about).to_vec());
+        let output = self.fresh(gate, &output, usual)?;
+        let tail = self.fresh(gate, &tail, usual)?;
+        let is_better = tail.squared + tail.squared_error < output.squared;
+        Ok(if is_better { Candidate::Tail } else { Candidate::Output })
     }
 
     fn look_is_due(&self, gate: &Gate) -> bool {
@@ -155,6 +184,9 @@ impl<W: Walk> Certified<W> {
             }
             let point = self.point_of(about).to_vec();
             let seen = self.look_at(gate, &point)?;
+            let (step, ledger) = (self.walk.view().step, gate.ledger());
+            let (drawn, spent) = (ledger.steps().samples, ledger.certificate_samples());
+            self.log.sightings.push(Sighting { step, drawn, spent, seen });
             self.log.expected = self.cost(gate, &seen);
             self.log.next_look = self.worth_a_look(gate);
             if seen.is_hopeful(self.rule.target) {
@@ -273,8 +305,9 @@ impl<W: Walk> Certified<W> {
         self.log.last = Some(certificate);
         self.log.about = about;
         self.log.next_look = drawn(gate) + drawn(gate) / NEXT_ATTEMPT;
-        // Of the output a theorem speaks too, so that its end is the planned one, certified or not.
-        self.log.ended = if about == Candidate::Output { ending.or(early) } else { early.or(ending) };
+        // Of a recipe's output a theorem speaks too, so that its end is the planned one, certified or not.
+        let theorem = about == Candidate::Output && self.walk.view().promised;
+        self.log.ended = if theorem { ending.or(early) } else { early.or(ending) };
         self.log.budget = gate.budget();
     }
 
@@ -292,7 +325,11 @@ impl<W: Walk> Certified<W> {
             (Candidate::Output, None)
         } else {
             // A run that settled has itself chosen its last point; of any other the mean is the better bet.
-            let about = if stop == Stop::Settled { Candidate::Last } else { Candidate::Tail };
+            let about = match stop {
+                Stop::Settled => Candidate::Last,
+                _ if self.is_out_of_reach(gate) => self.better(gate)?,
+                _ => Candidate::Tail,
+            };
             (about, Some(Guess { norm: LIKELY * self.rule.target, variance: None }))
         };
         self.try_certificate(gate, about, guess, Some(stop))
