@@ -46,7 +46,7 @@ impl Race {
         let Self { oracle, start, methods, grid, rule, target, budget, seeds, seed } = self;
         let judged = oracle.about().full_pass().is_some();
         let problem = Problem::of(oracle, start);
-        let setup = Setup { seed, threads: None, problem, asks_for_certificate: false };
+        let setup = Setup { seed, threads: None, problem };
         let contest = Contest { setup, own: None, rule: rule.filter(|_| !judged) };
         let limits = Limits { target, budget, seeds, seed };
         let Some(samples) = checked(&contest, &limits, false, stop).map_err(said)? else { return Ok(None) };

@@ -1,24 +1,16 @@
-//! A forecast before a run that shall end with a certificate.
+//! What a run will probably cost, in words; and the pilot of `pasta plan --pilot`.
 
 use pasta_opt::checkpoint::{Checkpoint, Saver};
-use pasta_opt::forecast::{Family, Forecast, Measured, Pilot, PilotError};
+use pasta_opt::forecast::{Family, Forecast, Measured, Outlook, Pilot, PilotError, Price};
 use pasta_opt::gate::{Gate, Halt};
-use serde::{Deserialize, Serialize};
 
 use crate::spec::Spec;
 use pasta_report::console::{Failure, say};
-use pasta_report::number::rough;
+use pasta_report::number::{at_most, rough};
 
-/// What was said before the run about its cost, or why nothing was.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Outlook {
-    pub(crate) forecast: Option<Forecast>,
-    pub(crate) silent: Option<String>,
-}
-
-/// How often such ranges held for methods of this kind, in words.
-pub(crate) fn held(method: &str) -> String {
-    match Family::of(method).map(|family| (family.name(), family.measured())) {
+/// How often ranges held for methods of this kind, in words.
+fn held(method: &str, measured: fn(Family) -> Measured) -> String {
+    match Family::of(method).map(|family| (family.name(), measured(family))) {
         Some((name, Measured { held, of })) if of > 0 => {
             format!("such ranges held in {held} of {of} runs of {name} that were tried")
         }
@@ -26,15 +18,16 @@ pub(crate) fn held(method: &str) -> String {
     }
 }
 
-/// The share of runs in which such ranges held for methods of this kind, where it was tried.
-pub(crate) fn share(method: &str) -> Option<f64> {
-    let Measured { held, of } = Family::of(method)?.measured();
-    (of > 0).then(|| f64::from(held) / f64::from(of))
+/// How often the ranges of a pilot held, in words.
+pub(crate) fn pilot_held(method: &str) -> String {
+    held(method, Family::measured)
 }
 
-/// A pilot goes by samples, which says far too much where the end is reached by passes.
-pub(crate) const TABLE: &str =
-    "a run on a table ends by exact passes over all rows, and how many of them it takes is not known before";
+/// The share of runs in which ranges held for methods of this kind, where it was tried.
+pub(crate) fn share(method: &str, measured: fn(Family) -> Measured) -> Option<f64> {
+    let Measured { held, of } = measured(Family::of(method)?);
+    (of > 0).then(|| f64::from(held) / f64::from(of))
+}
 
 /// A pilot runs one method.
 pub(crate) const FALLBACK: &str =
@@ -42,84 +35,85 @@ pub(crate) const FALLBACK: &str =
 
 const SECTION: &str = "forecast";
 
-impl Outlook {
-    fn silent(why: impl Into<String>) -> Self {
-        Self { forecast: None, silent: Some(why.into()) }
+/// The outlook of a run that begins.
+pub(crate) fn outlook(spec: &Spec) -> Outlook {
+    if spec.method.fallback && spec.certification.is_some() {
+        return Outlook::silent(FALLBACK);
     }
+    let (rule, pilot) = spec.certification.map(|asked| (asked.rule, asked.pilot)).unzip();
+    Outlook::start(spec.problem.oracle.about(), rule, pilot.unwrap_or(0))
+}
 
-    pub(crate) fn save(&self, to: &mut Saver<'_>) {
-        to.put(SECTION, self, []);
-    }
+pub(crate) fn save(outlook: &Outlook, to: &mut Saver<'_>) {
+    to.put(SECTION, outlook, []);
+}
 
-    pub(crate) fn resume(checkpoint: &mut Checkpoint) -> Self {
-        // One that is not there takes nothing from the run.
-        checkpoint.take(SECTION).map_or_else(|_| Self::silent("none was made"), |(outlook, _)| outlook)
-    }
+pub(crate) fn resume(checkpoint: &mut Checkpoint) -> Outlook {
+    // One that is not there takes nothing from the run.
+    checkpoint.take(SECTION).map_or_else(|_| Outlook::silent("none was made"), |(outlook, _)| outlook)
+}
 
-    /// Nothing about certified runs that are longer than the plan, or on a table.
-    pub(crate) fn within(self, spec: &Spec) -> Self {
-        if spec.problem.table.is_some() {
-            return Self::silent(TABLE);
-        }
-        let share = spec.certification.map_or(0.0, |certification| certification.rule.share);
-        let planned = spec.method.planned_samples().map(|samples| samples / (1.0 - share));
-        match (self.forecast, planned) {
-            (Some(forecast), Some(planned)) if forecast.low > planned => Self::silent(format!(
-                "a certified run would take {} samples or more, and the plan ends before",
-                rough(forecast.low)
-            )),
-            _ => self,
-        }
-    }
-
-    /// In a line.
-    pub(crate) fn words(&self, method: &str) -> String {
-        match (self.forecast, &self.silent) {
-            (Some(Forecast { low, middle, high, rules, .. }), _) => {
-                let [low, middle, high] = [low, middle, high].map(rough);
-                let (held, rules) = (held(method), rules.words());
-                format!("about {middle} samples, {low} to {high}, without the pilot ({held}); {rules}")
-            }
-            (None, Some(why)) => format!("none: {why}"),
-            (None, None) => "none".into(),
-        }
+/// Samples that are only a guess, and what they cost.
+pub(crate) fn about(samples: f64, price: Option<&Price>) -> String {
+    match price {
+        None => format!("{} samples", rough(samples)),
+        Some(price) => format!("{} samples, {}", rough(samples), money(price, two_digits(samples))),
     }
 }
 
-/// Runs the pilot that the file asks for; `None` if it was interrupted.
-pub(crate) fn outlook(spec: &Spec, gate: &mut Gate) -> Result<Option<Outlook>, Failure> {
-    let Some(certification) = spec.certification else {
-        return Ok(Some(Outlook::silent("the run is not to be certified")));
-    };
-    if spec.problem.table.is_some() {
-        return Ok(Some(Outlook::silent(TABLE)));
-    }
-    if spec.method.fallback {
-        return Ok(Some(Outlook::silent(FALLBACK)));
-    }
-    let samples = spec.pilot().unwrap_or(0);
-    if samples == 0 || certification.rule.share == 0.0 {
-        return Ok(Some(Outlook::silent("no samples are set aside for a pilot")));
-    }
-    let Some(pilot) = run_pilot(spec, gate, samples)? else { return Ok(None) };
-    let target = certification.rule.target;
-    let outlook = judge(&pilot, target).within(spec);
-    say(&format!("forecast to a certified {target}: {}", outlook.words(spec.method.name)));
-    Ok(Some(outlook))
+/// Rounded as [`rough`] shows it.
+fn two_digits(samples: f64) -> f64 {
+    format!("{samples:.1e}").parse().unwrap_or(samples)
 }
 
-/// What a pilot says about a target.
-pub(crate) fn judge(pilot: &Pilot, target: f64) -> Outlook {
-    match pilot.forecast(target) {
-        Ok(forecast) => Outlook { forecast: Some(forecast), silent: None },
-        Err(silence) => Outlook::silent(silence.to_string()),
+/// What samples cost.
+pub(crate) fn money(price: &Price, samples: f64) -> String {
+    let (cost, unit) = (price.of(samples), &price.unit);
+    let cost = if cost < 100.0 { format!("{cost:.2}") } else { at_most(cost.round()) };
+    if unit.is_empty() { format!("cost {cost}") } else { format!("{cost} {unit}") }
+}
+
+/// The first forecast of a run, in a line.
+pub(crate) fn words(outlook: &Outlook, method: &str, price: Option<&Price>) -> String {
+    match (outlook.first, &outlook.silent) {
+        (Some(said), _) => {
+            let Forecast { low, middle, high, rules, .. } = said.forecast;
+            let (middle, [low, high]) = (about(middle, price), [low, high].map(rough));
+            let (held, rules) = (held(method, Family::measured_own), rules.words());
+            format!("about {middle}, {low} to {high}, made after {} samples ({held}); {rules}", said.after)
+        }
+        (None, Some(why)) => format!("none: {why}"),
+        (None, None) => "none".into(),
+    }
+}
+
+/// What a pilot says about a target: nothing about certified runs that are longer than the plan.
+pub(crate) fn judge(spec: &Spec, pilot: &Pilot, target: f64) -> Result<Forecast, String> {
+    if let Some(why) = outlook(spec).silent.filter(|_| spec.problem.table.is_some()) {
+        return Err(why);
+    }
+    let forecast = pilot.forecast(target).map_err(|silence| silence.to_string())?;
+    match spec.planned_in_all() {
+        Some(planned) if forecast.low > planned => Err(format!(
+            "a certified run would take {} samples or more, and the plan ends before",
+            rough(forecast.low)
+        )),
+        _ => Ok(forecast),
     }
 }
 
 /// The pilot of a problem file, with at most so many samples; `None` if it was interrupted.
-pub(crate) fn run_pilot(spec: &Spec, gate: &mut Gate, samples: u128) -> Result<Option<Pilot>, Failure> {
+pub(crate) fn run_pilot(
+    spec: &Spec,
+    gate: &mut Gate,
+    samples: u128,
+    watch: impl Fn(f64, u128),
+) -> Result<Option<Pilot>, Failure> {
     let Some(certification) = spec.certification else { return Ok(None) };
-    let run = |gate: &Gate, target| spec.walk_to(gate, target);
+    let run = |gate: &Gate, target| {
+        watch(target, samples.saturating_sub(gate.left()));
+        spec.walk_to(gate, target)
+    };
     match Pilot::run(gate, &spec.problem.start, certification.rule, samples, run) {
         Ok(pilot) => Ok(Some(pilot)),
         Err(PilotError::Halt(Halt::Interrupted)) => {

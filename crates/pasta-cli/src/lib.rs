@@ -17,6 +17,7 @@ mod problems;
 mod solve;
 mod spec;
 mod table;
+mod waiting;
 mod world;
 
 use std::ffi::OsString;

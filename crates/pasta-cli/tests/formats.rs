@@ -95,6 +95,8 @@ fn the_keys_of_a_result_are_those_of_format_1() {
         "point",
         "point_file",
         "steps",
+        "drawn_at",
+        "last",
         "distance",
         "ledger",
         "promise",
@@ -103,6 +105,7 @@ fn the_keys_of_a_result_are_those_of_format_1() {
         "certificate",
         "forecast",
         "forecast_silent",
+        "cost",
         "simulator",
     ];
     assert_eq!(outermost(&certified), expected);

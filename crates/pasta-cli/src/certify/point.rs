@@ -44,10 +44,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let flags = arguments.basis();
     overrides.undeclared = flags.or_else(|| truth.map(|truth| Basis::Variance(truth.variance(&x))));
     // What the file asks of a certificate holds where no flag says otherwise.
-    let read = setup.asks_for_certificate || arguments.target.is_none();
-    let asked = if read { Some(spec::read(&file, &overrides)?) } else { None };
-    let rule = asked.as_ref().and_then(|spec| Some(spec.certification?.rule));
-    let in_file = asked.as_ref().and_then(|spec| spec.method.gradient_target());
+    let (rule, in_file) = if let Some(target) = arguments.target {
+        // A file may leave the target to the flag.
+        (spec::read_rule(&file, problem, target, &overrides)?, None)
+    } else {
+        let spec = spec::read(&file, &overrides)?;
+        (spec.certification.map(|asked| asked.rule), spec.method.gradient_target())
+    };
     let Some(target) = arguments.target.or(rule.map(|rule| rule.target)).or(in_file) else {
         return Err(Failure::input("which target?").hint("give it with --target: certify |grad f(x)| <= EPS"));
     };

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use pasta_opt::forecast::{Forecast, Pilot, PilotRun};
+use pasta_opt::forecast::{Family, Forecast, Pilot, PilotRun, Price};
 use pasta_opt::recipe::{self, Constant, Constants, Guarantee, Plan};
 use serde::Serialize;
 
 use super::limit::{self, Limit};
-use crate::forecast::{FALLBACK, Outlook, TABLE, held, judge, run_pilot, share};
+use crate::forecast::{FALLBACK, about, judge, pilot_held, run_pilot, share};
 use crate::spec::{self, Overrides, Promise, Spec};
+use crate::waiting::{Waiting, duration};
 use pasta_report::Table;
 use pasta_report::console::{self, Exit, Failure, Report, Signals, with_threads};
 use pasta_report::number::{at_most, real, rough, whole};
@@ -28,19 +29,31 @@ pub(super) fn run(
         let hint = "leave the fall-back out of the file for a forecast of the recipe alone";
         return Err(Failure::input(FALLBACK).hint(hint));
     }
-    let samples = samples.or(spec.pilot()).unwrap_or(0);
+    let samples = samples.unwrap_or_else(|| spec.pilot());
     if samples == 0 {
-        let message = "the file sets no samples aside for a pilot";
+        let message = "a tenth of the budget or of the plan leaves no samples for a pilot";
         return Err(Failure::input(message).hint("give them with --samples"));
     }
     spec.prospects()?.iter().for_each(|note| console::say(&format!("note: {note}")));
     with_threads(spec.threads, || {
         let signals = Signals::register()?;
         let mut gate = spec.problem.gate(spec.seed, spec.budget, signals.flag());
-        match run_pilot(&spec, &mut gate, samples)? {
+        let waiting = Waiting::start("pilot");
+        let watch = |target, drawn| {
+            waiting.say(&format!("pilot: {} samples, next a run to {}", whole(drawn), real(target)));
+        };
+        let done = run_pilot(&spec, &mut gate, samples, watch)?;
+        let (seconds, drawn) = (waiting.seconds(), gate.ledger().samples());
+        drop(waiting);
+        match done {
             None => Ok(signals.received().unwrap_or(Exit::Interrupted)),
             Some(pilot) => {
-                console::print(&Prospect::new(&spec, certification.rule.target, samples, pilot)?, as_json)
+                let prospect = Prospect::new(&spec, certification.rule.target, samples, pilot)?;
+                if let Some(forecast) = &prospect.forecast {
+                    let time = duration(forecast.middle * seconds / (drawn as f64).max(1.0));
+                    console::say(&format!("at the pilot's pace the run would take about {time}"));
+                }
+                console::print(&prospect, as_json)
             }
         }
     })
@@ -70,6 +83,10 @@ struct Prospect {
     pilot_budget: u128,
     pilot: Pilot,
     worst_case: Option<f64>,
+    /// What a sample costs, if that is known.
+    price: Option<Price>,
+    #[serde(skip)]
+    is_table: bool,
     #[serde(skip)]
     promise: Option<String>,
     lower_bound: Option<Limit>,
@@ -85,17 +102,20 @@ impl Prospect {
             }
             None => (None, None, None),
         };
-        let Outlook { forecast, silent } = judge(&pilot, target).within(spec);
+        let judged = judge(spec, &pilot, target);
+        let (forecast, silent) = (judged.as_ref().ok().copied(), judged.err());
         Ok(Self {
             problem: spec.problem.words.clone(),
             method: spec.method.name,
             target,
             forecast,
-            forecast_share: forecast.and_then(|_| share(spec.method.name)),
+            forecast_share: forecast.and_then(|_| share(spec.method.name, Family::measured)),
             forecast_silent: silent,
             pilot_budget,
             pilot,
             worst_case,
+            price: spec.price.clone(),
+            is_table: spec.problem.table.is_some(),
             promise,
             lower_bound,
         })
@@ -103,15 +123,15 @@ impl Prospect {
 
     fn forecast(&self) -> String {
         let Some(Forecast { low, middle, high, rules, .. }) = self.forecast else {
-            let table = self.forecast_silent.as_deref() == Some(TABLE);
-            let short = self.pilot.samples >= self.pilot_budget / 2 && !table;
+            let short = self.pilot.samples >= self.pilot_budget / 2 && !self.is_table;
             let hint = if short { ". A larger pilot (--samples) may tell more" } else { "" };
             return format!("none: {}{hint}", self.forecast_silent.as_deref().unwrap_or_default());
         };
-        let ([low, middle, high], target) = ([low, middle, high].map(rough), real(self.target));
-        let (held, rules) = (held(self.method), rules.words());
+        let ([low, high], target) = ([low, high].map(rough), real(self.target));
+        let middle = about(middle, self.price.as_ref());
+        let (held, rules) = (pilot_held(self.method), rules.words());
         format!(
-            "about {middle} samples to a certified |grad f| <= {target}, {low} to {high} ({held}); {rules}. A forecast, not a bound"
+            "about {middle} to a certified |grad f| <= {target}, {low} to {high} ({held}); {rules}. A forecast, not a bound"
         )
     }
 

@@ -222,7 +222,7 @@ impl Keep {
         let Some(path) = self.path() else { return Ok(()) };
         if let Some(point) = outcome.point.filter(|point| point.len() > POINT_IN_RESULT) {
             report::write(path, POINT, npy::to_bytes(point))?;
-            (outcome.point, outcome.point_file) = (None, Some(POINT));
+            (outcome.point, outcome.point_file, outcome.last) = (None, Some(POINT), None);
         }
         report::write(path, RESULT, console::pretty_json(outcome)?).map(drop)
     }

@@ -4,14 +4,17 @@ mod folder;
 mod progress;
 mod result;
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use clap::Args;
 use folder::Keep;
 pub(crate) use folder::{point as point_of, spec_file};
 use pasta_opt::checkpoint::CheckpointError;
+use pasta_opt::forecast::Outlook;
 use pasta_opt::method::{self, Engine};
 use pasta_opt::prelude::*;
 use pasta_opt::trace::{self, Event, Standing, is_milestone};
@@ -20,10 +23,12 @@ use progress::Progress;
 use result::Outcome;
 
 use crate::check;
-use crate::forecast::{self, Outlook};
+use crate::forecast;
 use crate::spec::{self, Overrides, Problem, QuickTry, Spec};
+use crate::waiting::{Waiting, duration};
 use crate::world;
-use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
+use pasta_report::console::{self, Exit, Failure, Signals, flags, say, say_over_bar, with_threads};
+use pasta_report::number::{grouped, rough};
 
 /// The long help: a whole file, ready to copy.
 const HELP: &str = r#"Run what a problem file describes: a problem, its noise, and a method.
@@ -34,6 +39,7 @@ A file has the tables [problem], [noise] and [recipe]:
     budget = 1e9            # stop before drawing more samples (optional)
     threads = 2             # changes the time, not a bit of the result
     output = "runs/bowl"    # trace, checkpoint, result (optional)
+    price = "0.2 EUR"       # of a sample (optional): what the run costs
 
     [problem]
     name = "sine-bowl"      # `pasta problems` lists all
@@ -55,7 +61,8 @@ A file has the tables [problem], [noise] and [recipe]:
     target = 0.1            # certified
     delta = 0.05            # the probability that it may be wrong
     share = 0.5             # of all samples, at most, for certificates
-    pilot = 1e5             # samples for a forecast before the run
+    pilot = 1000            # the run's first samples forecast its cost
+                            # (default 1000; "none" for no forecast)
     kurtosis = 100          # assumed; or variance = V, or growth = B with
                             # floor = b (declared); or [noise], without any
 
@@ -160,13 +167,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         let mut gate = spec.problem.gate(spec.seed, spec.budget, signals.flag());
         // The folder comes last: what is in it stays as it is until the run is known to be possible.
         let walk = certified(&spec, &gate, spec.walk(&gate)?)?;
-        if !no_check && !check::before_run(&spec.problem, &mut gate)? {
-            return Ok(signals.received().unwrap_or(Exit::Interrupted));
+        if !no_check {
+            let waiting = Waiting::start("checking the simulator");
+            let is_sound = check::before_run(&spec.problem, &mut gate);
+            drop(waiting);
+            if !is_sound? {
+                return Ok(signals.received().unwrap_or(Exit::Interrupted));
+            }
         }
-        let Some(outlook) = forecast::outlook(&spec, &mut gate)? else {
-            return Ok(signals.received().unwrap_or(Exit::Interrupted));
-        };
-        let run = Run { gate, walk, outlook };
+        let run = Run { gate, walk, outlook: forecast::outlook(&spec) };
         let keep = match &spec.output {
             Some(path) => Keep::create(path, &spec.effective, *overwrite)?,
             None => Keep::default(),
@@ -249,7 +258,7 @@ fn go_on(
         }
         _ => certified(spec, &gate, walk)?,
     };
-    Ok(Run { gate, walk, outlook: Outlook::resume(checkpoint) })
+    Ok(Run { gate, walk, outlook: forecast::resume(checkpoint) })
 }
 
 /// The walk of a checkpoint, to look at.
@@ -264,7 +273,7 @@ impl Run {
         let mut saver = Saver::default();
         self.gate.save(&mut saver);
         self.walk.save(&mut saver);
-        self.outlook.save(&mut saver);
+        forecast::save(&self.outlook, &mut saver);
         saver
     }
 
@@ -274,8 +283,19 @@ impl Run {
 
     /// After how many samples it will end, if that is known or forecast.
     fn likely_end(&self) -> Option<u128> {
-        let forecast = self.outlook.forecast.filter(|_| self.walk.view().ended.is_none());
-        progress::likely_end(self.gate.ledger(), self.gate.budget(), forecast.as_ref())
+        let forecast =
+            self.outlook.likely_end(self.gate.ledger()).filter(|_| self.walk.view().ended.is_none());
+        self.gate.budget().into_iter().chain(forecast).min()
+    }
+
+    /// Forecasts the run anew where it is time for that. True if that is its first forecast.
+    fn follow(&mut self, spec: &Spec) -> bool {
+        let Some(certification) = spec.certification.filter(|_| self.outlook.is_due(self.gate.ledger()))
+        else {
+            return false;
+        };
+        self.outlook.follow(&self.walk.view(), self.gate.ledger(), certification.rule)
+            && self.outlook.first == self.outlook.latest
     }
 }
 
@@ -317,7 +337,9 @@ fn go(
     rescue: &Path,
     style: Style,
 ) -> Result<Exit, Failure> {
+    let (clock, before) = (Instant::now(), run.gate.ledger().samples());
     let end = drive(&mut run, spec, &mut keep, style);
+    let seconds = clock.elapsed().as_secs_f64();
     // Whatever happened, what was computed is kept.
     let saved = keep.save(&run);
     let stop = match end? {
@@ -339,6 +361,11 @@ fn go(
     let mut outcome = Outcome::new(spec, &run, stop);
     keep.write_result(&mut outcome)?;
     console::print(&outcome, style.json)?;
+    // A run whose samples cost nothing says nothing that was not asked for.
+    let has_cost = spec.price.is_some() || spec.problem.simulator.is_some();
+    if has_cost || std::io::stderr().is_terminal() {
+        say(&spent(spec, &run, run.gate.ledger().samples() - before, seconds));
+    }
     match (stop, keep.path()) {
         (Stop::Diverged(divergence), _) => {
             say(&format!("diverged: {divergence}"));
@@ -359,6 +386,38 @@ fn go(
         Stop::OutOfBudget if !outcome.is_certified() => Exit::OutOfBudget,
         _ => Exit::Done,
     })
+}
+
+/// What the run cost, and how long this process took for its part. Time is never part of a result.
+fn spent(spec: &Spec, run: &Run, here: u128, seconds: f64) -> String {
+    let samples = run.gate.ledger().samples();
+    let money = spec
+        .price
+        .as_ref()
+        .map_or(String::new(), |price| format!(", {}", forecast::money(price, samples as f64)));
+    let each = if here == 0 {
+        String::new()
+    } else {
+        format!(" ({} a sample)", check::seconds(seconds / here as f64))
+    };
+    let part =
+        if here < samples && here > 0 { format!(" for {} of them", grouped(here)) } else { String::new() };
+    format!("cost: {} samples, {}{part}{each}{money}", grouped(samples), duration(seconds))
+}
+
+/// The first forecast, with the time and the money that it means.
+fn prospect(spec: &Spec, run: &Run, seconds_each: f64) -> Option<String> {
+    let forecast = run.outlook.first?.forecast;
+    let workers = spec.problem.simulator.as_ref().map_or(String::new(), |simulator| {
+        let workers = simulator.pipe.simulator().workers;
+        format!(" on {workers} worker{}", if workers == 1 { "" } else { "s" })
+    });
+    let time = duration(forecast.middle * seconds_each);
+    let price = spec.price.as_ref();
+    let limit = spec.budget.map(|budget| format!("; limit {}", forecast::about(budget as f64, price)));
+    let (middle, limit) = (forecast::about(forecast.middle, price), limit.unwrap_or_default());
+    let [low, high] = [forecast.low, forecast.high].map(rough);
+    Some(format!("forecast: about {middle}, {time}{workers}; {low} to {high} samples{limit}"))
 }
 
 /// Says where a run stands that stopped before its end, and how to go on. One that can go on is kept.
@@ -394,7 +453,7 @@ fn judged(spec: &Spec, view: &View<'_>, certificate: Certificate) -> Certificate
 
 /// The loop: step, trace, look at the clock now and then. An oracle that fails for good ends it.
 fn drive(run: &mut Run, spec: &Spec, keep: &mut Keep, style: Style) -> Result<Result<Stop, Halt>, Failure> {
-    let mut progress = Progress::start(run, style.checkpoint_every);
+    let mut progress = Progress::start(run, spec.price.clone(), style.checkpoint_every);
     if !keep.is_begun {
         keep.trace(&Event::Start {
             format: trace::FORMAT,
@@ -439,6 +498,11 @@ fn drive(run: &mut Run, spec: &Spec, keep: &mut Keep, style: Style) -> Result<Re
                 None => return Ok(Err(halt)),
             },
         };
+        if run.follow(spec)
+            && let Some(line) = prospect(spec, run, progress.seconds_each(run))
+        {
+            say_over_bar(&line);
+        }
         if due {
             keep.save(run)?;
         }

@@ -3,14 +3,14 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
-use pasta_opt::draws::Role;
-use pasta_opt::forecast::Forecast;
-use pasta_opt::ledger::Ledger;
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use pasta_opt::forecast::Price;
 use pasta_report::console::{is_muted, say};
 use pasta_report::number::rough;
 
 use super::Run;
+use crate::forecast::money;
+use crate::waiting::duration;
 
 /// How often a terminal is redrawn, and how often a log gets a line.
 const REDRAW: Duration = Duration::from_millis(100);
@@ -28,16 +28,20 @@ pub(super) struct Progress {
     /// Steps between looks at the clock, adapted so that a look comes every few milliseconds.
     stride: u64,
     looked: (u64, Instant),
+    price: Option<Price>,
 }
 
 impl Progress {
-    pub(super) fn start(run: &Run, save_every: f64) -> Self {
+    pub(super) fn start(run: &Run, price: Option<Price>, save_every: f64) -> Self {
         let now = Instant::now();
         let bar = (std::io::stderr().is_terminal() && !is_muted()).then(|| {
-            let style = ProgressStyle::with_template("{bar:20} {percent:>3} %  {wide_msg}");
-            ProgressBar::new(1000).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+            let style = ProgressStyle::with_template("{bar:20} {percent:>3} %  {elapsed}  {wide_msg}");
+            let bar = ProgressBar::new(1000);
+            // A step may take minutes: the time goes on meanwhile.
+            bar.enable_steady_tick(Duration::from_millis(500));
+            bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
-        Self {
+        let progress = Self {
             bar,
             started: now,
             before: (run.gate.ledger().samples(), fraction(run, run.likely_end())),
@@ -46,7 +50,18 @@ impl Progress {
             save_every: Duration::try_from_secs_f64(save_every).unwrap_or(Duration::MAX),
             stride: 1,
             looked: (run.walk.view().step, now),
+            price,
+        };
+        if progress.bar.is_some() {
+            progress.show(run, now);
         }
+        progress
+    }
+
+    /// Seconds that a sample has taken so far in this process.
+    pub(super) fn seconds_each(&self, run: &Run) -> f64 {
+        let drawn = run.gate.ledger().samples() - self.before.0;
+        self.started.elapsed().as_secs_f64() / (drawn as f64).max(1.0)
     }
 
     /// Called after every step; true when it is time for a checkpoint.
@@ -98,8 +113,12 @@ impl Progress {
             end,
             fraction,
             fraction_here: fraction - self.before.1,
-            has_forecast: run.outlook.forecast.is_some(),
+            has_forecast: run.outlook.latest.is_some(),
             has_certificates: view.certification.is_some(),
+            spent: self
+                .price
+                .as_ref()
+                .map_or(String::new(), |price| format!(", {}", money(price, drawn as f64))),
         };
         let text = look.words();
         let planned = view.planned_steps.map_or(String::new(), |steps| format!(" of {steps}"));
@@ -111,15 +130,6 @@ impl Progress {
             None => say(&format!("step {}{planned}: {text}", view.step)),
         }
     }
-}
-
-/// After how many samples a run will end, by its budget or its forecast, whichever is first. The forecast is that for a run which has come so
-/// far: one that outlasts what was forecast before it began is expected to last longer.
-pub(super) fn likely_end(ledger: &Ledger, budget: Option<u128>, forecast: Option<&Forecast>) -> Option<u128> {
-    let besides = ledger.of(Role::Forecast).samples + ledger.of(Role::Check).samples;
-    let drawn = ledger.samples() - besides;
-    let forecast = forecast.map(|forecast| besides + forecast.given(drawn as f64).middle as u128);
-    budget.into_iter().chain(forecast).min()
 }
 
 /// What is known of a run at one moment.
@@ -135,6 +145,8 @@ struct Look {
     fraction_here: f64,
     has_forecast: bool,
     has_certificates: bool,
+    /// What was spent so far, in words.
+    spent: String,
 }
 
 impl Look {
@@ -155,16 +167,9 @@ impl Look {
             Some(end) if self.has_forecast => format!(" of about {}", rough(end as f64)),
             _ => String::new(),
         };
-        format!("{} samples{of}, {rate:.3e}/s{left}", HumanCount(saturated(self.drawn)))
+        let pace = if self.drawn_here == 0 { String::new() } else { format!(", {rate:.3e}/s{left}") };
+        format!("{} samples{of}{}{pace}", HumanCount(saturated(self.drawn)), self.spent)
     }
-}
-
-/// A time in words. Beyond a century it is no information (and would not fit a duration).
-fn duration(seconds: f64) -> String {
-    if seconds < 1.0 {
-        return "less than a second".into();
-    }
-    HumanDuration(Duration::from_secs_f64(seconds.min(3e9))).to_string()
 }
 
 /// How much of the run is behind us, by steps or by budget, whichever ends it first.
@@ -190,27 +195,27 @@ fn saturated(count: u128) -> u64 {
 #[cfg(test)]
 mod tests {
     use pasta_opt::draws::Role;
-    use pasta_opt::forecast::Forecast;
+    use pasta_opt::forecast::Outlook;
     use pasta_opt::ledger::Ledger;
     use pasta_opt::oracle::Charge;
 
-    use super::{Look, duration, likely_end};
+    use super::{Look, duration};
 
     /// Costs from 2,000 to 50,000 samples, 10,000 in the middle.
-    fn forecast() -> Forecast {
+    fn outlook() -> Outlook {
         let quantiles: Vec<f64> = (-11..=11).map(|i| 1e4 * 5f64.powf(f64::from(i) / 11.0)).collect();
         let [low, middle, high] = [1, 11, 21].map(|i| quantiles[i]);
         let rules = serde_json::json!({ "kind": "noise" });
-        let forecast = serde_json::json!({
-            "low": low, "middle": middle, "high": high, "rules": rules, "quantiles": quantiles
+        let said = serde_json::json!({
+            "after": 1, "low": low, "middle": middle, "high": high, "rules": rules, "quantiles": quantiles
         });
-        serde_json::from_value(forecast).unwrap_or_else(|error| panic!("{error}"))
+        let outlook = serde_json::json!({ "first": said, "latest": said, "silent": null, "next": null });
+        serde_json::from_value(outlook).unwrap_or_else(|error| panic!("{error}"))
     }
 
     fn ledger(run: u128) -> Ledger {
         let mut ledger = Ledger::default();
         let charge = |samples| Charge { samples, evaluations: samples, exact: false };
-        ledger.charge(Role::Forecast, charge(700));
         ledger.charge(Role::Check, charge(46));
         ledger.charge(Role::Large, charge(run));
         ledger
@@ -219,10 +224,20 @@ mod tests {
     /// The line of a run that draws so many samples in so many seconds.
     fn line(drawn: u128, seconds: f64, end: Option<u128>) -> String {
         let fraction = end.map_or(0.0, |end| drawn as f64 / end as f64);
-        let (drawn_here, fraction_here) = (drawn, fraction);
+        let (drawn_here, fraction_here, spent) = (drawn, fraction, String::new());
         let (has_forecast, has_certificates) = (true, true);
-        Look { drawn, drawn_here, seconds, end, fraction, fraction_here, has_forecast, has_certificates }
-            .words()
+        Look {
+            drawn,
+            drawn_here,
+            seconds,
+            end,
+            fraction,
+            fraction_here,
+            has_forecast,
+            has_certificates,
+            spent,
+        }
+        .words()
     }
 
     #[test]
@@ -230,9 +245,9 @@ mod tests {
         let mut last = 0;
         for run in (0..60).map(|i| 1.5f64.powi(i) as u128) {
             let ledger = ledger(run);
-            let end = likely_end(&ledger, None, Some(&forecast())).unwrap_or(0);
-            // What the pilot and the check drew is no part of the forecast, but of the end. It never moves back.
-            assert!(end >= last && end >= 746 + 10_000, "{end} after {run}");
+            let end = outlook().likely_end(&ledger).unwrap_or(0);
+            // What the check drew is no part of the forecast, but of the end. It never moves back.
+            assert!(end >= last && end >= 46 + 10_000, "{end} after {run}");
             last = end;
             // A thousand samples a second: however long it has gone on, a sixth of that is still to come.
             let left = (end - ledger.samples()) as f64;
@@ -244,19 +259,13 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_ends_a_run_before_its_forecast_and_without_either_no_end_is_named() {
-        assert_eq!(likely_end(&ledger(100), Some(5_000), Some(&forecast())), Some(5_000));
-        assert_eq!(
-            likely_end(&ledger(100), Some(1_000_000), Some(&forecast())).map(|end| end > 10_000),
-            Some(true)
-        );
-        assert_eq!(likely_end(&ledger(100), Some(1_000_000), None), Some(1_000_000));
-        assert_eq!(likely_end(&ledger(100), None, None), None);
+    fn a_line_names_the_end_that_is_known_and_before_the_first_sample_no_pace() {
         assert_eq!(
             line(2_000, 2.0, Some(10_000)),
             "2,000 samples of about 10,000, 1.000e3/s, 8 seconds left"
         );
         assert_eq!(line(2_000, 2.0, None), "2,000 samples, 1.000e3/s");
+        assert_eq!(line(0, 1e-9, None), "0 samples");
     }
 
     #[test]

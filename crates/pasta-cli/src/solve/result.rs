@@ -1,17 +1,17 @@
 //! What a run came to: an object for machines, which is also result.json, and a table for people.
 
 use pasta_opt::certificate::{Certificate, Verdict};
-use pasta_opt::forecast::Forecast;
+use pasta_opt::forecast::{Family, Outlook, Price, Said};
 use pasta_opt::ledger::Ledger;
 use pasta_opt::objective::Measure;
 use pasta_opt::prelude::*;
-use pasta_opt::recipe::{Cost, Guarantee};
+use pasta_opt::recipe::{self, Guarantee};
 use pasta_opt::walk::{Candidate, CertificateLog};
 use pasta_pipe::Counts;
 use serde::Serialize;
 
 use super::Run;
-use crate::forecast::{Outlook, share};
+use crate::forecast::{self, share};
 use crate::spec::{Promise, Simulated, Spec, void};
 use pasta_report::console::Report;
 use pasta_report::number::real;
@@ -31,6 +31,9 @@ pub(super) struct Outcome<'s> {
     pub(super) point: Option<&'s [f64]>,
     pub(super) point_file: Option<&'static str>,
     steps: u64,
+    /// How many steps led to the point, where it is an iterate drawn at random; then `last` is the last iterate.
+    drawn_at: Option<u64>,
+    pub(super) last: Option<&'s [f64]>,
     /// |x - x0| of the last iterate.
     distance: f64,
     ledger: &'s Ledger,
@@ -42,6 +45,7 @@ pub(super) struct Outcome<'s> {
     certificate: Option<Certified>,
     forecast: Option<Range>,
     forecast_silent: Option<&'s str>,
+    cost: Option<Cost>,
     /// What the workers did, since this process started them.
     simulator: Option<Counts>,
     /// Whether the point is weights of standardised columns.
@@ -69,7 +73,7 @@ struct Promised {
     statement: String,
     guarantee: Option<Guarantee>,
     doubts: Vec<String>,
-    predicted: Option<Cost>,
+    predicted: Option<recipe::Cost>,
 }
 
 /// The problem's own formulas at the point.
@@ -98,8 +102,16 @@ struct Certified {
 #[derive(Serialize)]
 struct Range {
     #[serde(flatten)]
-    forecast: Forecast,
+    said: Said,
     share: Option<f64>,
+}
+
+/// What all samples cost, where the price of one is known.
+#[derive(Serialize)]
+struct Cost {
+    price: Price,
+    /// The price times all samples.
+    amount: f64,
 }
 
 impl<'s> Outcome<'s> {
@@ -107,6 +119,10 @@ impl<'s> Outcome<'s> {
         let view = run.walk.view();
         let log = view.certification;
         let promise = spec.method.promise.as_ref();
+        // A certificate may be about another point.
+        let is_output =
+            log.and_then(CertificateLog::handed_out).is_none_or(|about| about == Candidate::Output);
+        let drawn_at = view.drawn_at.filter(|_| is_output);
         let certified = log.and_then(|log| {
             let certificate = log.last?;
             let doubt = super::doubt(spec, &view);
@@ -134,6 +150,8 @@ impl<'s> Outcome<'s> {
             point: Some(view.point),
             point_file: None,
             steps: view.step,
+            drawn_at,
+            last: drawn_at.and(Some(view.x)),
             distance: view.distance2.sqrt(),
             ledger: run.gate.ledger(),
             promise: Promised::new(spec, stop, view.promised),
@@ -150,8 +168,15 @@ impl<'s> Outcome<'s> {
                 }
             }),
             certificate: certified,
-            forecast: run.outlook.forecast.map(|forecast| Range { forecast, share: share(spec.method.name) }),
+            forecast: run
+                .outlook
+                .first
+                .map(|said| Range { said, share: share(spec.method.name, Family::measured_own) }),
             forecast_silent: run.outlook.silent.as_deref(),
+            cost: spec
+                .price
+                .clone()
+                .map(|price| Cost { amount: price.of(run.gate.ledger().samples() as f64), price }),
             simulator: spec.problem.simulator.as_ref().map(Simulated::counts),
             standardised: spec.problem.is_standardised(),
             outlook: &run.outlook,
@@ -236,12 +261,29 @@ impl<'s> Outcome<'s> {
         let shown: Vec<_> = x.iter().take(SHOWN).map(|x| real(*x)).collect();
         let rest = if x.len() > SHOWN { format!(", .. ({} coordinates)", x.len()) } else { String::new() };
         let about = self.certificate.as_ref().and_then(|certified| certified.about);
-        let about = about.map_or(String::new(), |about| format!(": {}", about.words()));
+        let about = match (self.drawn_at, self.last, about) {
+            (Some(step), Some(last), _) => format!(": {}", self.drawn_point(step, last)),
+            (_, _, Some(about)) => format!(": {}", about.words()),
+            _ => String::new(),
+        };
         let weights = if self.standardised { ", weights of standardised columns" } else { "" };
         match self.point_file {
             Some(file) => format!("in {file}{weights}{about}"),
             None => format!("({}{rest}){weights}{about}", shown.join(", ")),
         }
+    }
+}
+
+impl Outcome<'_> {
+    /// Why the point is not the last iterate, and how far it is from there.
+    fn drawn_point(&self, step: u64, last: &[f64]) -> String {
+        let far = |point: &[f64]| point.iter().zip(last).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt();
+        let far =
+            self.point.map_or(String::new(), |point| format!("; the last one is {} away", real(far(point))));
+        let (step, steps) = (grouped(step), grouped(self.steps));
+        format!(
+            "drawn uniformly among the iterates, as the theorem requires: that of step {step} of {steps}{far}"
+        )
     }
 }
 
@@ -262,15 +304,19 @@ impl Report for Outcome<'_> {
         rows.push(row("samples", self.samples()));
         if self.log.is_some() {
             let ledger = self.ledger;
-            let pilot = ledger.of(pasta_opt::draws::Role::Forecast).samples;
             rows.push(row("samples of certificates", grouped(ledger.certificate_samples())));
-            rows.push(row("samples of the pilot", grouped(pilot)));
             rows.push(row("samples in all", grouped(ledger.samples())));
-            rows.push(row("forecast", self.outlook.words(self.method)));
+            let price = self.cost.as_ref().map(|cost| &cost.price);
+            rows.push(row("forecast", forecast::words(self.outlook, self.method, price)));
         }
         let checked = self.ledger.of(pasta_opt::draws::Role::Check).samples;
         if checked > 0 {
             rows.push(row("samples of the check", grouped(checked)));
+        }
+        if let Some(Cost { price, .. }) = &self.cost {
+            let samples = self.ledger.samples();
+            let cost = forecast::money(price, samples as f64);
+            rows.push(row("cost", format!("{cost}, {} samples at {price}", grouped(samples))));
         }
         rows.push(row("evaluations", grouped(self.ledger.evaluations())));
         if let Some(counts) = self.simulator {

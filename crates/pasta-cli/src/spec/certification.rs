@@ -1,7 +1,9 @@
 //! The table `certificate`: how a run is to be certified.
 
 use pasta_opt::certificate::{Basis, Claim, ClaimError, delta_of_attempt};
+use pasta_opt::forecast::{Outlook, Pilot};
 use pasta_opt::walk::StopRule;
+use toml_edit::Item;
 
 use super::method::Method;
 use super::problem::Problem;
@@ -14,19 +16,25 @@ use pasta_report::number::at_most;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Certification {
     pub(crate) rule: StopRule,
-    /// The most samples that a forecast before the run may take.
+    /// The samples of the run before it is first forecast; 0 for no forecast.
     pub(crate) pilot: u128,
 }
 
-/// Of a budget, and of what the method plans to draw, at most this part goes into the pilot.
+/// Of a budget, and of what the method plans to draw, at most this part goes into a pilot.
 const PILOT_PART: u128 = 10;
 
 impl Spec {
-    /// The most samples of a pilot before the run; `None` if it is not to be certified.
-    pub(crate) fn pilot(&self) -> Option<u128> {
+    /// The most samples of a pilot, unless a flag says otherwise.
+    pub(crate) fn pilot(&self) -> u128 {
         let planned = self.method.planned_samples().map(|samples| samples as u128);
         let parts = [self.budget, planned].into_iter().flatten().map(|samples| samples / PILOT_PART);
-        parts.chain([self.certification?.pilot]).min()
+        parts.fold(Pilot::SAMPLES, u128::min)
+    }
+
+    /// What the plan leaves to a certified run, certificates included, if there is a plan.
+    pub(crate) fn planned_in_all(&self) -> Option<f64> {
+        let share = self.certification.map_or(0.0, |certification| certification.rule.share);
+        self.method.planned_samples().map(|samples| samples / (1.0 - share))
     }
 
     /// Whether the plan leaves enough for a certificate: refuses one that cannot, and says so of one that hardly can. Before
@@ -60,8 +68,8 @@ impl Spec {
     }
 }
 
-/// Samples of the pilot before a certified run, unless the file says otherwise.
-pub(crate) const PILOT: u128 = 100_000;
+/// The key of the first forecast.
+pub(super) const PILOT: &str = "pilot";
 /// How often a certificate may be wrong, unless the file says otherwise.
 pub(crate) const DELTA: f64 = 0.05;
 /// Which part of all samples certificates may take, likewise.
@@ -79,7 +87,7 @@ pub(super) fn read_certification(
         return Ok(None);
     }
     if let Some(section) = section {
-        section.only(&["target", "delta", "share", "variance", "growth", "floor", "kurtosis", "pilot"])?;
+        section.only(&["target", "delta", "share", "variance", "growth", "floor", "kurtosis", PILOT])?;
     }
     let Some(target) = flag.or(number("target")?).or(method.gradient_target()) else {
         let message =
@@ -99,7 +107,12 @@ pub(super) fn read_certification(
         (ClaimError::Number { name, .. }, Some(section)) => section.complain(name, &error.to_string()),
         _ => Failure::input(&error),
     })?;
-    let pilot = section.map_or(Ok(None), |section| section.samples("pilot"))?.unwrap_or(PILOT);
+    let in_file = match section {
+        Some(section) if section.item(PILOT).and_then(Item::as_str) == Some("none") => Some(0),
+        Some(section) => section.samples(PILOT)?,
+        None => None,
+    };
+    let pilot = overrides.pilot.or(in_file).unwrap_or(Outlook::FIRST);
     Ok(Some(Certification { rule, pilot }))
 }
 

@@ -16,6 +16,7 @@ pub(crate) use certification::{Certification, DELTA};
 use method::{AUTO, Aim, FALLBACK, read_method};
 pub(crate) use method::{Method, Promise, proved_recipe};
 use pasta_opt::certificate::Basis;
+use pasta_opt::forecast::{Price, PriceError};
 use pasta_opt::gate::Gate;
 use pasta_opt::walk::{StopRule, Walk};
 pub(crate) use pipe::{QuickTry, Simulated};
@@ -40,6 +41,8 @@ pub(crate) struct Spec {
     pub(crate) method: Method,
     /// How the run is to be certified, if it is.
     pub(crate) certification: Option<Certification>,
+    /// What a sample costs, if that is known.
+    pub(crate) price: Option<Price>,
     /// The file with the overrides written into it: what `resume` reads.
     pub(crate) effective: String,
 }
@@ -78,8 +81,6 @@ pub(crate) struct Setup {
     pub(crate) seed: u64,
     pub(crate) threads: Option<usize>,
     pub(crate) problem: Problem,
-    /// Whether there is a table `certificate`.
-    pub(crate) asks_for_certificate: bool,
 }
 
 /// What a comparison of methods needs of a problem file.
@@ -112,12 +113,35 @@ pub(crate) struct Overrides {
     /// that aims at a larger gradient aims at EPS instead, unless --target says otherwise.
     #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
     pub(crate) certify: Option<f64>,
+    /// Samples of the run before it forecasts itself for the first time; none for no forecast [default: 1000].
+    #[arg(long, allow_negative_numbers = true, value_name = "N|none", value_parser = pilot)]
+    pub(crate) pilot: Option<u128>,
+    /// What a sample costs, such as 0.2 or "0.2 EUR": forecast, progress and report say what the run costs.
+    #[arg(long, allow_negative_numbers = true, value_name = "PRICE")]
+    pub(crate) price: Option<Price>,
     /// What stands for the growth and floor of the table noise where they do not bound it.
     #[arg(skip)]
     pub(crate) undeclared: Option<Basis>,
     /// Folder for trace, checkpoint and result; a relative one is taken from where you are.
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// A number of samples, or none.
+fn pilot(text: &str) -> Result<u128, String> {
+    if text == "none" { Ok(0) } else { sample_count(text).map_err(|error| format!("{error}, or none")) }
+}
+
+/// What a sample costs: a number, or a text with its unit.
+const PRICE: &str = "price";
+
+fn read_price(root: &Section<'_>) -> Result<Option<Price>, Failure> {
+    let Some(item) = root.item(PRICE) else { return Ok(None) };
+    let price = match item.as_str() {
+        Some(text) => text.parse(),
+        None => root.number(PRICE)?.map_or(Err(PriceError), Price::new),
+    };
+    price.map(Some).map_err(|error| root.complain(PRICE, &error.to_string()))
 }
 
 /// Reads a problem file.
@@ -167,6 +191,22 @@ pub(crate) fn read_contest(path: &Path, overrides: &Overrides) -> Result<Contest
     Ok(Contest { setup, own, rule })
 }
 
+/// What the table `certificate` of a problem file says, with this target; `None` if there is none.
+pub(crate) fn read_rule(
+    path: &Path,
+    problem: &Problem,
+    target: f64,
+    overrides: &Overrides,
+) -> Result<Option<StopRule>, Failure> {
+    let (name, text) = load(path)?;
+    let document = open(&name, &text)?;
+    let root = root(&name, &text, &document)?;
+    if root.item("certificate").is_none() {
+        return Ok(None);
+    }
+    certificate_rule(&root, problem, &Method::auto(), Some(target), overrides)
+}
+
 /// How a run of a comparison is certified.
 fn certificate_rule(
     root: &Section<'_>,
@@ -204,7 +244,7 @@ fn open<'d>(file: &str, text: &'d str) -> Result<Document<&'d str>, Failure> {
 fn root<'d>(file: &'d str, text: &'d str, document: &'d Document<&str>) -> Result<Section<'d>, Failure> {
     let source = Source { file, text };
     let root = Section { source, name: String::new(), table: document.as_table(), line: 1 };
-    root.only(&["seed", "threads", "budget", "output", "problem", "noise", "recipe", "certificate"])?;
+    root.only(&["seed", "threads", "budget", "output", "problem", "noise", "recipe", "certificate", PRICE])?;
     Ok(root)
 }
 
@@ -229,8 +269,7 @@ fn setup(root: &Section<'_>, overrides: &Overrides) -> Result<Setup, Failure> {
     } else {
         read_problem(&section, &root.section("noise")?)?
     };
-    let asks_for_certificate = root.item("certificate").is_some();
-    Ok(Setup { seed, threads, problem, asks_for_certificate })
+    Ok(Setup { seed, threads, problem })
 }
 
 fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure> {
@@ -238,6 +277,7 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     let root = root(file, text, &document)?;
     let budget = overrides.budget.or(root.samples("budget")?);
     let output = overrides.output.clone().or(root.text("output")?.map(PathBuf::from));
+    let price = overrides.price.clone().map_or_else(|| read_price(&root), |price| Ok(Some(price)))?;
     let Setup { seed, threads, problem, .. } = setup(&root, overrides)?;
 
     let recipe = root.item("recipe").map(|_| root.section("recipe")).transpose()?;
@@ -282,7 +322,7 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
         method.hedge(rule);
     }
     let effective = write_overrides(file, document, &overrides, problem.simulator.as_ref());
-    Ok(Spec { seed, threads, budget, output, problem, method, certification, effective })
+    Ok(Spec { seed, threads, budget, output, problem, method, certification, price, effective })
 }
 
 /// A fall-back without a certificate.
@@ -316,6 +356,7 @@ fn write_overrides(
     set("seed", overrides.seed.map(|n| (n as i64).into()));
     set("threads", overrides.threads.map(|n| i64::from(n).into()));
     set("budget", overrides.budget.map(integer_or_float));
+    set(PRICE, overrides.price.as_ref().map(|price| price.to_string().into()));
     if let (Some(target), Some(recipe)) =
         (overrides.target, document.get_mut("recipe").and_then(Item::as_table_like_mut))
     {
@@ -323,6 +364,11 @@ fn write_overrides(
     }
     if let Some(target) = overrides.certify {
         document.entry("certificate").or_insert(toml_edit::table())["target"] = toml_edit::value(target);
+    }
+    if let (Some(pilot), Some(certificate)) =
+        (overrides.pilot, document.get_mut("certificate").and_then(Item::as_table_like_mut))
+    {
+        certificate.insert(certification::PILOT, Item::Value(integer_or_float(pilot)));
     }
     document.to_string()
 }
