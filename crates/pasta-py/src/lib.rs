@@ -28,6 +28,7 @@ use pasta_cli::answers::Race;
 use pasta_opt::bounds::{LowerMeanSquareSmooth, LowerSmooth};
 use pasta_opt::certificate::Basis;
 use pasta_opt::checkpoint::Checkpoint;
+use pasta_opt::forecast::{Outlook, Pilot};
 use pasta_opt::method::{Engine, METHODS, Values, find};
 use pasta_opt::objective::Measure;
 use pasta_opt::recipe::{Constant, Constants, Guarantee};
@@ -65,7 +66,7 @@ pub(crate) struct Beginning<'py> {
     seed: u64,
     /// Whether the oracle is checked before the first step.
     check: bool,
-    /// Samples of a forecast.
+    /// The samples of the run before its first forecast.
     pilot: u128,
     threads: usize,
 }
@@ -88,7 +89,7 @@ impl Beginning<'_> {
             losses: false,
             check,
             trace: Vec::new(),
-            outlook: None,
+            outlook: Outlook::default(),
             budget: None,
         };
         Ok(Begin::Fresh { start, seed, method: Box::new(method), pilot, told: Box::new(told) })
@@ -437,6 +438,8 @@ fn program(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
 #[pymodule(gil_used = false)]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("FIRST_FORECAST", Outlook::FIRST)?;
+    module.add("PILOT", Pilot::SAMPLES)?;
     module.add_function(wrap_pyfunction!(minimize, module)?)?;
     module.add_function(wrap_pyfunction!(resume, module)?)?;
     module.add_function(wrap_pyfunction!(certify, module)?)?;

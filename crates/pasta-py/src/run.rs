@@ -10,7 +10,7 @@ use pasta_opt::certificate::{Certificate, Certifier, Claim};
 use pasta_opt::check::{self, Effort};
 use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::draws::{Role, derived_seed};
-use pasta_opt::forecast::{Family, Forecast, Pilot, PilotError};
+use pasta_opt::forecast::{self, Family, Forecast, Measured, Outlook, Pilot, PilotError};
 use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::ledger::Ledger;
 use pasta_opt::method::{self, Engine};
@@ -47,7 +47,7 @@ pub(crate) enum Begin {
         start: Vec<f64>,
         seed: u64,
         method: Box<Aimed>,
-        /// Samples that a forecast before the run may take.
+        /// The samples of the run before it is first forecast; 0 for no forecast.
         pilot: u128,
         told: Box<Told>,
     },
@@ -93,41 +93,57 @@ pub(crate) struct Told {
     #[serde(default)]
     pub(crate) check: bool,
     pub(crate) trace: Vec<TraceRow>,
-    /// What was said before the run about its cost, or why nothing was.
-    #[serde(default)]
-    pub(crate) outlook: Option<Outlook>,
+    /// What the run says of its own cost.
+    #[serde(default, rename = "forecasts")]
+    pub(crate) outlook: Outlook,
     /// The budget with which it began, which its plan was made for.
     #[serde(default)]
     pub(crate) budget: Option<u128>,
 }
 
-/// What a pilot says about a target.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Outlook {
-    pub(crate) forecast: Option<Range>,
-    pub(crate) forecast_silent: Option<String>,
+/// What is said about the cost of a run.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Prospect {
+    forecast: Option<Range>,
+    forecast_silent: Option<String>,
 }
 
 /// A forecast.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Range {
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Range {
     low: f64,
     middle: f64,
     high: f64,
+    /// What the run had drawn; `None` where a pilot made it.
+    after: Option<u128>,
     /// The share of runs of such methods in which ranges like this held, where that was tried.
     share: Option<f64>,
 }
 
-impl Outlook {
-    fn of(pilot: &Pilot, target: f64, method: &Aimed) -> Self {
-        let measured = Family::of(&method.name).map(Family::measured).filter(|measured| measured.of > 0);
+impl Range {
+    fn new(forecast: Forecast, after: Option<u128>, method: &str, measured: fn(Family) -> Measured) -> Self {
+        let Forecast { low, middle, high, .. } = forecast;
+        let measured = Family::of(method).map(measured).filter(|measured| measured.of > 0);
         let share = measured.map(|measured| f64::from(measured.held) / f64::from(measured.of));
+        Self { low, middle, high, after, share }
+    }
+}
+
+impl Prospect {
+    fn of_pilot(pilot: &Pilot, target: f64, method: &str) -> Self {
         match pilot.forecast(target) {
-            Ok(Forecast { low, middle, high, .. }) => {
-                Self { forecast: Some(Range { low, middle, high, share }), forecast_silent: None }
+            Ok(forecast) => {
+                let range = Range::new(forecast, None, method, Family::measured);
+                Self { forecast: Some(range), forecast_silent: None }
             }
             Err(silence) => Self { forecast: None, forecast_silent: Some(silence.to_string()) },
         }
+    }
+
+    fn of_run(outlook: &Outlook, method: &str) -> Self {
+        let range =
+            |said: forecast::Said| Range::new(said.forecast, Some(said.after), method, Family::measured_own);
+        Self { forecast: outlook.first.map(range), forecast_silent: outlook.silent.clone() }
     }
 }
 
@@ -158,7 +174,7 @@ pub(crate) struct Outcome {
     pub(crate) point: Vec<f64>,
     #[serde(skip)]
     pub(crate) trace: Vec<TraceRow>,
-    outlook: Option<Outlook>,
+    outlook: Prospect,
     /// All that is needed to go on later.
     #[serde(skip)]
     pub(crate) checkpoint: Vec<u8>,
@@ -225,14 +241,7 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
                 believed(&mut gate, &start)?;
             }
             let walk = certified(&gate, walk, told.rule)?;
-            let outlook = match told.rule {
-                // Whoever was told to stop keeps a checkpoint and no more.
-                Some(rule) if pilot > 0 && !gate.is_stopped() => {
-                    let pilot = run_pilot(&mut gate, &start, rule, pilot, &method)?;
-                    Some(Outlook::of(&pilot, rule.target, &method))
-                }
-                _ => None,
-            };
+            let outlook = Outlook::start(gate.about(), told.rule, pilot);
             Run { gate, walk, told: Told { losses, outlook, budget, ..*told }, resumed: None, line }
         }
         Begin::Stored(mut stored) => {
@@ -327,7 +336,7 @@ fn over(asked: &Asked, losses: bool, seed: u64, line: &Line) -> Gate {
     Gate::over(asked.oracle(losses, line), seed).with_stop(Arc::clone(&line.stop))
 }
 
-/// The pilot of a certified run.
+/// The pilot of a forecast.
 fn run_pilot(
     gate: &mut Gate,
     start: &[f64],
@@ -353,24 +362,24 @@ pub(crate) fn forecast(
     line: &Line,
 ) -> Result<String, Trouble> {
     #[derive(Serialize)]
-    struct Prospect {
+    struct Forecasted {
         problem: String,
         target: f64,
         #[serde(flatten)]
-        outlook: Outlook,
+        prospect: Prospect,
         pilot_budget: u128,
         pilot: Pilot,
     }
     let (mut gate, _) = gate(asked, start, seed, None, line)?;
     let pilot = run_pilot(&mut gate, start, rule, samples, method)?;
-    let prospect = Prospect {
+    let forecasted = Forecasted {
         problem: gate.about().identity.clone(),
         target: rule.target,
-        outlook: Outlook::of(&pilot, rule.target, method),
+        prospect: Prospect::of_pilot(&pilot, rule.target, &method.name),
         pilot_budget: samples,
         pilot,
     };
-    serde_json::to_string(&prospect).map_err(input)
+    serde_json::to_string(&forecasted).map_err(input)
 }
 
 fn input(error: impl std::fmt::Display) -> Trouble {
@@ -465,6 +474,11 @@ impl Run {
                     break stop;
                 }
             }
+            if let Some(rule) = self.told.rule
+                && self.told.outlook.is_due(self.gate.ledger())
+            {
+                self.told.outlook.follow(&self.walk.view(), self.gate.ledger(), rule);
+            }
             if checkpoint.is_some() && saved.elapsed() > BETWEEN {
                 save(&self)?;
                 saved = Instant::now();
@@ -551,10 +565,10 @@ impl Run {
             asked: self.told.rule.is_some(),
             certificate,
             point: view.point.to_vec(),
+            outlook: Prospect::of_run(&self.told.outlook, &self.told.method),
             method: self.told.method,
             promise: self.told.promise.filter(|_| stop == Stop::PlannedEnd),
             trace: self.told.trace,
-            outlook: self.told.outlook,
             checkpoint,
         }
     }

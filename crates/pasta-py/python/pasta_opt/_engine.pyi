@@ -5,6 +5,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __version__: str
+FIRST_FORECAST: int
+PILOT: int
 
 _Vector = NDArray[np.float64]
 _Columns = tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], _Vector]

@@ -136,13 +136,14 @@ def forecast(
     *,
     target: float,
     method: str | methods.Method = "auto",
-    samples: int = 100_000,
+    samples: int = _engine.PILOT,
     delta: float = 0.05,
     certificate: AnyBasis | None = None,
     seed: int = 1,
     threads: int | None = None,
 ) -> SimpleNamespace:
-    """What a run to a certified target will probably cost, from a pilot of a few cheap runs with at most so many `samples`.
+    """What a run to a certified target will probably cost, from a pilot of a few cheap runs with at most so many `samples`, and no more than a tenth of
+    what is forecast where a range allows that.
 
     By the names of ``pasta plan --pilot --json``: `forecast` has `low`, `middle` and `high`, or is None, and then `forecast_silent` says why; `pilot`
     is the pilot that was run; `worst_case` and `lower_bound` are those of a recipe. A forecast, not a bound (docs/forecast.md).

@@ -80,7 +80,7 @@ def beginning(
     certificate: AnyBasis | None,
     seed: int,
     check: bool,
-    pilot: int,
+    pilot: int | None,
     threads: int | None,
 ) -> Beginning:
     """Reads the arguments of :func:`minimize`; refuses a run without an end."""
@@ -90,11 +90,11 @@ def beginning(
             "say when to stop: target=0.1 runs until fresh samples certify that the gradient's norm is at most 0.1, "
             "budget=1_000_000 draws at most that many samples; both can be given"
         )
-    if target is None and (certificate is not None or pilot):
+    if target is None and (certificate is not None or pilot not in (None, 0, _engine.FIRST_FORECAST)):
         given = "certificate= says on what a certificate rests" if certificate is not None else "pilot= forecasts what a certificate will cost"
         raise ValueError(f"{given}, but none is asked for: give a target=")
     rule = None if target is None else _rule(oracle, target, delta, certificate)
-    whole, forecast = _whole("seed", seed, 0, 2**64 - 1), _whole("pilot", pilot, 0, 2**63)
+    whole, forecast = _whole("seed", seed, 0, 2**64 - 1), _whole("pilot", 0 if pilot is None else pilot, 0, 2**63)
     return Beginning(x0, way.described(samples), rule, samples, whole, bool(check), forecast, _threads(threads))
 
 
@@ -112,7 +112,7 @@ def minimize(
     callback: Callable[[Moment], object] | None = None,
     progress: bool | Callable[[Moment], object] | None = None,
     check: bool = True,
-    pilot: int = 0,
+    pilot: int | None = _engine.FIRST_FORECAST,
     workers: int | None = None,
     output: str | os.PathLike[str] | None = None,
 ) -> Result:
@@ -149,7 +149,8 @@ def minimize(
         wrong is a ``ValueError`` that names it (:func:`check` says more). Oracles of the library are never checked, nor is anything with a budget
         below ten times that.
     pilot
-        With a target, draw up to so many samples before the run to forecast what it will cost (``result.forecast``). They count.
+        With a target, the run forecasts its own cost (``result.forecast``) once it has drawn this many samples, and takes none for it; None for no
+        forecast.
     workers
         Let so many processes compute the oracle, as :class:`Pool` does: the bits are the same.
     output

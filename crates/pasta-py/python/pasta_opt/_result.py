@@ -68,11 +68,13 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What was said before a run about the samples that it would take."""
+    """What a run said about the samples that it would take, at the first moment at which it could tell."""
 
     low: float
     middle: float
     high: float
+    #: The samples that the run had drawn when it said so.
+    after: int
     #: The share of runs of such methods in which ranges like this held, where that was tried (docs/forecast.md).
     share: float | None
 
@@ -98,8 +100,9 @@ class Result:
     distance: float
     #: What a theorem promises for x, after the planned end of a recipe.
     promise: str | None
-    #: What a pilot said before the run about its cost; None without one, or if no run of it was certified.
+    #: What the run said about its cost when it could first tell; None if it never could, which `forecast_silent` explains.
     forecast: Forecast | None
+    forecast_silent: str | None
     #: x in the form in which the start was given: a pytree for an oracle of JAX, and x itself elsewhere.
     params: Any
     #: All that is needed to go on; see :meth:`save`.
@@ -115,13 +118,11 @@ class Result:
         else:
             certificate = "none: the run never looked good enough to try" if self.asked else "none was asked for (target=)"
         by_role = ", ".join(f"{role} {entry['samples']:,}" for role, entry in self.ledger.by_role.items())
-        said = "none was asked for (pilot=)"
+        said = f"none: {self.forecast_silent}"
         if self.forecast is not None:
             low, middle, high = (f"{count:.2g}" for count in (self.forecast.low, self.forecast.middle, self.forecast.high))
             share = "" if self.forecast.share is None else f"; such ranges held in {self.forecast.share:.0%} of runs of such methods"
-            said = f"about {middle} samples, {low} to {high} (without the pilot){share}"
-        elif "forecast" in self.ledger.by_role:
-            said = "none: no run of the pilot was certified"
+            said = f"about {middle} samples, {low} to {high}, made after {self.forecast.after:,} samples{share}"
         return [
             ("method", f"{self.method}, seed {self.seed}"),
             ("problem", self.problem),
@@ -200,7 +201,7 @@ def read(
     for name, column in zip(TRACE.names or (), columns, strict=True):
         trace[name] = column
     certificate = None if data["certificate"] is None else certificate_of(data["certificate"])
-    forecast = None if data["outlook"] is None else data["outlook"]["forecast"]
+    forecast = data["outlook"]["forecast"]
     return Result(
         x=x,
         stop=Stop(**data["stop"]),
@@ -215,6 +216,7 @@ def read(
         distance=data["distance"],
         promise=data["promise"],
         forecast=None if forecast is None else Forecast(**forecast),
+        forecast_silent=data["outlook"]["forecast_silent"],
         params=x if unflatten is None else unflatten(x),
         checkpoint=checkpoint,
     )
