@@ -49,7 +49,7 @@ fn a_run_that_ran_out_of_its_budget_resumes() {
     // A file that was changed is refused.
     let file = place.read("run/problem.toml");
     place.write("run/problem.toml", &with(&file, "fallback = \"auto\"\n", ""));
-    place.pasta("resume run").assert().code(2).stderr(contains("the checkpoint is of another [recipe]"));
+    place.pasta("resume run").assert().code(2).stderr(contains("the checkpoint is of another method"));
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn the_sections_of_a_checkpoint_are_those_of_format_2() {
     let names: Vec<_> = sections.iter().map(|section| section["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["gate", "pasta", "certificate", "run", "forecast"]);
     let gate: Vec<_> = sections[0]["data"].as_object().unwrap().keys().collect();
-    assert_eq!(gate, ["identity", "dim", "seed", "ledger"]);
+    assert_eq!(gate, ["identity", "dim", "seed", "ledger", "on_nan", "endless"]);
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn an_unknown_key_is_refused_at_every_level() {
     refuses(
         BOWL,
         &[
-            ("seed = 1", "seeds = 1", 1, "seeds: unknown key; expected one of seed, threads, budget, output"),
+            ("seed = 1", "seeds = 1", 1, "seeds: unknown key; expected one of seed, threads, budget, on_nan"),
             ("start = [1.2]", "start = [1.2]\nslope = 1", 6, "has no parameter \"slope\": it takes"),
             ("floor = 1.0", "floor = 1.0\ndof = 3", 11, "[noise] dof: unknown key; expected one of tail,"),
             ("target = 0.5", "target = 0.5\neta = 1", 15, "[recipe] eta: unknown key; expected one of name"),

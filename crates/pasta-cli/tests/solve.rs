@@ -587,11 +587,11 @@ fn a_checkpoint_of_another_run_than_problem_toml_describes_is_refused() {
         (BOWL, "floor = 1.0", "floor = 2.0", "of another problem"),
         (BOWL, "[1.2]", "[1.3]", "of another problem"),
         (BOWL, "\"gaussian\"", "\"lognormal\"\nsigma = 1.0", "of another problem"),
-        (BOWL, "target = 0.5", "target = 0.4", "of another [recipe]"),
-        (BOWL, "\"smooth\"", "\"mean-square-smooth\"", "of another [recipe]"),
+        (BOWL, "target = 0.5", "target = 0.4", "of another method"),
+        (BOWL, "\"smooth\"", "\"mean-square-smooth\"", "of another method"),
         (BOWL, "seed = 1", "seed = 2", "of seed 1, but problem.toml has seed 2"),
-        (SGD, "eta = 0.05", "eta = 0.06", "of another [recipe]"),
-        (SGD, "\"sgd\"", "\"halpern\"", "of another [recipe]"),
+        (SGD, "eta = 0.05", "eta = 0.06", "of another method"),
+        (SGD, "\"sgd\"", "\"halpern\"", "of another method"),
     ];
     for (text, old, new, message) in other {
         let place = Place::holding(text);
@@ -779,7 +779,7 @@ fn a_run_that_ended_as_planned_is_whole_and_has_nothing_left_to_do() {
     );
     place.pasta("solve p.toml --output run --budget 3000").assert().code(0);
     let again = place.pasta("resume run --budget 20000").assert().code(0);
-    again.stderr(contains("nothing is left to do").and(contains("damaged").not()));
+    again.stderr(contains("nothing to resume").and(contains("damaged").not()));
 }
 
 #[test]

@@ -127,7 +127,8 @@ pub struct Fall {
 pub enum Hopeless {
     /// Its certificate would need far more samples than were drawn.
     #[error(
-        "the target {target} is not within reach: with the noise at this point its certificate needs about {needed:.1e} samples, and {drawn} were drawn; they are enough for about {reach:.2}"
+        "the target {target:?} is not within reach: with the noise at this point its certificate needs about {needed:.1e} samples, and {drawn} were drawn; they are enough for about {}",
+        short(*.reach)
     )]
     Noise {
         /// The target.
@@ -141,7 +142,8 @@ pub enum Hopeless {
     },
     /// The gradient has not become smaller for several doublings of the samples.
     #[error(
-        "the target {target} is not within reach: |grad f| is about {gradient:.2} and has not become a tenth smaller since {since} samples, and {drawn} were drawn"
+        "the target {target:?} is not within reach: |grad f| is about {} and has not become a tenth smaller since {since} samples, and {drawn} were drawn",
+        short(*.gradient)
     )]
     Stuck {
         /// The target.
@@ -153,6 +155,12 @@ pub enum Hopeless {
         /// The gradient, about.
         gradient: f64,
     },
+}
+
+/// A number with two digits.
+fn short(number: f64) -> String {
+    let rounded: f64 = format!("{number:.1e}").parse().unwrap_or(number);
+    format!("{rounded:?}")
 }
 
 /// How a run diverged.

@@ -211,7 +211,7 @@ impl<W: Walk> Certified<W> {
 
     /// Ends a run whose target is not within reach, unless a budget or a plan ends it anyway.
     fn give_up(&mut self, gate: &Gate) {
-        let is_open = gate.ends_hopeless() && !self.walk.view().promised;
+        let is_open = gate.ends_hopeless() && self.walk.view().planned_steps.is_none();
         if let Some(hopeless) = self.log.hopeless(self.rule.target, drawn(gate)).filter(|_| is_open) {
             self.hand_out(gate, Candidate::Output, Stop::Hopeless(hopeless));
         }
