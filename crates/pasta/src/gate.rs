@@ -44,6 +44,7 @@ use crate::oracle::{
 use crate::stop::{Divergence, Mixed, Stop};
 
 /// The only way to an oracle: it counts, keeps the budget, and can be told to stop.
+#[expect(clippy::struct_excessive_bools, reason = "each says something else, and none excludes another")]
 pub struct Gate {
     oracle: Arc<dyn Oracle>,
     /// What the oracle says about itself: asked once, since a small step has no time to ask again.

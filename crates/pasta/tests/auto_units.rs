@@ -1,5 +1,6 @@
 //! Streams whose columns have units that differ by many powers of ten: no run of `auto` ends above its start.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stdout, reason = "the evidence run shows what it found, setting by setting")]
 
 use pasta_opt::draws::{Address, Role};
 use pasta_opt::prelude::*;

@@ -272,7 +272,9 @@ fn a_run_checks_a_stranger_s_oracle_before_its_first_step_and_counts_that() {
         // The switch: believed, it runs, to nowhere.
         let mut gate = Gate::new(bowl(way, 3, 1.0), 1).believing();
         let _ = ten_steps(&mut gate, &[1.0, 2.0, 3.0]);
-        assert_eq!(gate.ledger().of(Role::Check).samples, 0, "{way:?}");
+        // Where an answer is not finite, the gate asks for others, to tell whose fault it is.
+        let most = if matches!(way, Way::Nan) { 64 } else { 0 };
+        assert!(gate.ledger().of(Role::Check).samples <= most, "{way:?}");
     }
     let mut gate = Gate::new(bowl(Way::Honest, 3, 1.0), 1);
     let checked = ten_steps(&mut gate, &[1.0, 2.0, 3.0]).unwrap();

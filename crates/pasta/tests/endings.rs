@@ -99,7 +99,7 @@ fn a_run_stops_at_an_oracle_that_answers_with_nan_now_and_then_and_says_how_ofte
     for losses in [true, false] {
         for seed in 1..=4 {
             for nan in [Nan::BySample(0.01), Nan::by_call(100), Nan::BySample(1e-4), Nan::by_call(9_973)] {
-                let end = auto(Separable { nan, losses, ..oracle(bowl) }, 4.0, 50_000, seed, OnNan::Stop);
+                let end = auto(Separable { losses, nan, ..oracle(bowl) }, 4.0, 50_000, seed, OnNan::Stop);
                 let Stop::NotFinite(mixed) = end.stop else { panic!("seed {seed}: {:?}", end.stop) };
                 assert!(
                     0 < mixed.not_finite && mixed.not_finite < mixed.answers && mixed.step < 100,

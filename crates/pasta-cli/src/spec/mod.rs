@@ -317,12 +317,10 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
         overrides.certify = overrides.certify.or(method.gradient_target());
     }
     let certification = read_certification(certificate.as_ref(), &problem, &method, &overrides)?;
-    if without_constants {
-        if certification.is_none() && budget.is_none() {
-            let hint = "give --target EPS, to certify |grad f| <= EPS, or --budget SAMPLES";
-            let place = recipe.as_ref().unwrap_or(&root);
-            return Err(place.complain("", "auto needs a target or a budget").hint(hint));
-        }
+    if without_constants && certification.is_none() && budget.is_none() {
+        let hint = "give --target EPS, to certify |grad f| <= EPS, or --budget SAMPLES";
+        let place = recipe.as_ref().unwrap_or(&root);
+        return Err(place.complain("", "auto needs a target or a budget").hint(hint));
     }
     // A recipe that aims at a coarser target than is to be certified would end too early.
     let coarser = |certified: &f64| method.gradient_target().is_some_and(|target| target > *certified);

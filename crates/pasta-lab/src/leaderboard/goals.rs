@@ -142,9 +142,8 @@ fn against_lbfgs(problems: &[&'static Problem], seeds: u64, seed: u64) -> Result
                     let walk = Auto::start(&gate, &instance.start, None).map_err(Failure::system)?;
                     let mut run = Run::of(gate, walk);
                     let is_there = |run: &Run| instance.truth.error(run.view().point) <= goal;
-                    let watch = |run: &mut Run, _| match is_there(run) {
-                        true => ControlFlow::Break(()),
-                        false => ControlFlow::Continue(()),
+                    let watch = |run: &mut Run, _| {
+                        if is_there(run) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                     };
                     run.follow(watch).map_err(Failure::system)?;
                     let there = is_there(&run);

@@ -69,8 +69,9 @@ pub struct Run {
     ended: Option<Stop>,
     /// Where it stood at [milestones](is_milestone); `None` where nobody will look.
     trail: Option<Vec<Mark>>,
-    /// How it had ended by itself, if it was resumed.
-    resumed: Option<Option<Stop>>,
+    is_resumed: bool,
+    /// How it had ended before it was resumed.
+    had_ended: Option<Stop>,
     /// The budget with which it began, which its plan was made for.
     first_budget: Option<u128>,
 }
@@ -192,7 +193,8 @@ impl Run {
             findings: None,
             ended: None,
             trail: Some(Vec::new()),
-            resumed: None,
+            is_resumed: false,
+            had_ended: None,
         }
     }
 
@@ -238,8 +240,8 @@ impl Run {
             Some(rule) if with_certificates => Box::new(walk.certified_again(&gate, rule, checkpoint)?),
             _ => certified(&task, &chosen, &gate, walk)?,
         };
-        let resumed = Some(walk.view().ended);
-        if walk.view().ended.is_none() {
+        let had_ended = walk.view().ended;
+        if had_ended.is_none() {
             task.check_end(&chosen)?;
         }
         let run = Self::with(problem, task, chosen, gate, walk);
@@ -247,7 +249,7 @@ impl Run {
             stored.map_or((run.first_budget, Vec::new()), |stored| (stored.first_budget, stored.trail));
         // One that is not there takes nothing from the run.
         let outlook = outlook.unwrap_or_else(|_| Outlook::silent("none was made"));
-        Ok(Self { first_budget, trail: Some(trail), resumed, outlook, ..run })
+        Ok(Self { first_budget, trail: Some(trail), is_resumed: true, had_ended, outlook, ..run })
     }
 
     /// Does the next piece of work. After an end it keeps giving that end, unless the run was interrupted: then it goes on. An error is an oracle that
@@ -396,7 +398,7 @@ impl Run {
 
     /// How it had ended before it was resumed, if it had.
     pub fn had_ended(&self) -> Option<Stop> {
-        self.resumed.flatten()
+        self.had_ended
     }
 
     /// Where it stands, with what formulas say there.
@@ -460,7 +462,9 @@ impl Run {
 
     /// Why a run that was resumed did not go on, if it did not. No part of its report, which is that of the run that was never stopped.
     pub fn remark(&self, stop: Stop) -> Option<String> {
-        let ended = self.resumed?;
+        if !self.is_resumed {
+            return None;
+        }
         // A plan that was made for the first budget leaves most of what a larger one adds.
         let is_left = |first: u128| {
             let (budget, drawn) = (self.gate.budget(), self.gate.ledger().samples());
@@ -470,7 +474,7 @@ impl Run {
             Some(first) => Some(format!(
                 "the plan was made for {first} samples and does not grow with the budget; start a new run for more"
             )),
-            None => ended.map(|_| "the run had already ended: nothing was left to resume".into()),
+            None => self.had_ended.map(|_| "the run had already ended: nothing was left to resume".into()),
         }
     }
 
