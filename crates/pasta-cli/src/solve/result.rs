@@ -88,7 +88,7 @@ impl<'s> Outcome<'s> {
         }
     }
 
-    /// The truth at the point, the promised measure first.
+    /// The truth at the point as far as it is known, the promised measure first.
     fn truths(&self) -> Vec<(String, String)> {
         let promised = self.report.promise.as_ref().map(|promise| promise.guarantee.measure);
         let mut measures: Vec<Measure> = promised.into_iter().collect();
@@ -100,11 +100,8 @@ impl<'s> Outcome<'s> {
             (Measure::GradientSquared, None) => self.report.exact_gradient().map(|gradient| gradient.powi(2)),
             (_, None) => None,
         };
-        let row = |measure: Measure| {
-            let value = value(measure).map_or_else(|| "not known".to_owned(), real);
-            (format!("{} there", measure.formula()), value)
-        };
-        measures.into_iter().map(row).collect()
+        let row = |measure: Measure| Some((format!("{} there", measure.formula()), real(value(measure)?)));
+        measures.into_iter().filter_map(row).collect()
     }
 
     fn samples(&self) -> String {

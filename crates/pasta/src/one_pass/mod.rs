@@ -2,7 +2,7 @@
 //!
 //! Each block is fitted while it is in memory, with one more term: what the blocks before it have taught. That is a
 //! quadratic around the point that they led to, whose matrix is the sum of their [second derivatives](Linear::hessian) there. For least squares
-//! with up to [`MOST_FULL`](crate::table::MOST_FULL) coordinates nothing is lost by that, and the end is the fit of all rows; for
+//! with up to [`MOST_FULL`] coordinates nothing is lost by that, and the end is the fit of all rows; for
 //! other smooth losses what is lost is of the order of the square of a block's error. Beyond that number of coordinates only the diagonal is
 //! kept.
 //!
