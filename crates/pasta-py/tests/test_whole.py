@@ -399,8 +399,11 @@ print(run.result().stop.kind)
 def test_workers_and_what_they_started_end_with_their_parent(end, main, tmp_path):
     """In the middle of a block, which takes longer than this test."""
     code = f"""
-import os, subprocess, sys, threading, time
+import os, signal, subprocess, sys, threading, time
 import numpy as np, pasta_opt
+
+# Whoever runs these tests may ignore it, as nohup does.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 def forever(x, rng, n):
     child = subprocess.Popen(["sleep", "1000"])
