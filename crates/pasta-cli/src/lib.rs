@@ -41,7 +41,7 @@ const VERSION: &str = match (cfg!(feature = "mpi"), cfg!(feature = "parquet")) {
     (true, true) => concat!(env!("CARGO_PKG_VERSION"), " (features: mpi, parquet)"),
     (true, false) => concat!(env!("CARGO_PKG_VERSION"), " (features: mpi)"),
     (false, true) => concat!(env!("CARGO_PKG_VERSION"), " (features: parquet)"),
-    (false, false) => concat!(env!("CARGO_PKG_VERSION"), " (features: none)"),
+    (false, false) => env!("CARGO_PKG_VERSION"),
 };
 
 const LAB: &str =

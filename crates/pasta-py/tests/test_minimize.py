@@ -224,7 +224,7 @@ def test_an_answer_that_is_no_gradient_is_refused_with_a_sentence(value, error, 
 
 def test_nan_now_and_then_is_counted_and_ends_a_run_or_is_left_out():
     def oracle(x, rng):
-        return x if rng.random() < 0.99 else np.full(3, np.nan)
+        return x + 0.1 * rng.normal(size=3) if rng.random() < 0.99 else np.full(3, np.nan)
 
     asked = pasta_opt.Oracle(oracle, losses=False)
     with pytest.warns(RuntimeWarning, match="not all answers of the oracle were finite"):
@@ -234,7 +234,7 @@ def test_nan_now_and_then_is_counted_and_ends_a_run_or_is_left_out():
     with pytest.warns(RuntimeWarning, match="were left out, which biases the result"):
         result = pasta_opt.minimize(asked, TRUTH, budget=10_000, check=False, on_nan="skip")
     assert result.stop.kind in ("planned-end", "settled") and result.ledger.not_finite > 10
-    assert np.linalg.norm(result.x) < 1e-3 and "answers not finite" in repr(result)
+    assert np.linalg.norm(result.x) < 0.02 and "answers not finite" in repr(result)
     with pytest.raises(ValueError, match='on_nan must be "stop" or "skip"'):
         pasta_opt.minimize(asked, TRUTH, budget=10_000, on_nan="maybe")
     with pytest.raises(ValueError, match="at x0: .*not finite"):

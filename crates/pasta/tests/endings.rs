@@ -405,3 +405,36 @@ fn a_run_without_hope_goes_on_with_a_budget() {
         further.stop
     );
 }
+
+/// x itself, one sample in a hundred NaN if asked for.
+struct Plain(f64);
+
+impl Sampled for Plain {
+    fn dim(&self) -> usize {
+        3
+    }
+    fn identity(&self) -> String {
+        "plain".into()
+    }
+    fn add_gradient(
+        &self,
+        weight: f64,
+        x: &[f64],
+        xi: &mut Stream,
+        out: &mut [f64],
+    ) -> Result<(), OracleError> {
+        let nan = if xi.uniform() < self.0 { f64::NAN } else { 0.0 };
+        out.iter_mut().zip(x).for_each(|(out, x)| *out += weight * (x + nan));
+        Ok(())
+    }
+}
+
+#[test]
+fn without_noise_samples_that_are_left_out_change_nothing() {
+    for share in [0.0, 0.01] {
+        let mut gate =
+            Gate::new(Batched::new(Plain(share)), 1).with_on_nan(OnNan::Skip).with_budget(10_000).believing();
+        let end = Auto::start(&gate, &[1.0, -2.0, 3.0], None).unwrap().finish(&mut gate).unwrap();
+        assert!(end.point.iter().all(|x| x.abs() < 1e-3), "{share}: {end:?}");
+    }
+}
