@@ -94,7 +94,7 @@ fn refused(halt: &Halt) -> Failure {
     let found = std::error::Error::source(error).and_then(|source| source.downcast_ref::<CheckError>());
     let Some(CheckError { slips, .. }) = found else { return Failure::system(halt) };
     let hint = "`pasta check` with the file says more; --no-check runs it as it is";
-    Failure::input(format!("the simulator is not to be believed: {}", check::sentences(slips))).hint(hint)
+    Failure::input(format!("the simulator failed its check: {}", check::sentences(slips))).hint(hint)
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -161,7 +161,7 @@ impl Report for Plain {
     fn text(&self) -> String {
         let verdict = match self.sentences.as_slice() {
             [] => format!("nothing wrong was found in {} samples", grouped(self.findings.samples)),
-            sentences => format!("not to be believed: {}", sentences.join("; ")),
+            sentences => format!("failed: {}", sentences.join("; ")),
         };
         let losses = match self.findings.slopes.as_slice() {
             [] => "it gives none".to_owned(),
@@ -427,7 +427,7 @@ impl Report for Verdict {
         );
         let verdict = match self.sentences.as_slice() {
             [] => format!("nothing wrong was found in {} samples", grouped(self.findings.samples)),
-            sentences => format!("not to be believed: {}", sentences.join("; ")),
+            sentences => format!("failed: {}", sentences.join("; ")),
         };
         let noise = self.noise.words(&self.findings);
         let Time { sample, request, sensible_block } = self.time;

@@ -199,7 +199,7 @@ fn nan_ends_a_run_as_diverged_and_shows_the_reply() {
     place.write("fault", "nan");
     let told = contains("wrote numbers that are not finite").and(contains("request: {\"id\""));
     place.pasta("resume run --budget 100000").assert().code(3).stderr(told);
-    let told = contains("the simulator is not to be believed: its answer 0 from the start is not finite");
+    let told = contains("the simulator failed its check: its answer 0 from the start is not finite");
     place.pasta("solve p.toml").assert().code(2).stderr(told);
 }
 
@@ -364,7 +364,7 @@ fn a_comparison_checks_a_simulator_once_before_its_first_run() {
     assert_eq!((&trusted["check_samples"], runs(&trusted)), (&0.into(), runs(&sound)));
     place.pasta(race).assert().code(0).stdout(contains(format!("took {samples} samples")));
     place.write("fault", "loss");
-    let told = contains("not to be believed: the loss does not belong to the gradient");
+    let told = contains("failed its check: the loss does not belong to the gradient");
     place.pasta(race).assert().code(2).stderr(told);
     place.pasta(&format!("{race} --no-check")).assert().code(0);
     // A problem of the library needs none.

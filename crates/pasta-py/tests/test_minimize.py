@@ -672,7 +672,7 @@ class OtherDifference(Whole):
 def test_a_slip_is_refused_before_the_first_step_and_named(oracle, words, tmp_path):
     method = pasta_opt.methods.Sgd(eta=1e-3, steps=3)
     start = np.array([0.0, 2.0, -1.0])
-    with pytest.raises(ValueError, match=f"not to be believed: .*{words}.*check=False"):
+    with pytest.raises(ValueError, match=f"failed its check: .*{words}.*check=False"):
         pasta_opt.minimize(oracle, start, method=method, output=tmp_path / "run")
     assert not (tmp_path / "run" / "checkpoint.pasta").exists()
     found = pasta_opt.check(oracle, start)

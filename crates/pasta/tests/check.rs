@@ -267,7 +267,7 @@ fn a_run_checks_a_stranger_s_oracle_before_its_first_step_and_counts_that() {
     for way in [Way::IgnoresWeight, Way::Overwrites, Way::OwnGenerator, Way::Nan, Way::WrongSign] {
         let mut gate = Gate::new(bowl(way, 3, 1.0), 1);
         let refused = ten_steps(&mut gate, &[1.0, 2.0, 3.0]).unwrap_err().to_string();
-        assert!(refused.starts_with("the oracle failed: it is not to be believed: "), "{way:?}: {refused}");
+        assert!(refused.starts_with("the oracle failed: it failed its check: "), "{way:?}: {refused}");
         assert_eq!(gate.ledger().steps().samples, 0, "{way:?}");
         // The switch: believed, it runs, to nowhere.
         let mut gate = Gate::new(bowl(way, 3, 1.0), 1).believing();

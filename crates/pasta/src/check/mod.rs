@@ -155,7 +155,7 @@ pub fn oracle(gate: &mut Gate, x: &[f64], effort: Effort) -> Result<Findings, Ha
     Ok(findings)
 }
 
-/// Checks the oracle of a run that is about to begin, with a few dozen samples, and refuses one that is not to be believed.
+/// Checks the oracle of a run that is about to begin, with a few dozen samples, and refuses one that fails.
 ///
 /// [`Walk::finish`](crate::walk::Walk::finish) does this for every oracle that is not of this library; a program that drives a walk step by step calls it. Nothing is drawn
 /// if the gate [believes](Gate::believing) its oracle, if it was checked before, if a step was taken already, or if the budget leaves less than
@@ -177,7 +177,7 @@ pub fn before_run(gate: &mut Gate, x: &[f64]) -> Result<Option<Findings>, Halt> 
 
 /// Why a run did not begin: its oracle is wrong. The source of the [`OracleError`] of [`before_run`].
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("it is not to be believed: {}", sentences(slips))]
+#[error("it failed its check: {}", sentences(slips))]
 #[non_exhaustive]
 pub struct CheckError {
     /// What is wrong.
