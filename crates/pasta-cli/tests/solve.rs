@@ -589,7 +589,7 @@ fn a_checkpoint_of_another_run_than_problem_toml_describes_is_refused() {
         (BOWL, "\"gaussian\"", "\"lognormal\"\nsigma = 1.0", "of another problem"),
         (BOWL, "target = 0.5", "target = 0.4", "of another method"),
         (BOWL, "\"smooth\"", "\"mean-square-smooth\"", "of another method"),
-        (BOWL, "seed = 1", "seed = 2", "of seed 1, but problem.toml has seed 2"),
+        (BOWL, "seed = 1", "seed = 2", "of seed 1, but 2 is asked for"),
         (SGD, "eta = 0.05", "eta = 0.06", "of another method"),
         (SGD, "\"sgd\"", "\"halpern\"", "of another method"),
     ];
@@ -828,5 +828,6 @@ fn one_of_several_processes_of_mpi_says_that_it_was_built_without() {
         assert!(!place.path("run").exists());
         place.pasta("problems").env(name, "1").assert().code(0);
     }
-    place.pasta("--version").assert().code(0).stdout(contains(" (features: "));
+    // No feature, nothing to name.
+    place.pasta("--version").assert().code(0).stdout(format!("pasta {}\n", env!("CARGO_PKG_VERSION")));
 }
