@@ -103,7 +103,7 @@ pub(crate) fn read<T: Number>(
     })
 }
 
-/// Up to so many columns need no reason.
+/// A file may be this wide whatever its size.
 const WIDE: u64 = 1 << 20;
 
 /// The largest index of any file: columns are counted with 32 bits.

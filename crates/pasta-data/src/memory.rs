@@ -7,7 +7,7 @@ use crate::fault::Fault;
 pub(crate) struct Memory(pub(crate) Option<u64>);
 
 impl Memory {
-    /// Refuses to take so many numbers of this many bytes.
+    /// Refuses `count` numbers of `size` bytes each if they are more than the limit.
     pub(crate) fn allow(self, count: usize, size: usize) -> Result<(), Fault> {
         let needed = (count as u64).saturating_mul(size as u64);
         match self.0.filter(|limit| needed > *limit) {

@@ -699,7 +699,7 @@ fn what_means_a_missing_value_elsewhere_can_be_a_category() {
     let asked = Options { categories: vec!["c".into()], ..csv("y") };
     let learnt = of(text, &asked);
     assert_eq!(learnt.encoding.names(), ["c=.", "c=N/A", "c=None", "c=n/a", "c=red"]);
-    // The encoding knows them, whoever uses it.
+    // The encoding knows them in every command.
     let again = read(
         &source("y,c\n0,None\n"),
         &Options { storage: Storage::Dense, ..csv("y") },

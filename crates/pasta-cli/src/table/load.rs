@@ -481,7 +481,7 @@ pub(crate) fn check_products(file: &str, linear: &Linear) -> Result<(), Failure>
 }
 
 impl Rows {
-    /// The same rows in a table of so many columns, in which column k stands at `places[k]` and the others are 0.
+    /// The same rows in a table of `columns` columns, in which column k stands at `places[k]` and the others are 0.
     pub(crate) fn widened(self, places: &[usize], columns: usize) -> Self {
         let features = match self.features {
             Features::Dense(Dense { rows, columns: had, values }) => {

@@ -142,7 +142,7 @@ def forecast(
     seed: int = 1,
     threads: int | None = None,
 ) -> SimpleNamespace:
-    """What a run to a certified target will probably cost, from a pilot of a few cheap runs with at most so many `samples`, and no more than a tenth of
+    """What a run to a certified target will probably cost, from a pilot of a few cheap runs with at most `samples` samples, and no more than a tenth of
     what is forecast where a range allows that.
 
     By the names of ``pasta plan --pilot --json``: `forecast` has `low`, `middle` and `high`, or is None, and then `forecast_silent` says why; `pilot`

@@ -35,7 +35,7 @@ const NOISE: f64 = 1.0;
 const HEAVY: f64 = 14.0;
 /// Coordinates are uneven where the mean squares of the largest and of a quarter differ by more than this factor.
 const UNEVEN: f64 = 1e4;
-/// Of an answer that is not finite it is asked with so many other samples whether it is the oracle's fault, until there were so many.
+/// Other samples that are asked for to tell whether an answer that is not finite is the oracle's fault, and how often that is asked.
 const OTHERS: u64 = 32;
 const DOUBTED: u128 = 64;
 /// The units of two coordinates differ by no more than this.
