@@ -352,7 +352,7 @@ fn a_run_whose_target_is_out_of_reach_ends_and_says_what_is_not() {
     assert!((100_000..400_000).contains(&drawn), "{drawn}");
     assert!(end.point.iter().all(|x| x.abs() < 0.1), "the point is good all the same: {end:?}");
     let meaning = end.stop.meaning();
-    assert!(meaning.starts_with("the target 0.000001 is not within reach: "), "{meaning}");
+    assert!(meaning.starts_with("the target 1e-6 is not within reach: "), "{meaning}");
     assert_eq!(end.stop.kind(), "hopeless");
     // What is within reach by its own account is reached.
     let rule = StopRule { target: 2.0 * reach, ..rule };
