@@ -253,7 +253,7 @@ impl Average {
         squares.last().is_some_and(|most| *most > UNEVEN * quarter)
     }
 
-    /// One sample in so many makes up most of the squares of all gradients, if one makes up all of its batch.
+    /// The number of samples among which one makes up most of the squares of all gradients, if one makes up all of its batch.
     pub(super) fn rarity(&self) -> f64 {
         let [weights, mean, square] = self.numbers.tail;
         self.numbers.sizes.batch as f64 * weights * square / (mean * mean)

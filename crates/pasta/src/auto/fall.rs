@@ -17,7 +17,7 @@ const STEEPER: f64 = 100.0;
 const RUNAWAY: f64 = 1e50;
 /// At its end f must still fall this share as steeply as at the start: otherwise it may only be far from its minimum.
 const STEEP: f64 = 0.5;
-/// A slope that is negative by so many standard errors of eight blocks.
+/// A slope falls clearly if it is negative by this many standard errors of eight blocks.
 const CLEARLY: f64 = 3.0;
 /// At the end it takes this share of the budget to find out.
 const SHARE: f64 = 0.02;

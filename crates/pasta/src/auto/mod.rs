@@ -142,7 +142,7 @@ const SHARE: f64 = 0.25;
 /// Stages lead once |grad f|^2 of the walk's point is so many times that of the best one; the walk then gets this share.
 const FAR: f64 = 25.0;
 const MINOR: f64 = 0.1;
-/// Where an answer at the best point is not finite, so many other samples are asked for there.
+/// Other samples that are asked for at the best point where an answer is not finite.
 const DOUBTS: u64 = 32;
 /// A table is read in exact passes once so many times its rows were drawn.
 const EPOCHS: f64 = 3.0;

@@ -26,7 +26,7 @@ const PLACES: u64 = 4;
 const FEW: f64 = 48.0;
 /// Where a point must be proved to be lower, the first of two draws takes this share.
 const FIRST: f64 = 0.33;
-/// A point that need not be proved to be lower is refused if f seems higher by so many standard errors.
+/// A point that need not be proved to be lower is refused if f seems higher by this many standard errors.
 const DOUBTFUL: f64 = 0.5;
 /// The point between, by its share of the way. Where the way ends at a minimum, f falls by 3/4 as much there, with 1/2 of the noise.
 const BETWEEN: f64 = 0.5;
@@ -34,7 +34,7 @@ const BETWEEN: f64 = 0.5;
 const QUANTILE: f64 = 2.5;
 /// Where gradients have heavy tails, the quantile of 1/740.
 const HEAVY_QUANTILE: f64 = 3.0;
-/// Where gradients have heavy tails, slopes must have room for so many of their rare events: all are missed with probability exp(-6).
+/// Where gradients have heavy tails, slopes must have room for this many of their rare events: all are missed with probability exp(-6).
 const EVENTS: f64 = 6.0;
 
 impl Auto {
@@ -93,7 +93,7 @@ struct Look {
     losses: bool,
     /// Whether the point must be proved to be lower.
     strict: bool,
-    /// Where gradients have heavy tails: one sample in so many makes up most of their squares.
+    /// Where gradients have heavy tails: the number of samples among which one makes up most of their squares.
     rare: Option<f64>,
     /// Places at which the slopes of a group are taken; the first draw decides.
     places: u64,
@@ -134,7 +134,7 @@ impl Look {
         }
     }
 
-    /// Draws about so many more samples.
+    /// Draws about `samples` more samples.
     fn draw(&mut self, gate: &mut Gate, next: &mut u64, samples: f64) -> Result<(), Halt> {
         if self.places == 0 {
             self.places = if samples < FEW { 2 } else { PLACES };

@@ -119,7 +119,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Infinite where there are so many vectors that nothing is known.
+    /// Infinite where there are too many vectors for a bound.
     pub(super) fn of(moments: &Moments) -> Self {
         let (k, d) = (moments.count as f64, moments.mean.len() as f64);
         let scatter =

@@ -164,7 +164,7 @@ pub enum Event {
 }
 
 impl Run {
-    /// A run of a walk that was started by hand, at its start. It keeps no trail.
+    /// A run of a walk that was started, or resumed, by hand. It keeps no trail and makes no forecast.
     pub fn of(gate: Gate, walk: impl Walk + 'static) -> Self {
         let walk: Box<dyn Walk> = Box::new(walk);
         let problem = Problem::of(Arc::clone(gate.oracle()), walk.view().start.to_vec());
@@ -306,7 +306,7 @@ impl Run {
                 (self.findings, self.is_checked) = (findings, true);
                 Ok(Event::Checked)
             }
-            // What is not finite, or does not fit the budget, is the walk's to find out.
+            // A check that did not come to its end is made again when the run goes on.
             Err(Halt::Interrupted) => Ok(Event::End(Stop::Interrupted)),
             Err(halt) => Err(halt),
         }

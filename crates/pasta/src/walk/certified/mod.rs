@@ -68,7 +68,7 @@ const TAIL_POWER: f64 = 4.0;
 /// While the run can still move on, a certificate gets this many times what it planned: a gradient close to the target
 /// would cost more than another point.
 const PATIENCE: u128 = 2;
-/// To find out whose fault an infinite answer is, so many other samples are asked for.
+/// Other samples that are asked for to find out whose fault an infinite answer is.
 const SINGLES: u64 = 64;
 /// A certificate that would take this many times what a budget allows is out of reach; of such a budget this part is kept for a last bound.
 const OUT_OF_REACH: u128 = 4;
