@@ -75,6 +75,7 @@
 //! objective    what a problem knows about itself
 //! problems     problems with known constants
 //! oracle       one question, one answer, one price
+//! term         constraints and penalties beside f
 //! ledger       what was asked, by what it was for
 //! checkpoint   named sections of plain data and vectors
 //! stop         why a run ended
@@ -136,6 +137,7 @@ pub mod schedule;
 pub mod state;
 pub mod stop;
 pub mod table;
+pub mod term;
 pub mod trace;
 pub mod walk;
 
