@@ -579,7 +579,7 @@ fn a_target_may_be_a_share_of_the_gradient_at_the_start() {
         .pasta("solve p.toml")
         .assert()
         .code(2)
-        .stderr(contains("p.toml:14: [certificate] target: expected a positive number"));
+        .stderr(contains("p.toml:15: [certificate] target: expected a positive number"));
     // A theorem is about a number.
     let recipe = TestDir::holding(BOWL);
     recipe
