@@ -18,7 +18,7 @@ use pasta_data::Source;
 use pasta_opt::fit::{AtScale, FitError, Way, usual_budget};
 use pasta_opt::gate::Halt;
 use pasta_opt::stop::Stop;
-use pasta_opt::table::Linear;
+use pasta_opt::table::{Design, Linear};
 use pasta_report::console::{self, Exit, Failure, Signals, say, with_threads};
 
 pub(crate) use arguments::Arguments;
@@ -40,6 +40,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
         return Err(Failure::input("--one-pass: a stream is learnt by one process"));
     }
     if arguments.one_pass {
+        arguments.penalties(&[])?;
         return one_pass::run(arguments, begun);
     }
     if let Some(page) = &arguments.page
@@ -58,6 +59,14 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     if signals.received().is_some() {
         return Ok(interrupted(&signals));
     }
+    if arguments.elastic_net.is_some() {
+        // A part of --penalty is not the ridge's.
+        let linear = &opened.loaded.linear;
+        let design = Design { penalty: arguments.ridge(), ..linear.design() };
+        let scaling = linear.scaling().cloned();
+        let rebuilt = Linear::scaled(Arc::clone(linear.table()), linear.loss(), design, scaling);
+        opened.loaded.linear = Arc::new(rebuilt.map_err(Failure::input)?);
+    }
     let read = begun.elapsed();
     let at_scale = match at_scale(arguments, &opened.loaded.linear, &signals) {
         Err(FitError::Interrupted(_)) => return Ok(interrupted(&signals)),
@@ -72,7 +81,10 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     let linear = &opened.loaded.linear;
     let read_before = at_scale.as_ref().map_or(0, |at_scale| at_scale.gate.ledger().samples());
     let budget = arguments.budget.unwrap_or_else(|| usual_budget(linear)).saturating_sub(read_before);
-    let way = asked.unwrap_or_else(|| Way::usual(linear));
+    let way = match arguments.penalties(&linear.feature_names())? {
+        Some(penalties) => Way::Proximal(penalties.term(linear).map_err(Failure::input)?),
+        None => asked.unwrap_or_else(|| Way::usual(linear)),
+    };
     let method = arguments.method_name(&way);
     let deviation = at_scale.as_ref().map(|at_scale| at_scale.deviation);
     say(&header::header(arguments, &file, &opened.loaded, &method, budget, deviation));
