@@ -6,7 +6,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use pasta_opt::calibrate::Calibration;
-use pasta_opt::certificate::{Certificate, Certifier, Claim};
+use pasta_opt::certificate::{Certificate, Certifier, Claim, seed_by_hand};
 use pasta_opt::check::{self, Effort};
 use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::draws::{Role, derived_seed};
@@ -303,7 +303,7 @@ pub(crate) fn certify(
     seed: u64,
     line: &Line,
 ) -> Result<Certified, Trouble> {
-    let seed = derived_seed(seed, Role::Certificate, u64::MAX);
+    let seed = seed_by_hand(seed, x);
     // Where there are losses, the certificate compares them with the gradients.
     let (mut gate, _) = gate(asked, x, seed, budget, line)?;
     let claim = Claim { target, delta, basis, budget, guess: None };

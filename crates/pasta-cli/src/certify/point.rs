@@ -2,7 +2,9 @@
 
 use indicatif::ProgressBar;
 use pasta_opt::certificate::moreau::{self, MoreauCertificate, MoreauClaim};
-use pasta_opt::certificate::{CertificateError, ClaimError, Consequence, delta_of_attempt, number_by_hand};
+use pasta_opt::certificate::{
+    CertificateError, ClaimError, Consequence, Made, delta_of_attempt, number_by_hand, seed_by_hand,
+};
 use pasta_opt::objective::Measure;
 use pasta_opt::prelude::*;
 use serde::Serialize;
@@ -102,7 +104,9 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
         None => (number_by_hand(1), delta),
     };
     let signals = Signals::register()?;
-    let mut gate = setup.problem.gate(setup.seed, arguments.budget, signals.flag());
+    let seed = seed_by_hand(setup.seed, x);
+    let mut gate = setup.problem.gate(seed, arguments.budget, signals.flag());
+    let mut made = None;
     let found = if let Some(lambda) = arguments.moreau {
         let claim = MoreauClaim {
             lambda,
@@ -127,10 +131,11 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
         }
     } else {
         let claim = Claim { target, delta: shared, basis, budget: None, guess: None };
-        let Some(mut certificate) = certify(&mut gate, x, claim, number)? else {
+        let Some((mut certificate, how)) = certify(&mut gate, x, claim, number)? else {
             say("interrupted during its pilot; nothing is known yet");
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         };
+        made = how;
         // What is stated is the confidence of all attempts together.
         certificate.delta = delta;
         let certificate = if doubt.is_some() { certificate.void() } else { certificate };
@@ -148,6 +153,7 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
             doubt,
             attempt: arguments.attempt,
             delta_of_attempt: arguments.attempt.map(|_| shared),
+            made,
         },
         distance: far,
         ledger: gate.ledger(),
@@ -165,9 +171,14 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
 }
 
 /// A certificate of the gradient; as far as it came, if it was interrupted, and nothing if it had not begun.
-fn certify(gate: &mut Gate, x: &[f64], claim: Claim, number: u64) -> Result<Option<Certificate>, Failure> {
+fn certify(
+    gate: &mut Gate,
+    x: &[f64],
+    claim: Claim,
+    number: u64,
+) -> Result<Option<(Certificate, Option<Made>)>, Failure> {
     let bar = if console::is_muted() { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
-    let certifier = match Certifier::start(gate, x, claim, number) {
+    let mut certifier = match Certifier::start(gate, x, claim, number) {
         Err(CertificateError::Halt(Halt::Interrupted)) => return Ok(None),
         other => other.map_err(refused)?,
     };
@@ -178,7 +189,7 @@ fn certify(gate: &mut Gate, x: &[f64], claim: Claim, number: u64) -> Result<Opti
     });
     let certificate = certificate.map_err(Failure::system)?;
     bar.finish_and_clear();
-    Ok(Some(certificate))
+    Ok(Some((certificate, certifier.made())))
 }
 
 /// Numbers with commas between, or a file with a JSON list.
@@ -297,6 +308,8 @@ struct Certified {
     /// Which attempt at the claim it is, if that was told, and the share of delta that it was made with.
     attempt: Option<u64>,
     delta_of_attempt: Option<f64>,
+    /// How it was made, for `pasta verify`; `None` of a Moreau certificate.
+    made: Option<Made>,
 }
 
 /// The answer, with what is known besides.

@@ -46,8 +46,10 @@ struct Cost {
 impl<'s> Outcome<'s> {
     pub(super) fn new(spec: &'s Spec, live: &'s Live, stop: Stop) -> Self {
         let amount = |price: &Price| price.of(live.run.gate().ledger().samples() as f64);
+        let mut report = live.run.report(stop);
+        report.rests_on.files = spec.problem.simulator.as_ref().map_or_else(Vec::new, Simulated::files);
         Self {
-            report: live.run.report(stop),
+            report,
             cost: spec.price.clone().map(|price| Cost { amount: amount(&price), price }),
             simulator: spec.problem.simulator.as_ref().map(Simulated::counts),
             standardised: spec.problem.is_standardised(),
