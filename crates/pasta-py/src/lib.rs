@@ -230,6 +230,13 @@ fn certify(
     serde_json::to_string(&certified).map_err(value_error)
 }
 
+/// Makes the certificate of a result again, and compares. What was done, in a sentence.
+#[pyfunction]
+fn verify(leaves: Bound<'_, PyAny>, result: String, checkpoint: Vec<u8>, threads: usize) -> PyResult<String> {
+    let asked = Asked::of(&leaves)?;
+    beside(leaves, None, threads, move |line| run::verify(&asked, &result, &checkpoint, &line))
+}
+
 /// Measures constants around a point. What was found as JSON.
 #[pyfunction]
 fn calibrate(
@@ -422,6 +429,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(minimize, module)?)?;
     module.add_function(wrap_pyfunction!(resume, module)?)?;
     module.add_function(wrap_pyfunction!(certify, module)?)?;
+    module.add_function(wrap_pyfunction!(verify, module)?)?;
     module.add_function(wrap_pyfunction!(calibrate, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_class::<Native>()?;

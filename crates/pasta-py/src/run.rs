@@ -9,7 +9,7 @@ use pasta_opt::calibrate::Calibration;
 use pasta_opt::certificate::{Certificate, Certifier, Claim, seed_by_hand};
 use pasta_opt::check::{self, Effort};
 use pasta_opt::checkpoint::{Checkpoint, Saver};
-use pasta_opt::draws::{Role, derived_seed};
+use pasta_opt::draws::Role;
 use pasta_opt::forecast::{Family, Forecast, Pilot, PilotError};
 use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::oracle::{Answer, Request};
@@ -17,6 +17,7 @@ use pasta_opt::run::{
     ChoiceError, Chosen, Event, Mark, MethodSpec, Problem, Report, Run, RunError, Stored, Task,
 };
 use pasta_opt::stop::Stop;
+use pasta_opt::verify::{self, Given};
 use pasta_opt::walk::StopRule;
 use pasta_report::console;
 use serde::Serialize;
@@ -312,6 +313,20 @@ pub(crate) fn certify(
     let certificate = certified.map_err(input)?;
     let (words, statement) = (certificate.verdict.words(), certificate.statement());
     Ok(Certified { certificate, words, statement, attempts: 1 })
+}
+
+/// Makes the certificate of a result again. What was done, in a sentence.
+pub(crate) fn verify(asked: &Asked, result: &str, checkpoint: &[u8], line: &Line) -> Result<String, Trouble> {
+    let stored = Checkpoint::from_bytes(checkpoint).and_then(|checkpoint| Stored::of(&checkpoint));
+    let Stored { task, dim, losses, .. } = stored.map_err(input)?;
+    let problem = Problem::of(asked.oracle(losses, line), vec![0.0; dim]);
+    let mut given = Given::of(&problem);
+    (given.task, given.start_unknown) = (Some(&task), true);
+    match verify::verify(result, &given, Arc::clone(&line.stop)) {
+        Ok(verified) => Ok(verified.sentence()),
+        Err(error) if error.is_interrupted() => Err(Trouble::Raised),
+        Err(error) => Err(input(error)),
+    }
 }
 
 /// What samples say about the constants of an oracle.

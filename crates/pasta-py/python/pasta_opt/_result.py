@@ -110,6 +110,8 @@ class Result:
     params: Any
     #: All that is needed to go on; see :meth:`save`.
     checkpoint: bytes
+    #: The report as JSON, with the keys of the program's result.json (docs/formats.md); :func:`pasta_opt.verify` reads it.
+    report: str
 
     def rows(self) -> list[tuple[str, str]]:
         """The rows of the table."""
@@ -225,4 +227,5 @@ def read(
         forecast_silent=data["forecast_silent"],
         params=x if unflatten is None else unflatten(x),
         checkpoint=checkpoint,
+        report=text,
     )

@@ -24,6 +24,8 @@ pub struct Made {
     pub samples_each: u64,
     /// k: sub-batches drawn.
     pub sub_batches: u64,
+    /// The sub-batches that the first track planned.
+    pub planned: f64,
     /// s of each track.
     pub scales: [f64; TRACKS],
     /// The bound on v that it rests on, if there is one.

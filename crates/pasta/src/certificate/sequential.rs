@@ -214,7 +214,8 @@ impl Certifier {
     /// How it was made, as far as it came: what it takes to make it again, and the numbers behind its bound.
     pub fn made(&self) -> Option<Made> {
         let Begun { seed, mut claim, before } = self.begun?;
-        claim.budget = claim.budget.into_iter().chain(self.claim.budget).min();
+        let own = self.claim.budget.filter(|most| *most < u128::MAX);
+        claim.budget = claim.budget.into_iter().chain(own).min();
         let scale = |i: usize| self.tracks.get(i).map_or(0.0, |track| track.scale);
         Some(Made {
             seed,
@@ -223,6 +224,7 @@ impl Certifier {
             point: Digest::of_point(&self.x),
             samples_each: self.samples_each,
             sub_batches: self.moments.count,
+            planned: self.tracks.first().map_or(0.0, |track| track.planned),
             scales: std::array::from_fn(scale),
             variance: self.variance,
             mean: squared_norm(&self.moments.mean).sqrt(),
@@ -437,8 +439,8 @@ impl Certifier {
 impl Claim {
     /// The same claim, with the budget that it has at this gate.
     fn within(self, gate: &Gate) -> Self {
-        let left = Some(gate.left()).filter(|left| *left < u128::MAX);
-        Self { budget: self.budget.into_iter().chain(left).min(), ..self }
+        let most = self.budget.map_or(gate.left(), |budget| budget.min(gate.left()));
+        Self { budget: Some(most).filter(|most| *most < u128::MAX), ..self }
     }
 
     /// log(1/delta) for the mean, with the share of delta that a track has.
