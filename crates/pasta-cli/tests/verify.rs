@@ -32,7 +32,7 @@ const PROBLEMS: [&str; 7] = [
 ];
 const NOISES: [&str; 3] = [
     "tail = \"gaussian\"\ngrowth = 0.5",
-    "tail = \"student-t\"\ndof = 3.0\ngrowth = 0.0",
+    "tail = \"student-t\"\ndof = 6.0\ngrowth = 0.0",
     "tail = \"lognormal\"\nsigma = 0.8\ngrowth = 0.25",
 ];
 const BASES: [&str; 3] = ["", "kurtosis = 100", "variance = 20"];
