@@ -74,7 +74,10 @@ fn readers(cases: u64) -> bool {
         command.args(["test", "--quiet"]).args(*arguments).env(variable, cases.to_string());
         let done = built && command.status().is_ok_and(|status| status.success());
         let seconds = clock.elapsed().as_secs();
-        eprintln!("{what}: {cases} of each kind, {}, {seconds} s", if done { "none broke it" } else { "BROKEN" });
+        eprintln!(
+            "{what}: {cases} of each kind, {}, {seconds} s",
+            if done { "none broke it" } else { "BROKEN" }
+        );
         done
     })
 }

@@ -95,7 +95,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         let signals = Signals::register()?;
         let mut given = Given::of(problem.what());
         (given.task, given.point) = (task.as_ref(), point);
-        given.files = (!is_by_hand).then(|| problem.simulator.as_ref().map_or_else(Vec::new, Simulated::files));
+        given.files =
+            (!is_by_hand).then(|| problem.simulator.as_ref().map_or_else(Vec::new, Simulated::files));
         let answer = match verify(&text, &given, world::watch(signals.flag())) {
             Ok(verified) => Answer::Verified(Box::new(verified)),
             Err(error) if error.is_interrupted() => {
@@ -108,7 +109,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             Err(error @ Unverified::Nothing(_)) => return Err(Failure::input(error).in_file(&name)),
             Err(error) => return Err(Failure::system(error)),
         };
-        console::print(&Said { verified: matches!(answer, Answer::Verified(_)), answer: &answer }, arguments.json)?;
+        console::print(
+            &Said { verified: matches!(answer, Answer::Verified(_)), answer: &answer },
+            arguments.json,
+        )?;
         Ok(match answer {
             Answer::Verified(_) => Exit::Done,
             Answer::Differs(_) => Exit::NotCertified,

@@ -6,7 +6,7 @@ mod place;
 
 use std::process::Command;
 
-use place::{Place, with};
+use place::{TestDir, with};
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
@@ -74,7 +74,7 @@ fn has_python() -> bool {
 }
 
 /// The exit code of the second verifier, and what it says.
-fn second(place: &Place, arguments: &[&str]) -> (Option<i32>, String) {
+fn second(place: &TestDir, arguments: &[&str]) -> (Option<i32>, String) {
     let output =
         Command::new("python3").arg(SECOND).args(arguments).current_dir(place.0.path()).output().unwrap();
     let said = [output.stdout, output.stderr].concat();
@@ -83,7 +83,7 @@ fn second(place: &Place, arguments: &[&str]) -> (Option<i32>, String) {
 
 /// Both verifiers accept what a run wrote, and refuse it with another bound.
 fn both_agree(text: &str, has_python: bool) {
-    let place = Place::holding(text);
+    let place = TestDir::holding(text);
     place.write("t.csv", &table());
     let result = place.json("solve p.toml --output run --budget 3e5", 0);
     assert_eq!(result["certificate"]["verdict"], "certified", "{text}");
@@ -105,7 +105,7 @@ fn both_agree(text: &str, has_python: bool) {
 #[test]
 fn both_verifiers_reproduce_a_handful_of_results() {
     let has_python = has_python();
-    [0, 3, 6, 7, 10].map(|i| both_agree(&numbered(i), has_python));
+    [0, 3, 6, 7, 10].into_iter().for_each(|i| both_agree(&numbered(i), has_python));
 }
 
 #[test]
@@ -117,9 +117,10 @@ fn both_verifiers_reproduce_fifty_results() {
 
 #[test]
 fn a_certificate_by_hand_is_verified_with_its_problem_file() {
-    let place = Place::holding(&numbered(0));
+    let place = TestDir::holding(&numbered(0));
     for flags in ["", " --attempt 3", " --kurtosis", " --exact", " --variance 3"] {
-        let output = place.pasta(&format!("certify p.toml --at 0.01 --target 0.5{flags} --json")).output().unwrap();
+        let output =
+            place.pasta(&format!("certify p.toml --at 0.01 --target 0.5{flags} --json")).output().unwrap();
         place.write("c.json", std::str::from_utf8(&output.stdout).unwrap());
         place.pasta("verify c.json --problem p.toml").assert().code(0).stdout(contains("verified: "));
         if has_python() {
@@ -135,7 +136,7 @@ fn a_certificate_by_hand_is_verified_with_its_problem_file() {
 
 #[test]
 fn another_problem_file_is_refused() {
-    let place = Place::holding(&numbered(0));
+    let place = TestDir::holding(&numbered(0));
     place.json("solve p.toml --output run", 0);
     let text = place.read("run/problem.toml");
     let changes = [
@@ -158,7 +159,7 @@ fn another_problem_file_is_refused() {
 
 #[test]
 fn what_has_no_certificate_cannot_be_verified() {
-    let place = Place::holding(&with(&numbered(0), "[certificate]\ntarget = 0.4\n", ""));
+    let place = TestDir::holding(&with(&numbered(0), "[certificate]\ntarget = 0.4\n", ""));
     place.json("solve p.toml --output run --budget 1000", 0);
     place.pasta("verify run").assert().code(2).stderr(contains("the result has no certificate"));
     place.pasta("verify nowhere").assert().code(2);
@@ -167,7 +168,7 @@ fn what_has_no_certificate_cannot_be_verified() {
 /// A simulator is asked again, if it is trusted; a changed program is noticed before that.
 #[test]
 fn a_simulator_is_asked_again_unless_its_file_has_changed() {
-    let place = Place::holding(
+    let place = TestDir::holding(
         "[problem]\ncommand = [\"python3\", \"sim.py\"]\ndimension = 2\nstart = 0.0\nblock = 64\n\n[certificate]\ntarget = 0.5\nkurtosis = 20\n",
     );
     let simulator = format!(

@@ -455,7 +455,8 @@ mod tests {
     fn damaged_messages_are_read_or_refused() {
         let trials = std::env::var("FUZZ_CASES").map_or(3000, |n| n.parse().unwrap());
         let trouble = Some(Trouble { kind: ErrorKind::Fatal, text: "broken".into() });
-        let texts = Report { words: "error".into(), discord: Some("they differ".into()), trouble, ..report(1) };
+        let texts =
+            Report { words: "error".into(), discord: Some("they differ".into()), trouble, ..report(1) };
         let words = Report { body: Body::Words(vec![1, 2, 3]), ..report(2) };
         let messages = [report(0), report(1), texts, words].map(|report| report.encode());
         let (mut read, mut refused) = (0, 0);

@@ -351,8 +351,20 @@ mod tests {
 
     /// A reply with something changed at random.
     fn damaged(reply: &[u8], xi: &mut Stream) -> Vec<u8> {
-        const PIECES: [&str; 12] =
-            ["NaN", "-Infinity", "null", "[", "]", "{", "\"", ",", "1e999", "\n", "\\u0000", "\"retry\": true,"];
+        const PIECES: [&str; 12] = [
+            "NaN",
+            "-Infinity",
+            "null",
+            "[",
+            "]",
+            "{",
+            "\"",
+            ",",
+            "1e999",
+            "\n",
+            "\\u0000",
+            "\"retry\": true,",
+        ];
         let mut reply = reply.to_vec();
         for _ in 0..=xi.below(4) {
             let at = xi.below(reply.len() as u64 + 1) as usize;
@@ -377,17 +389,20 @@ mod tests {
     fn damaged_replies_are_read_or_refused_in_both_framings() {
         let trials = std::env::var("FUZZ_CASES").map_or(3000, |n| n.parse().expect("a number"));
         let (x, wanted) = ([1.0, -2.5], Wanted { losses: true, squares: true });
-        let line = b"{\"id\": 7, \"gradients\": [[1.5, -2.0]], \"losses\": [0.25], \"squares\": [4]}\n".to_vec();
+        let line =
+            b"{\"id\": 7, \"gradients\": [[1.5, -2.0]], \"losses\": [0.25], \"squares\": [4]}\n".to_vec();
         let mut bytes = [7_u64.to_le_bytes(), [0; 8]].concat();
         [1.5, -2.0, 0.25, 4.0_f64].iter().for_each(|number| bytes.extend(number.to_le_bytes()));
         let refusal = [&7_u64.to_le_bytes()[..], &[2, 0, 0, 0, 3, 0, 0, 0], b"bad"].concat();
-        let hello = b"{\"pasta\": 1, \"dimension\": 2, \"losses\": true, \"framing\": \"binary\", \"name\": \"a\"}\n";
+        let hello =
+            b"{\"pasta\": 1, \"dimension\": 2, \"losses\": true, \"framing\": \"binary\", \"name\": \"a\"}\n";
         for (framing, replies) in [(Framing::Json, vec![line]), (Framing::Binary, vec![bytes, refusal])] {
             let points = [&x[..]];
             let points = Points::new(&points, wanted, framing, Vec::new());
             let mut counts = [0; 3];
             for trial in 0..trials {
-                let mut xi = Address { seed: 5, role: Role::Setup, step: framing as u64, sample: trial }.stream();
+                let mut xi =
+                    Address { seed: 5, role: Role::Setup, step: framing as u64, sample: trial }.stream();
                 let reply = damaged(&replies[trial as usize % replies.len()], &mut xi);
                 let mut into = Vec::new();
                 let outcome = match points.reply_length(&reply) {

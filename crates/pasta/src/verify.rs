@@ -46,7 +46,7 @@ use crate::draws::{Role, derived_seed};
 use crate::gate::{Gate, Halt, OnNan};
 use crate::kernels::squared_distance;
 use crate::ledger::Ledger;
-use crate::run::{Certified, Named, Problem, Task, Truths, skipped, void};
+use crate::run::{Certified, Named, OfStart, Problem, Task, Truths, skipped, void};
 use crate::walk::Candidate;
 
 /// What a result is compared with: all that its reader has besides.
@@ -150,6 +150,8 @@ struct Written<'a> {
     #[serde(borrow, default)]
     truth: Option<&'a RawValue>,
     #[serde(borrow, default)]
+    of_start: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     certificate: Option<&'a RawValue>,
     #[serde(borrow)]
     rests_on: Option<Rests<'a>>,
@@ -187,13 +189,12 @@ const FORMAT: u32 = 1;
 /// Makes the certificate of a result again, and compares. `result` is the text of result.json, of a [`Report`](crate::run::Report), or of what `pasta certify --json`
 /// prints. It stops when the flag is set.
 pub fn verify(result: &str, given: &Given<'_>, stop: Arc<AtomicBool>) -> Result<Verified, Unverified> {
-    let unreadable = |error: serde_json::Error| Unverified::Unreadable(error.to_string());
-    let written: Written<'_> = serde_json::from_str(result).map_err(unreadable)?;
+    let written: Written<'_> = read(result)?;
     if written.format.is_some_and(|format| format != FORMAT) {
         return Err(Unverified::Unreadable("it is of another format".into()));
     }
     let text = written.certificate.ok_or(Unverified::Nothing("the result has no certificate"))?;
-    let claimed: Claimed = serde_json::from_str(text.get()).map_err(unreadable)?;
+    let claimed: Claimed = read(text.get())?;
     let made = claimed.made.ok_or(Unverified::Nothing("the certificate does not say how it was made"))?;
     let place = Place { written, claimed, made, given };
     let x = place.before()?;
@@ -201,8 +202,10 @@ pub fn verify(result: &str, given: &Given<'_>, stop: Arc<AtomicBool>) -> Result<
         return Err(Unverified::Nothing("the samples of this oracle do not follow from their seeds"));
     }
     let on_nan = given.task.map_or_else(OnNan::default, |task| task.on_nan);
-    let mut gate =
-        Gate::over(Arc::clone(&given.problem.oracle), made.seed).with_stop(stop).with_on_nan(on_nan).believing();
+    let mut gate = Gate::over(Arc::clone(&given.problem.oracle), made.seed)
+        .with_stop(stop)
+        .with_on_nan(on_nan)
+        .without_check();
     let mut certifier = Certifier::start(&mut gate, &x, made.claim, made.attempt)?;
     let again = |certifier: &Certifier| Made { before: made.before, ..certifier.made().unwrap_or(made) };
     // A plan that is not the one that was written would perhaps draw for long.
@@ -316,10 +319,38 @@ impl Place<'_> {
         let rule = given.task.filter(|_| !self.is_by_hand()).map(|task| task.certify);
         let Some(rule) = rule else { return Ok(()) };
         let rule = rule.ok_or(Unverified::Nothing("the problem file asks for no certificate"))?;
-        same("certificate.made.claim.target", &made.claim.target, &rule.target)?;
+        let target = self.target(rule.target)?;
+        same("certificate.made.claim.target", &made.claim.target, &target)?;
         same("certificate.delta", &claimed.delta, &rule.delta)?;
         let [here, there] = [made.claim.basis, rule.basis].map(|basis| basis.at_distance(0.0));
         compare("certificate.made.claim.grade", &raw(&here)?, &raw(&there)?)
+    }
+
+    /// What the task aims at, which may be a share of the gradient at the start: that is measured again, by the samples that the result says it took.
+    fn target(&self, norm: f64) -> Result<f64, Unverified> {
+        let Self { written, given, .. } = self;
+        let share = given.task.and_then(|task| task.of_start);
+        let text = written.of_start.map(RawValue::get);
+        let (share, text) = match (share, text) {
+            (None, None) => return Ok(norm),
+            (Some(share), Some(text)) => (share, text),
+            (None, Some(text)) => return Err(differs("of_start", &text, &"null")),
+            (Some(share), None) => return Err(differs("of_start", &"null", &share)),
+        };
+        let of_start: OfStart = read(text)?;
+        same("of_start.share", &of_start.share, &share)?;
+        if given.start_unknown {
+            same("of_start.target", &of_start.target, &(share * of_start.gradient))?;
+            return Ok(of_start.target);
+        }
+        let problem = given.problem;
+        // So many that it ends where it ended: it takes a tenth of a budget.
+        let budget = of_start.samples.saturating_mul(10);
+        let mut gate =
+            Gate::over(Arc::clone(&problem.oracle), written.seed).with_budget(budget).without_check();
+        let again = OfStart::measure(share, &mut gate, &problem.start).map_err(CertificateError::Halt)?;
+        compare("of_start", &raw(&of_start)?, &raw(&again)?)?;
+        Ok(again.target)
     }
 
     /// A run that says it is certified has such a certificate.
@@ -350,9 +381,9 @@ impl Place<'_> {
         drawn: &Ledger,
     ) -> Result<Certificate, Unverified> {
         let Self { written, claimed, given, .. } = self;
-        let ledger: Ledger = serde_json::from_str(written.ledger.get())
-            .map_err(|error| Unverified::Unreadable(error.to_string()))?;
-        let has_skipped = given.task.is_some_and(|task| task.on_nan == OnNan::Skip) && ledger.not_finite() > 0;
+        let ledger: Ledger = read(written.ledger.get())?;
+        let has_skipped =
+            given.task.is_some_and(|task| task.on_nan == OnNan::Skip) && ledger.not_finite() > 0;
         let doubt = given.problem.false_assumption(&certificate.basis, x);
         let doubt = doubt.or_else(|| has_skipped.then(|| skipped(ledger.not_finite())));
         let certificate = Certificate { delta: claimed.delta, ..certificate };
@@ -487,7 +518,7 @@ fn compare_known(name: &str, written: &RawValue, recomputed: &RawValue, all: boo
     let different = || Err(differs(name, &one, &two));
     match (one.as_bytes().first(), two.as_bytes().first()) {
         (Some(b'{'), Some(b'{')) => {
-            let [Fields(one), Fields(two)] = [fields(one)?, fields(two)?];
+            let [Fields(one), Fields(two)]: [Fields<'_>; 2] = [read(one)?, read(two)?];
             for (key, value) in &two {
                 let name = format!("{name}.{key}");
                 match one.iter().find(|(known, _)| known == key) {
@@ -502,7 +533,7 @@ fn compare_known(name: &str, written: &RawValue, recomputed: &RawValue, all: boo
             }
         }
         (Some(b'['), Some(b'[')) => {
-            let [one, two] = [entries(one)?, entries(two)?];
+            let [one, two]: [Vec<&RawValue>; 2] = [read(one)?, read(two)?];
             if one.len() != two.len() {
                 return different();
             }
@@ -514,11 +545,7 @@ fn compare_known(name: &str, written: &RawValue, recomputed: &RawValue, all: boo
     }
 }
 
-fn fields(text: &str) -> Result<Fields<'_>, Unverified> {
-    serde_json::from_str(text).map_err(|error| Unverified::Unreadable(error.to_string()))
-}
-
-fn entries(text: &str) -> Result<Vec<&RawValue>, Unverified> {
+fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Unverified> {
     serde_json::from_str(text).map_err(|error| Unverified::Unreadable(error.to_string()))
 }
 
@@ -539,7 +566,10 @@ fn is_same_scalar(one: &str, two: &str) -> bool {
 impl Unverified {
     /// True if what was written is wrong, or at least not what this oracle says; false if it could not be seen.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::Differs { .. } | Self::Unreadable(_) | Self::Certificate(CertificateError::Claim(_)))
+        matches!(
+            self,
+            Self::Differs { .. } | Self::Unreadable(_) | Self::Certificate(CertificateError::Claim(_))
+        )
     }
 
     /// True if it was interrupted.

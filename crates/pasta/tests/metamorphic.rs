@@ -12,7 +12,7 @@ use pasta_opt::fit::{Fit, Fitted, Way};
 use pasta_opt::oracle::{About, Answer, Charge, Request};
 use pasta_opt::prelude::*;
 use pasta_opt::problems::{Absolute, Huber, Quadratic, SineBowl, SoftAbsolute};
-use pasta_opt::run::{MethodSpec, Problem, Report, Task};
+use pasta_opt::run::{MethodSpec, Problem, Report, Target, Task};
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Sparse, Table, Values};
 
 /// The numbers of the cases to try.
@@ -122,7 +122,8 @@ impl Case {
                 };
             }
         }
-        let oracle = Arc::new(Mapped { about: self.oracle.about().clone(), inner: Arc::clone(&self.oracle), map });
+        let oracle =
+            Arc::new(Mapped { about: self.oracle.about().clone(), inner: Arc::clone(&self.oracle), map });
         Self { oracle, start, noise: self.noise, task }
     }
 }
@@ -193,12 +194,6 @@ impl Oracle for Mapped {
     fn about(&self) -> &About {
         &self.about
     }
-    fn is_vouched_for(&self) -> bool {
-        self.inner.is_vouched_for()
-    }
-    fn is_additive(&self) -> bool {
-        self.inner.is_additive()
-    }
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
         let points: Vec<Vec<f64>> = request.points.iter().map(|y| self.map.point(y)).collect();
         let points: Vec<&[f64]> = points.iter().map(Vec::as_slice).collect();
@@ -268,7 +263,8 @@ fn saving_and_resuming_anywhere_changes_no_bit() {
                 let mut saver = Saver::default();
                 run.save(&mut saver);
                 let mut checkpoint = Checkpoint::from_bytes(&saver.to_bytes()).unwrap();
-                run = Run::resume(Arc::clone(&problem), task.clone(), &mut checkpoint, Arc::default()).unwrap();
+                run =
+                    Run::resume(Arc::clone(&problem), task.clone(), &mut checkpoint, Arc::default()).unwrap();
             }
         };
         assert_eq!(serde_json::to_string(&run.report(stop)).unwrap(), expected, "case {case}");
@@ -383,14 +379,21 @@ impl Rows {
         let (rows, columns) = (self.values.len(), self.columns());
         let dense = || Features::Dense(Dense { rows, columns, values: self.values.concat().into() });
         let weights = self.weights.clone().map(|weights| Arc::new(weights) as _);
-        let table = Table::new(features.unwrap_or_else(dense), Arc::new(self.labels.clone()), weights, Vec::new());
+        let table =
+            Table::new(features.unwrap_or_else(dense), Arc::new(self.labels.clone()), weights, Vec::new());
         Arc::new(Linear::new(Arc::new(table.unwrap()), self.loss, design).unwrap())
     }
 
     /// The model by second-order steps to a tiny gradient, and its weights for the columns as they are.
     fn fit(&self) -> (Fitted, Vec<f64>) {
         let linear = self.linear(None, DESIGN);
-        let fit = Fit { way: Way::SecondOrder, start: None, target: Some(1e-10), budget: None, seed: 1 };
+        let fit = Fit {
+            way: Way::SecondOrder,
+            start: None,
+            target: Some(Target::Norm(1e-10)),
+            budget: None,
+            seed: 1,
+        };
         let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ()).unwrap();
         let model = linear.raw_weights(&fitted.point);
         let weights = [model.weights, model.intercepts].concat();
@@ -418,7 +421,7 @@ fn a_fit_does_not_depend_on_how_rows_and_columns_are_written() {
         let (fitted, weights) = rows.fit();
         let what = |law: &str| format!("case {case}: {law}");
         let is_certified = fitted.verdict;
-        let mut check = |law: &str, other: &Rows, expected: &[f64]| {
+        let check = |law: &str, other: &Rows, expected: &[f64]| {
             let (again, weights) = other.fit();
             assert_eq!(again.verdict, is_certified, "{}", what(law));
             assert_close(expected, &weights, &what(law));

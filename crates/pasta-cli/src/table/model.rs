@@ -205,8 +205,22 @@ mod tests {
 
     /// The text with a few changes at random: bytes, words, pieces that go or stand twice.
     fn damaged(xi: &mut Stream) -> String {
-        const WORDS: [&str; 14] =
-            ["null", "0", "-1", "1e999", "1e308", "[]", "{}", "\"\"", "true", "18446744073709551616", ",", "2", "3", "1.5"];
+        const WORDS: [&str; 14] = [
+            "null",
+            "0",
+            "-1",
+            "1e999",
+            "1e308",
+            "[]",
+            "{}",
+            "\"\"",
+            "true",
+            "18446744073709551616",
+            ",",
+            "2",
+            "3",
+            "1.5",
+        ];
         let mut text = EXAMPLE.as_bytes().to_vec();
         for _ in 0..=xi.below(3) {
             let at = xi.below(text.len() as u64) as usize;

@@ -114,7 +114,11 @@ impl Certifier {
             bound: None,
             is_compared: false,
             agreement: None,
-            begun: Some(Begun { seed: gate.seed(), claim: claim.within(gate), before: Spent::of(gate.ledger()) }),
+            begun: Some(Begun {
+                seed: gate.seed(),
+                claim: claim.within(gate),
+                before: Spent::of(gate.ledger()),
+            }),
         };
         let variance = match (claim.basis.declared_variance(), guess) {
             (Some(declared), _) => declared,
@@ -195,7 +199,7 @@ impl Certifier {
         if self.bound.is_some_and(|bound| bound <= self.claim.target) {
             return Ok(Some(match self.claim.basis {
                 Basis::Approximate => self.answer(Verdict::Likely),
-                Basis::Kurtosis(_) if self.moments.variance() == 0.0 && !gate.is_vouched_for() => {
+                Basis::Kurtosis(_) if self.moments.variance() == 0.0 && !gate.about().trusted => {
                     Certificate { bound: None, ..self.answer(Verdict::NoNoise) }
                 }
                 _ => self.answer(Verdict::Certified),
