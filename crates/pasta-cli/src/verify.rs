@@ -73,12 +73,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let result = if is_folder { result_file(path) } else { path.clone() };
     let name = result.display().to_string();
     let text = world::read_to_string(&result).map_err(|error| Failure::input(error).in_file(&name))?;
-    let (file, origin) = match &arguments.problem {
-        Some(file) => (file.clone(), Origin::Named),
-        None => {
-            let beside = result.parent().filter(|folder| !folder.as_os_str().is_empty());
-            (spec_file(beside.unwrap_or(Path::new(".")))?, Origin::folder(arguments.trust))
-        }
+    let (file, origin) = if let Some(file) = &arguments.problem {
+        (file.clone(), Origin::Named)
+    } else {
+        let beside = result.parent().filter(|folder| !folder.as_os_str().is_empty());
+        (spec_file(beside.unwrap_or(Path::new(".")))?, Origin::folder(arguments.trust))
     };
     let kind: Kind = serde_json::from_str(&text).map_err(|error| Failure::input(error).in_file(&name))?;
     let is_by_hand = kind.certificate.is_some_and(|certificate| certificate.of.is_some());

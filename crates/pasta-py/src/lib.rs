@@ -239,9 +239,15 @@ fn certify(
 
 /// Makes the certificate of a result again, and compares. What was done, in a sentence.
 #[pyfunction]
-fn verify(leaves: Bound<'_, PyAny>, result: String, checkpoint: Vec<u8>, threads: usize) -> PyResult<String> {
-    let asked = OracleSource::of(&leaves)?;
-    beside(leaves, None, threads, move |line| run::verify(&asked, &result, &checkpoint, &line))
+fn verify(
+    leaves: Bound<'_, PyAny>,
+    x: PyReadonlyArray1<'_, f64>,
+    result: String,
+    checkpoint: Vec<u8>,
+    threads: usize,
+) -> PyResult<String> {
+    let (asked, x) = (OracleSource::of(&leaves)?, x.as_slice()?.to_vec());
+    beside(leaves, None, threads, move |line| run::verify(&asked, x, &result, &checkpoint, &line))
 }
 
 /// Measures constants around a point. What was found as JSON.

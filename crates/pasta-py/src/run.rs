@@ -333,6 +333,7 @@ pub(crate) fn certify(
 /// Makes the certificate of a result again. What was done, in a sentence.
 pub(crate) fn verify(
     asked: &OracleSource,
+    x: Vec<f64>,
     result: &str,
     checkpoint: &[u8],
     line: &Line,
@@ -341,7 +342,7 @@ pub(crate) fn verify(
     let Stored { task, dim, losses, .. } = stored.map_err(input)?;
     let problem = Problem::of(asked.oracle(losses, line), vec![0.0; dim]);
     let mut given = Given::of(&problem);
-    (given.task, given.start_unknown) = (Some(&task), true);
+    (given.task, given.point, given.start_unknown) = (Some(&task), Some(x), true);
     match verify::verify(result, &given, Arc::clone(&line.stop)) {
         Ok(verified) => Ok(verified.sentence()),
         Err(error) if error.is_interrupted() => Err(Trouble::Raised),

@@ -222,7 +222,7 @@ pub fn verify(result: &str, given: &Given<'_>, stop: Arc<AtomicBool>) -> Result<
         }
     };
     let again = again(&certifier);
-    let certificate = place.after(text, &x, certificate, again, gate.ledger())?;
+    let certificate = place.after(text, &x, certificate, &again, gate.ledger())?;
     let oracle = given.problem.oracle.about().identity.clone();
     Ok(Verified { certificate, made, oracle, seed: place.written.seed })
 }
@@ -377,7 +377,7 @@ impl Place<'_> {
         text: &RawValue,
         x: &[f64],
         certificate: Certificate,
-        again: Made,
+        again: &Made,
         drawn: &Ledger,
     ) -> Result<Certificate, Unverified> {
         let Self { written, claimed, given, .. } = self;
@@ -396,7 +396,7 @@ impl Place<'_> {
                 certificate,
                 doubt: certified.doubt,
                 delta_of_attempt: claimed.attempt.map(|_| self.made.claim.delta),
-                made: again,
+                made: *again,
             };
             compare_known("certificate", text, &raw(&by_hand)?, false)?;
         } else {

@@ -55,8 +55,8 @@ def verify(result: Result, oracle: AnyOracle, *, threads: int | None = None) -> 
     >>> pasta_opt.verify(result, grad).split(":")[0]
     'verified'
     """
-    oracle, point, _ = bound(oracle, result.params)
-    return _engine.verify(Leaves(oracle, len(point)), result.report, result.checkpoint, _threads(threads))
+    oracle, _, _ = bound(oracle, result.params)
+    return _engine.verify(Leaves(oracle, len(result.x)), result.x, result.report, result.checkpoint, _threads(threads))
 
 
 def calibrate(

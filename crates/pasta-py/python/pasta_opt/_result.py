@@ -110,7 +110,7 @@ class Result:
     params: Any
     #: All that is needed to go on; see :meth:`save`.
     checkpoint: bytes
-    #: The report as JSON, with the keys of the program's result.json (docs/formats.md); :func:`pasta_opt.verify` reads it.
+    #: The report as JSON, with the keys of the program's result.json (docs/formats.md) but for the point; :func:`pasta_opt.verify` reads it.
     report: str
 
     def rows(self) -> list[tuple[str, str]]:

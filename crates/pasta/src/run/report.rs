@@ -159,12 +159,12 @@ impl Certified {
         doubt: Option<String>,
         about: Option<Candidate>,
         attempts: u64,
-        made: Option<Made>,
+        made: Option<&Made>,
     ) -> Self {
         let certificate = if doubt.is_some() { certificate.void() } else { certificate };
         let statement = doubt.as_deref().map_or_else(|| certificate.statement(), void);
         let words = certificate.verdict.words();
-        Self { certificate, words, statement, doubt, about, attempts, made }
+        Self { certificate, words, statement, doubt, about, attempts, made: made.copied() }
     }
 }
 
@@ -199,7 +199,7 @@ impl Report {
     pub(super) fn of(run: &Run, stop: Stop) -> Self {
         let (view, problem, chosen) = (run.view(), &run.problem, &run.chosen);
         let certificate = view.certification.and_then(|log| {
-            Some(Certified::of(log.last?, run.doubt(), log.handed_out(), log.attempts, log.made))
+            Some(Certified::of(log.last?, run.doubt(), log.handed_out(), log.attempts, log.made.as_ref()))
         });
         // A certificate may be about another point.
         let handed_out = view.certification.and_then(CertificateLog::handed_out);
