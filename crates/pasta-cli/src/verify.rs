@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use pasta_opt::certificate::CertificateError;
 use pasta_opt::verify::{Given, Unverified, Verified, verify};
 use serde::{Deserialize, Serialize};
 
@@ -104,9 +105,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             Err(Unverified::Differs { name, written, recomputed }) => {
                 Answer::Differs(Differs { name, written, recomputed })
             }
-            Err(error) if error.is_refusal() => return Err(Failure::input(error).in_file(&name)),
-            Err(error @ Unverified::Nothing(_)) => return Err(Failure::input(error).in_file(&name)),
-            Err(error) => return Err(Failure::system(error)),
+            Err(Unverified::Certificate(CertificateError::Halt(halt))) => return Err(Failure::system(halt)),
+            Err(error) => return Err(Failure::input(error).in_file(&name)),
         };
         console::print(
             &Said { verified: matches!(answer, Answer::Verified(_)), answer: &answer },

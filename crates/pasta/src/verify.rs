@@ -44,7 +44,6 @@ use crate::certificate::{
 use crate::digest::Digest;
 use crate::draws::{Role, derived_seed};
 use crate::gate::{Gate, Halt, OnNan};
-use crate::kernels::squared_distance;
 use crate::ledger::Ledger;
 use crate::run::{Certified, Named, OfStart, Problem, Task, Truths, skipped, void};
 use crate::walk::Candidate;
@@ -255,6 +254,7 @@ impl Place<'_> {
         }
         let point = written.point.as_ref().or(given.point.as_ref());
         let x = point.ok_or(Unverified::Nothing("the result has no point"))?;
+        same("the number of coordinates", &x.len(), &given.problem.start.len())?;
         same("problem", &written.problem, &given.problem.words)?;
         if let Some(rests_on) = &written.rests_on {
             same("rests_on.oracle", &rests_on.oracle, &given.problem.oracle.about().identity)?;
@@ -313,7 +313,7 @@ impl Place<'_> {
         if let Basis::Growth { distance, .. } = made.claim.basis
             && !given.start_unknown
         {
-            let far = squared_distance(x, &given.problem.start).sqrt();
+            let far = given.problem.distance(x);
             same("certificate.made.claim.grade.growth.distance", &distance, &far)?;
         }
         let rule = given.task.filter(|_| !self.is_by_hand()).map(|task| task.certify);
@@ -564,14 +564,6 @@ fn is_same_scalar(one: &str, two: &str) -> bool {
 }
 
 impl Unverified {
-    /// True if what was written is wrong, or at least not what this oracle says; false if it could not be seen.
-    pub fn is_refusal(&self) -> bool {
-        matches!(
-            self,
-            Self::Differs { .. } | Self::Unreadable(_) | Self::Certificate(CertificateError::Claim(_))
-        )
-    }
-
     /// True if it was interrupted.
     pub fn is_interrupted(&self) -> bool {
         matches!(self, Self::Certificate(CertificateError::Halt(Halt::Interrupted)))

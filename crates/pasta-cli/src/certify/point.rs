@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let Some(target) = arguments.target.or(in_file) else {
         return Err(Failure::input("which target?").hint("give it with --target: certify |grad f(x)| <= EPS"));
     };
-    let far = x.iter().zip(&problem.start).map(|(x, x0)| (x - x0).powi(2)).sum::<f64>().sqrt();
+    let far = problem.distance(&x);
     if !far.is_finite() && x.iter().all(|x| x.is_finite()) {
         return Err(Failure::input(
             "the point is so far from the start that the square of the distance overflows",
