@@ -1,6 +1,5 @@
 //! A certificate of one point.
 
-use indicatif::ProgressBar;
 use pasta_opt::certificate::moreau::{self, MoreauCertificate, MoreauClaim};
 use pasta_opt::certificate::{
     CertificateError, ClaimError, Consequence, Made, delta_of_attempt, number_by_hand, seed_by_hand,
@@ -17,7 +16,7 @@ use crate::spec::{self, Overrides, Setup};
 use crate::world::{self, At};
 use pasta_report::Table;
 use pasta_report::answer::provided;
-use pasta_report::console::{self, Exit, Failure, Report, Signals, Tone, say, with_threads};
+use pasta_report::console::{self, Bar, Exit, Failure, Report, Signals, Tone, say, with_threads};
 use pasta_report::number::{real, whole};
 
 /// Where a Moreau certificate is asked for and nothing is said about its points.
@@ -183,18 +182,16 @@ fn certify(
     claim: Claim,
     number: u64,
 ) -> Result<Option<(Certificate, Option<Made>)>, Failure> {
-    let bar = if console::is_muted() { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
+    let bar = Bar::endless("certifying");
     let mut certifier = match Certifier::start(gate, x, claim, number) {
         Err(CertificateError::Halt(Halt::Interrupted)) => return Ok(None),
         other => other.map_err(refused)?,
     };
     let certificate = certifier.follow(gate, |gate, planned| {
-        bar.tick();
         let (drawn, planned) = (gate.ledger().samples() as f64, planned as f64);
-        bar.set_message(format!("{drawn:.2e} of about {planned:.2e} samples"));
+        bar.say(format!("{drawn:.2e} of about {planned:.2e} samples"));
     });
     let certificate = certificate.map_err(Failure::system)?;
-    bar.finish_and_clear();
     Ok(Some((certificate, certifier.made())))
 }
 
