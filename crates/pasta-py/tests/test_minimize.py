@@ -1,5 +1,6 @@
 """The installed package: runs, and what they promise."""
 
+import dataclasses
 import json
 import os
 import pickle
@@ -773,6 +774,28 @@ def test_several_threads_of_python_run_at_once_with_the_bits_of_one():
 
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(run, [1, 2, 3, 4] * 2)) == [run(seed) for seed in [1, 2, 3, 4]] * 2
+
+
+def test_a_result_is_verified_and_an_altered_one_is_not() -> None:
+    def grad(x, rng, n):
+        return n * x + rng.normal(size=(n, len(x))).sum(axis=0)
+
+    result = pasta_opt.minimize(grad, [1.0, -0.5], target=0.3, seed=5)
+    assert result.certificate.is_certified
+    assert pasta_opt.verify(result, grad).startswith("verified: ")
+    bound = json.dumps(json.loads(result.report)["certificate"]["bound"])
+    altered = dataclasses.replace(result, report=result.report.replace(bound, "0.1", 1))
+    with pytest.raises(ValueError, match=r"certificate\.bound is 0\.1 as written"):
+        pasta_opt.verify(altered, grad)
+
+    def other(x, rng, n):
+        return n * x + 0.9 * rng.normal(size=(n, len(x))).sum(axis=0)
+
+    with pytest.raises(ValueError, match="not verified"):
+        pasta_opt.verify(result, other)
+    plain = pasta_opt.minimize(grad, [1.0, -0.5], budget=500)
+    with pytest.raises(ValueError, match="nothing to verify"):
+        pasta_opt.verify(plain, grad)
 
 
 def test_a_target_may_be_a_share_of_the_gradient_at_the_start():

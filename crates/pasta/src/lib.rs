@@ -70,6 +70,7 @@
 //! ```text
 //! kernels      the vector loops
 //! exact        exact arithmetic for counts
+//! digest       SHA-256
 //! draws        randomness by address
 //! moments      mean and variance of vectors
 //! objective    what a problem knows about itself
@@ -103,6 +104,7 @@
 //! forecast     what a certified run will cost
 //! trace        the events of a run, line by line
 //! run          one run, event by event, to its end
+//! verify       a certificate made again, from what a result says
 //! prelude      the names that most programs need
 //! ```
 
@@ -114,6 +116,7 @@ pub mod calibrate;
 pub mod certificate;
 pub mod check;
 pub mod checkpoint;
+pub mod digest;
 pub mod draws;
 pub mod estimator;
 mod exact;
@@ -141,6 +144,7 @@ pub mod table;
 mod target;
 pub mod term;
 pub mod trace;
+pub mod verify;
 pub mod walk;
 
 /// The examples of the package's readme run as tests.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use folder::RunFolder;
-pub(crate) use folder::{point as point_of, spec_file};
+pub(crate) use folder::{point as point_of, point_in, result_file, spec_file};
 use pasta_opt::checkpoint::CheckpointError;
 use pasta_opt::method;
 use pasta_opt::prelude::*;

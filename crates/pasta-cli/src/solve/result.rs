@@ -39,8 +39,10 @@ struct Cost {
 impl Outcome {
     pub(super) fn new(spec: &Spec, live: &Live, stop: Stop, style: Style) -> Self {
         let amount = |price: &Price| price.of(live.run.gate().ledger().samples() as f64);
+        let mut report = live.run.report(stop);
+        report.rests_on.files = spec.problem.simulator.as_ref().map_or_else(Vec::new, Simulated::files);
         Self {
-            report: live.run.report(stop),
+            report,
             cost: spec.price.clone().map(|price| Cost { amount: amount(&price), price }),
             simulator: spec.problem.simulator.as_ref().map(Simulated::counts),
             standardised: spec.problem.is_standardised(),

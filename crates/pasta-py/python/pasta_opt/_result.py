@@ -113,6 +113,8 @@ class Result:
     params: Any
     #: All that is needed to go on; see :meth:`save`.
     checkpoint: bytes
+    #: The report as JSON, with the keys of the program's result.json (docs/formats.md) but for the point; :func:`pasta_opt.verify` reads it.
+    report: str
 
     def __repr__(self) -> str:
         return _table(self.answer)
@@ -209,4 +211,5 @@ def read(
         _details=[(label, text) for label, text in data["details"]],
         params=x if unflatten is None else unflatten(x),
         checkpoint=checkpoint,
+        report=text,
     )

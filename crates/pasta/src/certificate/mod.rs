@@ -23,16 +23,20 @@
 //! ```
 
 mod consequence;
+mod made;
 pub(crate) mod means;
 pub mod moreau;
 mod rounding;
 pub(crate) mod sequential;
 
 pub use consequence::Consequence;
+pub use made::{Made, Spent};
 pub use sequential::Certifier;
 use serde::{Deserialize, Serialize};
 
 use crate::check::Agreement;
+use crate::digest::Digest;
+use crate::draws::{Role, derived_seed};
 use crate::gate::Halt;
 use crate::oracle::{About, Source};
 
@@ -290,7 +294,7 @@ fn rounded(number: f64) -> String {
 }
 
 /// A bound with five digits, never below itself.
-fn rounded_up(bound: f64) -> String {
+pub(crate) fn rounded_up(bound: f64) -> String {
     if bound == 0.0 || !bound.is_finite() {
         return bound.to_string();
     }
@@ -325,6 +329,19 @@ pub fn number_by_hand(attempt: u64) -> u64 {
     // A step has 24 bits for the number; a run makes far fewer attempts than half of that.
     const BY_HAND: u64 = 1 << 23;
     if attempt <= 1 { 0 } else { BY_HAND + attempt % BY_HAND }
+}
+
+/// The seed under which a point is certified by hand: it follows from the seed and from every bit of the point. So a point that was chosen by what an
+/// attempt at another one said has samples that it was not chosen by.
+///
+/// ```
+/// use pasta_opt::certificate::seed_by_hand;
+///
+/// assert_eq!(seed_by_hand(1, &[0.5]), seed_by_hand(1, &[0.5]));
+/// assert_ne!(seed_by_hand(1, &[0.5]), seed_by_hand(1, &[0.5 + f64::EPSILON]));
+/// ```
+pub fn seed_by_hand(seed: u64, x: &[f64]) -> u64 {
+    derived_seed(seed, Role::Certificate, Digest::of_point(x).word())
 }
 
 /// Why a claim cannot be certified.
