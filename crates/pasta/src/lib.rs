@@ -99,6 +99,8 @@
 //! one_pass     rows that go by once
 //! method       the table of all methods
 //! fit          a linear model from a table, to an exact certificate
+//! score        how well a model does on rows
+//! inference    standard errors and what a fit explains
 //! forecast     what a certified run will cost
 //! trace        the events of a run, line by line
 //! run          one run, event by event, to its end
@@ -120,6 +122,7 @@ pub mod fit;
 pub mod forecast;
 pub mod gate;
 pub mod hard;
+pub mod inference;
 mod kernels;
 pub mod kinks;
 pub mod ledger;
@@ -134,6 +137,7 @@ pub mod problems;
 pub mod recipe;
 pub mod run;
 pub mod schedule;
+pub mod score;
 pub mod state;
 pub mod stop;
 pub mod table;

@@ -1,0 +1,147 @@
+//! How well a model does on rows, beside a model without columns.
+
+use serde::{Deserialize, Serialize};
+
+use crate::table::{Features, Labels, Loss, Model, TableError};
+
+/// How well a model does on rows; weighted if the rows are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Score {
+    /// The rows.
+    pub rows: usize,
+    /// The mean loss, without the penalty.
+    pub loss: f64,
+    /// The share of rows whose class is right, for labels that are classes.
+    pub accuracy: Option<f64>,
+    /// The share of the most frequent class: the accuracy of a model without columns.
+    pub base_rate: Option<f64>,
+    /// 1 - sum of squared errors/sum of squares around the mean, for labels that are numbers; `None` where all are the same. A model without columns has 0.
+    pub r2: Option<f64>,
+    /// The weight of the rows of each class (row of this matrix) that are given each class (column), for up to [`MOST_CLASSES`] classes.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub confusion: Vec<Vec<f64>>,
+    /// True if every class is right with room to spare: no score is on the border.
+    #[serde(skip)]
+    pub separated: bool,
+    /// True if rows count by their weights.
+    #[serde(skip)]
+    pub weighted: bool,
+}
+
+/// The most classes that a [confusion matrix](Score::confusion) is made for.
+pub const MOST_CLASSES: usize = 50;
+
+/// The class that a row's scores are for.
+pub fn class(scores: &[f64]) -> usize {
+    match scores {
+        [score] => usize::from(*score > 0.0),
+        _ => (0..scores.len()).rev().max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap_or(0),
+    }
+}
+
+/// True if the labels of a loss are classes.
+pub fn has_classes(loss: Loss) -> bool {
+    matches!(loss.row().labels, Labels::Signs | Labels::Classes)
+}
+
+/// The class of a label: -1 and 0 are the first of two.
+fn class_of(label: f64) -> usize {
+    if label > 0.0 { label as usize } else { 0 }
+}
+
+/// What rows add to a score.
+struct Sums {
+    loss: f64,
+    /// Squared errors.
+    squares: f64,
+    separated: bool,
+    /// The weight of rows of class k that are given class l, at k classes + l.
+    classes: Vec<f64>,
+}
+
+impl Sums {
+    fn none(classes: usize) -> Self {
+        Self { loss: 0.0, squares: 0.0, separated: classes > 0, classes: vec![0.0; classes * classes] }
+    }
+
+    /// Of some rows, from the scores of one after those of another. A row that has no weight does not count.
+    fn of(model: &Model, scores: &[f64], labels: &[f64], weights: Option<&[f64]>, classes: usize) -> Self {
+        let mut losses = vec![0.0; labels.len()];
+        model.loss.differentiate_rows(&mut scores.to_vec(), labels, &mut losses);
+        let weight = |row: usize| weights.map_or(1.0, |weights| weights[row]);
+        let mut sums = Self::none(classes);
+        sums.loss = losses.iter().enumerate().map(|(row, loss)| weight(row) * loss).sum();
+        let outputs = model.outputs();
+        for (row, (scores, &label)) in scores.chunks_exact(outputs).zip(labels).enumerate() {
+            let weight = weight(row);
+            if classes > 0 {
+                let (own, given) = (class_of(label), class(scores));
+                sums.classes[own * classes + given] += weight;
+                let border = outputs == 1 && scores[0] == 0.0;
+                sums.separated &= weight == 0.0 || own == given && !border;
+            } else {
+                let mut mean = [scores[0]];
+                model.loss.mean(&mut mean);
+                sums.squares += weight * (mean[0] - label).powi(2);
+            }
+        }
+        sums
+    }
+
+    fn plus(mut self, other: &Self) -> Self {
+        self.loss += other.loss;
+        self.squares += other.squares;
+        self.separated &= other.separated;
+        self.classes.iter_mut().zip(&other.classes).for_each(|(sum, part)| *sum += part);
+        self
+    }
+}
+
+impl Score {
+    /// Scores a model on rows, in one pass on all threads, with the same bits on any number of them. Refuses features with another number of columns.
+    ///
+    /// ```
+    /// use pasta_opt::score::Score;
+    /// use pasta_opt::table::{Dense, Features, Loss, Model};
+    ///
+    /// let (weights, intercepts) = (vec![2.0], vec![-3.0]);
+    /// let model = Model { loss: Loss::Logistic, columns: 1, degree: 1, scaling: None, weights, intercepts };
+    /// let features = Features::Dense(Dense { rows: 4, columns: 1, values: vec![0.0, 1.0, 2.0, 3.0].into() });
+    /// let score = Score::of(&model, &features, &[0.0, 1.0, 1.0, 1.0], None)?;
+    /// assert_eq!((score.accuracy, score.base_rate), (Some(0.75), Some(0.75)));
+    /// assert_eq!(score.confusion, [[1.0, 0.0], [1.0, 2.0]]);
+    /// # Ok::<(), pasta_opt::table::TableError>(())
+    /// ```
+    pub fn of(
+        model: &Model,
+        features: &Features,
+        labels: &[f64],
+        weights: Option<&[f64]>,
+    ) -> Result<Self, TableError> {
+        let classes = if has_classes(model.loss) { model.outputs().max(2) } else { 0 };
+        let blocks = model.map_scores(features, |rows, scores| {
+            Sums::of(model, scores, &labels[rows.clone()], weights.map(|weights| &weights[rows]), classes)
+        })?;
+        let sums = blocks.iter().fold(Sums::none(classes), Sums::plus);
+        let rows = labels.len();
+        let weight = |row: usize| weights.map_or(1.0, |weights| weights[row]);
+        let n: f64 = (0..rows).map(weight).sum();
+        let mean = labels.iter().enumerate().map(|(row, label)| weight(row) * label).sum::<f64>() / n;
+        let around: f64 =
+            labels.iter().enumerate().map(|(row, label)| weight(row) * (label - mean).powi(2)).sum();
+        let given: Vec<Vec<f64>> = sums.classes.chunks(classes.max(1)).map(<[f64]>::to_vec).collect();
+        let right: f64 = given.iter().enumerate().map(|(k, row)| row[k]).sum();
+        let most = given.iter().map(|row| row.iter().sum::<f64>()).fold(0.0, f64::max);
+        Ok(Self {
+            rows,
+            loss: sums.loss / n,
+            accuracy: (classes > 0).then(|| right / n),
+            base_rate: (classes > 0).then(|| most / n),
+            r2: (classes == 0 && around > 0.0).then(|| 1.0 - sums.squares / around),
+            confusion: if classes <= MOST_CLASSES { given } else { Vec::new() },
+            separated: sums.separated,
+            weighted: weights.is_some(),
+        })
+    }
+}
