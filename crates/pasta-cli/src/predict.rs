@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pasta_data::{Label, Source};
-use pasta_opt::table::Labels;
+use pasta_opt::score::{Score, class, has_classes};
 use pasta_report::console::{self, Exit, Failure, Report, flags, say, with_threads};
 use serde::Serialize;
 
-use crate::table::{ModelFile, Reading, Score, check_output, class, counted, load, refused, score};
+use crate::table::{ModelFile, Reading, check_output, counted, load, refused, score_words};
 
 /// Predict with a model of `pasta fit`: a line for each row of a table.
 ///
@@ -57,8 +57,7 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     let file = ModelFile::read(&arguments.model)?;
     let name = arguments.model.display().to_string();
     let model = file.model().map_err(|failure| failure.in_file(&name))?;
-    let kind = file.loss.row().labels;
-    let has_classes = matches!(kind, Labels::Signs | Labels::Classes);
+    let has_classes = has_classes(file.loss);
     let loss = file.loss.row().name;
     let knows_chances = matches!(loss, "logistic" | "multinomial");
     if arguments.probabilities && !knows_chances {
@@ -81,9 +80,9 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     // Labels that the model has never seen cannot be scored, but are no reason not to predict.
     let scored = match data.labels.as_ref().map(|_| file.classes.code(&data)) {
-        Some(Ok(labels)) => Some(
-            score(&model, &data.features, &labels, data.weights.as_deref(), has_classes).map_err(wrong)?,
-        ),
+        Some(Ok(labels)) => {
+            Some(Score::of(&model, &data.features, &labels, data.weights.as_deref()).map_err(wrong)?)
+        }
         Some(Err(failure)) => {
             say(&format!("note: no score: {}", failure.message()));
             None
@@ -103,7 +102,7 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let dropped = places.left_out.len();
     let answer =
-        Answer { wanted, places, classes, numbers: scores, outputs, names: &file.classes.0, score: scored };
+        Answer { wanted, places, classes, numbers: scores, outputs, names: &file.classes.0, score: scored.clone() };
     if let Some(path) = &arguments.output {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(std::path::Path::new("."));
@@ -118,7 +117,7 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
         pasta_report::write(folder, name, bytes)?;
         if arguments.json {
             let rows = answer.places.lines().count();
-            console::print(&Written { rows, output: path.display().to_string(), score: scored }, true)?;
+            console::print(&Written { rows, output: path.display().to_string(), score: scored.clone() }, true)?;
         }
     } else {
         console::print(&answer, arguments.json)?;
@@ -128,7 +127,7 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
         say(&format!("{}: {rows} with a missing value: NA in the output", source.name()));
     }
     if let Some(score) = scored {
-        say(&score.words());
+        say(&score_words(&score));
     }
     Ok(Exit::Done)
 }

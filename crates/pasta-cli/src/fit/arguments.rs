@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pasta_opt::fit::Way;
+use pasta_opt::inference::StdErrors;
 use pasta_opt::method::{self, Values};
 use pasta_report::console::{Failure, flags};
 use pasta_report::nearest;
@@ -27,9 +28,10 @@ pub(super) const AUTO: &str = "auto";
 pub(crate) struct Arguments {
     /// The table: LIBSVM, CSV, NPY or NPZ, text also compressed by gzip or zstd; - reads standard input
     pub(super) data: PathBuf,
-    /// The loss of a prediction, given the label; --help lists all
+    /// The loss of a prediction, given the label; --help lists all [default: by the labels: logistic for two values, multinomial for words,
+    /// otherwise least-squares; the first line says which]
     #[arg(long, value_name = "LOSS")]
-    pub(super) loss: String,
+    pub(super) loss: Option<String>,
     /// Write the model to this file
     #[arg(long, short, value_name = "MODEL")]
     pub(super) output: Option<PathBuf>,
@@ -79,6 +81,13 @@ pub(crate) struct Arguments {
     /// Write a page with the curve of the run to this file; takes a pass for each point of the curve, which is not counted and changes nothing
     #[arg(long, value_name = "FILE")]
     pub(super) page: Option<PathBuf>,
+    /// How standard errors are computed: classical (from second derivatives), hc0 or hc1 (sandwich), or none [default: classical, for losses that are
+    /// likelihoods, if that takes about a second at most]
+    #[arg(long, value_name = "KIND", value_parser = ["classical", "hc0", "hc1", "none"], conflicts_with_all = ["robust", "one_pass"])]
+    pub(super) std_errors: Option<String>,
+    /// Sandwich standard errors, for noise that varies from row to row: the same as --std-errors hc1
+    #[arg(long, conflicts_with = "one_pass")]
+    pub(super) robust: bool,
     /// Prove constants for the model file also where that takes as long as the fit (`pasta inspect` shows them)
     #[arg(long)]
     pub(super) constants: bool,
@@ -95,6 +104,7 @@ fn after_help() -> String {
     format!(
         "{}\n
 Examples:
+  pasta fit table.csv --label price
   pasta fit train.svm --loss logistic -o model.json
   pasta fit houses.csv --loss huber --label price --one-hot --missing median --validation 0.2
   zcat rows.csv.gz | pasta fit - --loss least-squares --label 1 --penalty 1e-3
@@ -123,6 +133,12 @@ fn setting(text: &str) -> Result<(String, f64), String> {
 }
 
 impl Arguments {
+    /// The kind of standard errors that was asked for; `None` leaves it to the loss and the table.
+    pub(super) fn std_errors(&self) -> Option<StdErrors> {
+        let name = if self.robust { Some("hc1") } else { self.std_errors.as_deref() };
+        StdErrors::ALL.iter().find(|(known, _)| Some(*known) == name).map(|(_, kind)| *kind)
+    }
+
     /// The share of the rows that is put aside.
     pub(super) fn share(&self) -> Result<Option<f64>, Failure> {
         let Some(share) = self.validation.as_ref().and_then(|text| text.parse::<f64>().ok()) else {

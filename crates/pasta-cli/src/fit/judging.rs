@@ -5,6 +5,8 @@ use std::sync::Arc;
 use pasta_data::Encoding;
 use pasta_opt::fit::{Fitted, LeftOut, Redundant};
 use pasta_opt::gate::Halt;
+use pasta_opt::inference::Summary;
+use pasta_opt::score::Score;
 use pasta_opt::table::{Linear, Loss, Model};
 use pasta_opt::{kinks, newton};
 use pasta_report::console::{Failure, Signals};
@@ -14,7 +16,7 @@ use super::descent::Run;
 use super::outcome::{Outcome, Validation};
 use super::rows::Opened;
 use crate::table::{
-    Certificate, FORMAT, LeftOutFeature, Loaded, ModelFile, Provenance, Score, refused, score,
+    Certificate, FORMAT, LeftOutFeature, Loaded, ModelFile, Provenance, refused,
 };
 
 /// Values times columns up to which proving constants takes no time to speak of.
@@ -23,16 +25,15 @@ const QUICK: f64 = 4e6;
 /// A model, and how well it does on the rows that it was fitted to.
 pub(super) struct Trained {
     model: Model,
-    score: Score,
+    pub(super) score: Score,
 }
 
 /// The model at the end of a run.
 pub(super) fn trained(file: &str, loaded: &Loaded, run: &Run) -> Result<Trained, Failure> {
     let table = loaded.linear.table();
     let model = loaded.linear.raw_weights(&run.fitted.point);
-    let has_classes = !loaded.classes.0.is_empty();
     let weights = table.weights.as_ref().map(|weights| (**weights).as_ref());
-    let score = score(&model, &table.features, (*table.labels).as_ref(), weights, has_classes);
+    let score = Score::of(&model, &table.features, (*table.labels).as_ref(), weights);
     let score = score.map_err(|error| refused(file, &loaded.encoding.names(), &error))?;
     Ok(Trained { model, score })
 }
@@ -56,7 +57,7 @@ pub(super) fn falls(
 pub(super) fn judge(
     arguments: &Arguments,
     file: &str,
-    Opened { loaded, validation }: &Opened,
+    Opened { loaded, validation, .. }: &Opened,
     run: &Run,
     Trained { model, score: training }: Trained,
     method: String,
@@ -66,21 +67,26 @@ pub(super) fn judge(
     let run = &run.fitted;
     let table = linear.table();
     let names = loaded.encoding.names();
-    let has_classes = !loaded.classes.0.is_empty();
     let wrong = |error| refused(file, &names, &error);
     let validation = match validation {
         None => None,
         Some((name, rows)) => {
-            let score = score(&model, &rows.features, &rows.labels, rows.weights.as_deref(), has_classes)
-                .map_err(wrong)?;
+            let score = Score::of(&model, &rows.features, &rows.labels, rows.weights.as_deref());
+            let score = score.map_err(wrong)?;
             Some(Validation { of: name.clone(), score })
         }
     };
-    let file = model_file(arguments, file, loaded, run, &model, &method)?;
+    let summary = Summary::of(linear, run, arguments.std_errors());
+    let mut file = model_file(arguments, file, loaded, run, &model, &method)?;
+    if summary.std_errors.is_some() {
+        file.summary = Some(serde_json::to_value(&summary).map_err(Failure::system)?);
+    }
     Ok(Outcome {
+        summary,
+        rescued: None,
         left_out: LeftOut::words(&run.left_out, &model.feature_names(&names)),
         references: references(&loaded.encoding, &run.left_out),
-        no_minimiser: no_minimiser(linear, &training, falls),
+        no_minimiser: no_minimiser(linear, training.separated, falls),
         stop: run.stop,
         budgeted: arguments.budget.is_some(),
         auto: method == AUTO,
@@ -151,6 +157,7 @@ fn model_file(
         },
         deviation: None,
         left_out,
+        summary: None,
     })
 }
 
@@ -177,7 +184,7 @@ fn references(encoding: &Encoding, left_out: &[LeftOut]) -> Vec<String> {
 /// direction. A penalty on the weights helps but where the intercept alone, which has none, goes on for ever.
 pub(super) fn no_minimiser(
     linear: &Linear,
-    training: &Score,
+    separated: bool,
     falls: bool,
 ) -> Option<(&'static str, &'static str)> {
     let classes = matches!(linear.loss(), Loss::Logistic | Loss::Sigmoid | Loss::Multinomial { .. });
@@ -188,7 +195,7 @@ pub(super) fn no_minimiser(
             "a constant needs no fit; --no-intercept does without one",
         )),
         _ if linear.design().penalty > 0.0 => None,
-        (true, _) if training.separated => Some((
+        (true, _) if separated => Some((
             "the classes can be separated, so the loss has no minimiser: it falls for ever as the weights grow",
             hint,
         )),

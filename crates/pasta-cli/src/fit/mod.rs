@@ -9,13 +9,14 @@ mod judging;
 mod one_pass;
 mod outcome;
 mod rows;
+mod words;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pasta_data::Source;
-use pasta_opt::fit::{AtScale, FitError, Way, usual_budget};
+use pasta_opt::fit::{AtScale, FitError, PENALTY, Way, usual_budget};
 use pasta_opt::gate::Halt;
 use pasta_opt::stop::Stop;
 use pasta_opt::table::Linear;
@@ -28,13 +29,18 @@ use outcome::Outcome;
 use crate::table::{Verdict, check_folder, check_output};
 use crate::world;
 
+/// Passes that a fit needs at least.
+const LEAST_PASSES: u128 = 6;
+
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     with_threads(arguments.threads.map(usize::from), || fit(arguments))
 }
 
 fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     let begun = Instant::now();
-    arguments.shaping.loss(&arguments.loss, 2)?;
+    if let Some(loss) = &arguments.loss {
+        arguments.shaping.loss(loss, 2)?;
+    }
     let asked = arguments.way()?;
     if arguments.one_pass && world::rank().is_some() {
         return Err(Failure::input("--one-pass: a stream is learnt by one process"));
@@ -75,14 +81,11 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     let way = asked.unwrap_or_else(|| Way::usual(linear));
     let method = arguments.method_name(&way);
     let deviation = at_scale.as_ref().map(|at_scale| at_scale.deviation);
-    say(&header::header(arguments, &file, &opened.loaded, &method, budget, deviation));
+    let guessed = opened.guessed.as_deref();
+    say(&header::header(arguments, &file, &opened.loaded, &method, budget, deviation, guessed));
     let mut run = match descend(arguments, way, linear, budget, &signals)? {
         Descent::Done(run) => *run,
-        Descent::Interrupted(None) => return Ok(interrupted(&signals)),
-        Descent::Interrupted(Some(checkpoint)) => {
-            say(&format!("interrupted; the same command with --resume {} goes on", checkpoint.display()));
-            return Ok(signals.received().unwrap_or(Exit::Interrupted));
-        }
+        Descent::Interrupted(checkpoint) => return Ok(interrupted_at(checkpoint.as_deref(), "", &signals)),
     };
     if let Some(at_scale) = &at_scale {
         run.fitted.gate.merge(&at_scale.gate);
@@ -92,15 +95,44 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
         // The first of several processes judges, and says how all exit.
         return Ok(Exit::Done);
     }
-    let trained = judging::trained(&file, &opened.loaded, &run)?;
-    let falls = match judging::falls(arguments, linear, &trained, &mut run, &signals) {
+    let mut trained = judging::trained(&file, &opened.loaded, &run)?;
+    let mut falls = match judging::falls(arguments, linear, &trained, &mut run, &signals) {
         Ok(falls) => falls,
         Err(Halt::Interrupted) => return Ok(interrupted(&signals)),
         Err(halt) => return Err(Failure::system(halt)),
     };
+    let mut rescued = judging::no_minimiser(linear, trained.score.separated, falls).map(|(why, _)| why);
+    let left = budget.saturating_sub(run.fitted.gate.ledger().samples());
+    if !may_rescue(arguments, linear, left) {
+        rescued = None;
+    }
+    if rescued.is_some() {
+        let penalised = linear.with_penalty(PENALTY).map_err(Failure::input)?;
+        opened.loaded.linear = Arc::new(penalised);
+        let linear = &opened.loaded.linear;
+        let way = arguments.way()?.unwrap_or_else(|| Way::usual(linear));
+        let before = run.fitted.gate;
+        run = match descend(arguments, way, linear, left, &signals)? {
+            Descent::Done(run) => *run,
+            Descent::Interrupted(checkpoint) => {
+                let penalty = format!("--penalty {PENALTY} ");
+                return Ok(interrupted_at(checkpoint.as_deref(), &penalty, &signals));
+            }
+        };
+        run.fitted.gate.merge(&before);
+        trained = judging::trained(&file, &opened.loaded, &run)?;
+        falls = false;
+    }
     let mut outcome = judging::judge(arguments, &file, &opened, &run, trained, method, falls)?;
+    outcome.rescued = rescued;
     outcome.model.deviation = deviation;
     answer(arguments, &outcome, &run, || timed(begun.elapsed(), read, fitted))
+}
+
+/// True if a fit without a minimiser may be tried again with the usual penalty: none was given, and there is room for it. Several processes would have to agree.
+fn may_rescue(arguments: &Arguments, linear: &Linear, left: u128) -> bool {
+    let room = left >= LEAST_PASSES * linear.table().rows() as u128;
+    arguments.shaping.penalty.is_none() && room && world::rank().is_none() && arguments.resume.is_none()
 }
 
 /// The table with a loss whose scale is that of the residuals, where it has one and none was given.
@@ -159,6 +191,13 @@ fn timed(whole: Duration, read: Duration, fitted: Duration) -> String {
     let seconds = |duration: Duration| format!("{:.4} s", duration.as_secs_f64());
     let fit = fitted.saturating_sub(read);
     format!("{}, of which {} to read and {} to fit", seconds(whole), seconds(read), seconds(fit))
+}
+
+/// What helps a run that was interrupted: the same command with this flag, and where it stands.
+fn interrupted_at(checkpoint: Option<&Path>, flag: &str, signals: &Signals) -> Exit {
+    let Some(checkpoint) = checkpoint else { return interrupted(signals) };
+    say(&format!("interrupted; the same command with {flag}--resume {} goes on", checkpoint.display()));
+    signals.received().unwrap_or(Exit::Interrupted)
 }
 
 fn interrupted(signals: &Signals) -> Exit {

@@ -94,7 +94,7 @@ pub(super) fn read_table(problem: &Section<'_>) -> Result<Problem, Failure> {
         delta: problem.number("delta")?,
         level: problem.number("level")?,
         scale: problem.number("scale")?,
-        penalty: problem.number("penalty")?.unwrap_or(0.0),
+        penalty: problem.number("penalty")?,
         no_intercept: !problem.flag("intercept")?.unwrap_or(true),
         raw: !problem.flag("standardise")?.unwrap_or(true),
         degree: degree as u32,

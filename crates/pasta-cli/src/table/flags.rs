@@ -196,8 +196,9 @@ pub(crate) struct Shaping {
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true, value_parser = number)]
     pub(crate) scale: Option<f64>,
     /// l of the term l/2 |w|^2, on the weights of standardised columns unless --raw; the intercept is free
-    #[arg(long, value_name = "l", allow_hyphen_values = true, value_parser = number, default_value_t = 0.0)]
-    pub(crate) penalty: f64,
+    /// [default: 0, and for a fit in memory that has no minimiser then, such as one of classes that can be separated, 1e-4; the result says so]
+    #[arg(long, value_name = "l", allow_hyphen_values = true, value_parser = number)]
+    pub(crate) penalty: Option<f64>,
     /// Fit without an intercept
     #[arg(long)]
     pub(crate) no_intercept: bool,
@@ -215,7 +216,7 @@ impl Shaping {
             intercept: !self.no_intercept,
             standardise: !self.raw,
             degree: self.degree,
-            penalty: self.penalty,
+            penalty: self.penalty.unwrap_or(0.0),
         }
     }
 
@@ -227,7 +228,8 @@ impl Shaping {
                 words = format!("{words}, {what}");
             }
         };
-        say(self.penalty != 0.0, format!("penalty {}", self.penalty));
+        let penalty = self.design().penalty;
+        say(penalty != 0.0, format!("penalty {penalty}"));
         say(self.degree > 1, format!("degree {}", self.degree));
         say(self.no_intercept, "no intercept".into());
         say(self.raw, "not standardised".into());

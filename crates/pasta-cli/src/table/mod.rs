@@ -14,7 +14,7 @@ pub(crate) use load::{
 };
 pub(crate) use model::{Certificate, FORMAT, LeftOutFeature, ModelFile, Provenance, TailBound};
 pub(crate) use pasta_opt::fit::Verdict;
-pub(crate) use score::{Score, class, score};
+pub(crate) use score::score_words;
 
 /// So many things: 1 column, 2,000 columns.
 pub(crate) fn counted(count: u64, thing: &str) -> String {

@@ -48,6 +48,9 @@ pub(crate) struct ModelFile {
     /// Features whose weights the rows do not decide: they are 0.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(crate) left_out: Vec<LeftOutFeature>,
+    /// Coefficients with their standard errors, as `pasta fit --json` prints them, where they have any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) summary: Option<Value>,
 }
 
 /// A feature that was left out, by name.

@@ -62,12 +62,14 @@ pub enum StdErrors {
     Hc0,
     /// The same times n/(n - p).
     Hc1,
+    /// Not at all.
+    None,
 }
 
 impl StdErrors {
     /// All, with their names.
-    pub const ALL: [(&'static str, Self); 3] =
-        [("classical", Self::Classical), ("hc0", Self::Hc0), ("hc1", Self::Hc1)];
+    pub const ALL: [(&'static str, Self); 4] =
+        [("classical", Self::Classical), ("hc0", Self::Hc0), ("hc1", Self::Hc1), ("none", Self::None)];
 
     /// Its name in flags and files.
     pub fn name(self) -> &'static str {
@@ -79,6 +81,9 @@ impl StdErrors {
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Omitted {
+    /// Nobody asked for them.
+    #[error("not asked for")]
+    NotAsked,
     /// A penalty pulls the weights to 0.
     #[error("the penalty pulls the weights towards 0, and standard errors do not count that; fit without a penalty for them")]
     Penalty,
@@ -156,6 +161,8 @@ pub struct Coefficient {
     pub class: Option<usize>,
     /// Its value.
     pub estimate: f64,
+    /// By how much the score changes as the column moves by its standard deviation; `None` for an intercept, and where columns are not standardised.
+    pub effect: Option<f64>,
     /// Its standard error; `None` where it has none.
     pub std_error: Option<f64>,
     /// An interval that covers it with probability [`LEVEL`].
@@ -388,6 +395,7 @@ impl Asked<'_> {
         let coordinates = linear.dim();
         let work = linear.table().rows() as f64 * (coordinates as f64).powi(2);
         match row.class {
+            _ if self.kind == StdErrors::None => return Some(Omitted::NotAsked),
             Class::LipschitzConvex | Class::WeaklyConvex => return Some(Omitted::Kinks { loss: row.name }),
             Class::SmoothNonConvex => return Some(Omitted::NotConvex { loss: row.name }),
             Class::SmoothConvex | Class::LocallySmoothConvex => {}
@@ -483,6 +491,10 @@ fn coefficients(
             model.weights[output * features + feature]
         }
     };
+    let scaling = linear.scaling().map(|scaling| match linear.design().degree {
+        1 => &scaling.scale[..],
+        _ => &[],
+    });
     let wide = variances.map(|_| law.exceeded(1.0 - LEVEL));
     let one = |(place, (score, feature)): (usize, (usize, usize))| {
         let estimate = if is_several { raw(score + 1, feature) - raw(0, feature) } else { raw(0, feature) };
@@ -493,6 +505,11 @@ fn coefficients(
             name: names.get(feature).cloned().unwrap_or_else(|| INTERCEPT.to_owned()),
             class: is_several.then_some(score + 1),
             estimate,
+            effect: scaling.filter(|_| feature < features).map(|scale| match scale.get(feature) {
+                Some(scale) if estimate != 0.0 => estimate * scale,
+                // Products are of standardised columns.
+                _ => estimate,
+            }),
             std_error,
             interval: std_error.zip(wide).map(|(error, wide)| {
                 let half = wide * error;
