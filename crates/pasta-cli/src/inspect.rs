@@ -14,7 +14,7 @@ use pasta_report::number::{at_most, real};
 use pasta_report::{Column, Table, fitted, grouped};
 use serde::Serialize;
 
-use crate::table::{Loaded, Reading, Shaping, has_classes, kept, load_table, losses, naming, refused};
+use crate::table::{Chosen, Loaded, Reading, Shaping, load_and_choose, losses, naming, refused};
 
 /// Show what a table holds, what is proved about a loss on it, and what a run would cost.
 ///
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 fn inspect(arguments: &Arguments) -> Result<Exit, Failure> {
     let source = Source::named(&arguments.data);
     let file = source.name();
-    let (data, loss) = read(arguments, &source)?;
+    let Chosen { data, loss, why } = load_and_choose(&source, &arguments.reading, arguments.loss.as_deref())?;
     let labels = LabelSummary::of(&data);
     let dropped = data.left_out.len() as u64;
     let loaded = Loaded::new(&file, data, &loss, &arguments.shaping)?;
@@ -91,6 +91,7 @@ fn inspect(arguments: &Arguments) -> Result<Exit, Failure> {
         dropped,
         labels,
         loss,
+        guessed: why.map_or_else(String::new, |why| format!(" (guessed: {why})")),
         share: arguments.share,
         start_gradient: gradient,
         constants: proved,
@@ -98,18 +99,6 @@ fn inspect(arguments: &Arguments) -> Result<Exit, Failure> {
         columns,
     };
     console::print(&report, arguments.json)
-}
-
-/// The table, and its loss. Where none is given the labels choose; if they turn out to be classes, they are read once more, as names.
-fn read(arguments: &Arguments, source: &Source) -> Result<(Data, String), Failure> {
-    if let Some(loss) = &arguments.loss {
-        return Ok((load_table(source, &arguments.reading, loss)?, loss.clone()));
-    }
-    let source = kept(source, arguments.reading.memory)?;
-    let data = load_table(&source, &arguments.reading, "least-squares")?;
-    let loss = LabelSummary::of(&data).usual_loss();
-    let data = if has_classes(loss) { load_table(&source, &arguments.reading, loss)? } else { data };
-    Ok((data, loss.to_owned()))
 }
 
 /// What there is to say.
@@ -127,6 +116,9 @@ struct Findings {
     dropped: u64,
     labels: LabelSummary,
     loss: String,
+    /// Why this loss, where none was given.
+    #[serde(skip)]
+    guessed: String,
     share: f64,
     start_gradient: f64,
     constants: Proved,
@@ -191,14 +183,6 @@ impl LabelSummary {
             most: number(labels.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
             mean: number(mean),
             deviation: number(deviation),
-        }
-    }
-
-    fn usual_loss(&self) -> &'static str {
-        match (self.words, self.classes.len()) {
-            (_, 2) => "logistic",
-            (true, _) => "multinomial",
-            _ => "least-squares",
         }
     }
 
@@ -360,7 +344,15 @@ impl Report for Findings {
             ("columns", format!("{}{}", grouped(self.columns_in_all as u64), self.naming)),
             ("density", format!("{:.4} ({}, {mebibytes:.1} MiB)", self.density, self.storage)),
             ("labels", self.labels.text()),
-            ("loss", format!("{}, |grad f| = {} at the start", self.loss, real(self.start_gradient))),
+            (
+                "loss",
+                format!(
+                    "{}{}, |grad f| = {} at the start",
+                    self.loss,
+                    self.guessed,
+                    real(self.start_gradient)
+                ),
+            ),
         ];
         if self.dropped > 0 {
             rows.push(("left out", format!("{} rows, in which something is missing", grouped(self.dropped))));

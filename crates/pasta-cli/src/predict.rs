@@ -101,8 +101,15 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
         scores.chunks_exact_mut(outputs).for_each(|row| model.loss.mean(row));
     }
     let dropped = places.left_out.len();
-    let answer =
-        Answer { wanted, places, classes, numbers: scores, outputs, names: &file.classes.0, score: scored.clone() };
+    let answer = Answer {
+        wanted,
+        places,
+        classes,
+        numbers: scores,
+        outputs,
+        names: &file.classes.0,
+        score: scored.clone(),
+    };
     if let Some(path) = &arguments.output {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(std::path::Path::new("."));
@@ -117,7 +124,10 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
         pasta_report::write(folder, name, bytes)?;
         if arguments.json {
             let rows = answer.places.lines().count();
-            console::print(&Written { rows, output: path.display().to_string(), score: scored.clone() }, true)?;
+            console::print(
+                &Written { rows, output: path.display().to_string(), score: scored.clone() },
+                true,
+            )?;
         }
     } else {
         console::print(&answer, arguments.json)?;

@@ -147,7 +147,7 @@ fn scores_are_weighted_as_the_objective_is() {
     }
     // A row without weight is told apart by nobody, and hides nothing.
     place.write("s.csv", "a,y,w\n1,0,1\n2,0,1\n3,1,1\n4,1,1\n1,1,0\n");
-    let separated = place.pasta("fit s.csv --loss logistic --weight w").assert().code(3);
+    let separated = place.pasta("fit s.csv --loss logistic --weight w --penalty 0").assert().code(3);
     separated.stderr(contains("the classes can be separated"));
 }
 
@@ -313,13 +313,111 @@ fn a_validation_file_or_share_is_scored_and_not_fitted() {
 fn separable_classes_get_a_verdict_and_no_model() {
     let place = Place::new();
     place.write("two.svm", "1 1:1\n1 1:2\n-1 1:-1\n-1 1:-3\n");
-    let assert = place.pasta("fit two.svm --loss logistic -o m.json").assert().code(3);
+    let assert = place.pasta("fit two.svm --loss logistic --penalty 0 -o m.json").assert().code(3);
     assert
         .stderr(contains("the classes can be separated, so the loss has no minimiser"))
         .stderr(contains("hint: --penalty"));
     assert!(!place.path("m.json").exists());
     place.pasta("fit two.svm --loss logistic --penalty 1e-3 -o m.json").assert().success();
     assert!(place.path("m.json").exists());
+}
+
+#[test]
+fn separable_classes_get_the_usual_penalty_where_none_is_given() {
+    let place = Place::new();
+    place.write("two.svm", "1 1:1\n1 1:2\n-1 1:-1\n-1 1:-3\n");
+    let fitted = place.json("fit two.svm --loss logistic", 0);
+    assert_eq!(fitted["design"]["penalty"], 1e-4);
+    let same = place.json("fit two.svm --loss logistic --penalty 1e-4", 0);
+    assert_eq!(fitted["weights"], same["weights"]);
+    // Both fits are paid for.
+    assert!(fitted["passes"].as_f64().unwrap() > same["passes"].as_f64().unwrap());
+    let said = place.pasta("fit two.svm --loss logistic").assert().success();
+    let words = unwrapped(&said.get_output().stdout);
+    assert!(words.contains("penalty 0.0001, since without one the classes can be separated"), "{words}");
+    assert!(words.contains("no std. errors: the penalty pulls the weights towards 0"), "{words}");
+}
+
+#[test]
+fn a_loss_that_is_left_out_is_chosen_by_the_labels() {
+    let place = Place::new();
+    let chosen = |labels: &[&str], loss: &str, why: &str| {
+        let row = |(k, label): (usize, &&str)| format!("{},{label}\n", (k * k) % 7);
+        let rows: String = labels.iter().cycle().take(30).enumerate().map(|(k, l)| row((k, l))).collect();
+        place.write("t.csv", &format!("a,y\n{rows}"));
+        let said = place.pasta("fit t.csv").assert().success();
+        let first = String::from_utf8(said.get_output().stderr.clone()).unwrap();
+        assert!(first.contains(&format!("loss {loss} (guessed: {why}")), "{first}");
+    };
+    chosen(&["0", "1", "1"], "logistic", "two labels, 0 and 1)");
+    chosen(&["no", "yes", "no"], "logistic", "two labels, no and yes)");
+    chosen(&["red", "green", "blue", "red"], "multinomial", "3 labels that are words)");
+    chosen(&["1", "2", "3", "4"], "least-squares", "4 different numbers; --loss multinomial if");
+    chosen(&["1.5", "2", "3", "4"], "least-squares", "labels that are numbers)");
+}
+
+/// y = 1 + 2 a + noise that a does not explain; z is noise alone.
+fn noisy(place: &Place) {
+    let noise = |k: u64| ((k.wrapping_mul(2_654_435_761) >> 7) % 1000) as f64 / 500.0 - 1.0;
+    let row = |k: u64| {
+        let a = (k % 10) as f64;
+        format!("{a},{},{},{}\n", noise(k + 91), 1.0 + 2.0 * a + noise(k), noise(k + 7))
+    };
+    place.write("n.csv", &format!("a,b,y,z\n{}", (0..60).map(row).collect::<String>()));
+}
+
+#[test]
+fn a_fit_shows_its_coefficients_and_its_score_beside_the_null_model() {
+    let place = Place::new();
+    noisy(&place);
+    let said = place.pasta("fit n.csv --label y --ignore z").assert().success();
+    let words = unwrapped(&said.get_output().stdout);
+    assert!(words.starts_with("result certified; R2 0.9"), "{words}");
+    assert!(words.contains("the mean alone 0"), "{words}");
+    assert!(words.contains("t on 57 degrees of freedom"), "{words}");
+    let fitted = place.json("fit n.csv --label y --ignore z -o m.json", 0);
+    let summary = &fitted["summary"];
+    let slope = &summary["coefficients"][1];
+    assert_eq!((slope["name"].as_str(), summary["std_errors"].as_str()), (Some("a"), Some("classical")));
+    assert_eq!(slope["estimate"], fitted["weights"]["a"]);
+    let (error, low) = (slope["std_error"].as_f64().unwrap(), slope["interval"][0].as_f64().unwrap());
+    assert!(error > 0.0 && low < 2.0, "{slope}");
+    // The model keeps it, and predicts all the same.
+    let model: Value = serde_json::from_str(&place.read("m.json")).unwrap();
+    assert_eq!(&model["summary"], summary);
+    place.pasta("predict m.json n.csv --ignore z").assert().success();
+    let robust = place.json("fit n.csv --label y --ignore z --robust", 0);
+    assert_eq!(robust["summary"]["std_errors"], "hc1");
+    assert_eq!(robust["weights"], fitted["weights"]);
+    let none = place.json("fit n.csv --label y --ignore z --std-errors none", 0);
+    assert_eq!(none["summary"]["omitted"], "not asked for");
+}
+
+#[test]
+fn a_model_that_explains_nothing_is_not_headlined_as_certified_alone() {
+    let place = Place::new();
+    noisy(&place);
+    let said = place.pasta("fit n.csv --label z --ignore y").assert().success();
+    let words = unwrapped(&said.get_output().stdout);
+    assert!(words.starts_with("result certified; R2 0.0"), "{words}");
+    assert!(words.contains("chance would explain as much (p = "), "{words}");
+}
+
+#[test]
+fn of_many_coefficients_the_largest_are_shown() {
+    let place = Place::new();
+    let noise = |k: u64| ((k.wrapping_mul(2_654_435_761) >> 7) % 1000) as f64 / 500.0 - 1.0;
+    let names: String = (0..40).map(|j| format!("c{j},")).collect();
+    let row = |i: u64| {
+        let cells: Vec<f64> = (0..40).map(|j| noise(40 * i + j)).collect();
+        let y = 3.0 * cells[7] - 5.0 * cells[33] + noise(i + 100_000);
+        cells.iter().map(|cell| format!("{cell},")).collect::<String>() + &format!("{y}\n")
+    };
+    place.write("w.csv", &format!("{names}y\n{}", (0..200).map(row).collect::<String>()));
+    let said = place.pasta("fit w.csv").assert().success();
+    let words = unwrapped(&said.get_output().stdout);
+    assert!(words.contains("c7 ") && words.contains("c33 "), "{words}");
+    assert!(words.contains("the 20 largest of z or t of 41; --json has all"), "{words}");
 }
 
 #[test]

@@ -21,6 +21,9 @@ pub struct Score {
     /// The weight of the rows of each class (row of this matrix) that are given each class (column), for up to [`MOST_CLASSES`] classes.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub confusion: Vec<Vec<f64>>,
+    /// What probabilities are worth, for losses that have them: those of label 1, or of the class that a row is given, in ten parts of 0 to 1; parts without rows are left out.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub calibration: Vec<Bin>,
     /// True if every class is right with room to spare: no score is on the border.
     #[serde(skip)]
     pub separated: bool,
@@ -28,6 +31,20 @@ pub struct Score {
     #[serde(skip)]
     pub weighted: bool,
 }
+
+/// Rows whose predicted probabilities are close to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Bin {
+    /// Their weight.
+    pub weight: f64,
+    /// The mean of their predicted probabilities.
+    pub predicted: f64,
+    /// The share of them for which it came true.
+    pub observed: f64,
+}
+
+/// Parts of the probabilities.
+const BINS: usize = 10;
 
 /// The most classes that a [confusion matrix](Score::confusion) is made for.
 pub const MOST_CLASSES: usize = 50;
@@ -58,11 +75,19 @@ struct Sums {
     separated: bool,
     /// The weight of rows of class k that are given class l, at k classes + l.
     classes: Vec<f64>,
+    /// Weight, predicted and observed of each part of the probabilities.
+    bins: [[f64; 3]; BINS],
 }
 
 impl Sums {
     fn none(classes: usize) -> Self {
-        Self { loss: 0.0, squares: 0.0, separated: classes > 0, classes: vec![0.0; classes * classes] }
+        Self {
+            loss: 0.0,
+            squares: 0.0,
+            separated: classes > 0,
+            classes: vec![0.0; classes * classes],
+            bins: [[0.0; 3]; BINS],
+        }
     }
 
     /// Of some rows, from the scores of one after those of another. A row that has no weight does not count.
@@ -73,11 +98,24 @@ impl Sums {
         let mut sums = Self::none(classes);
         sums.loss = losses.iter().enumerate().map(|(row, loss)| weight(row) * loss).sum();
         let outputs = model.outputs();
+        let has_chances = matches!(model.loss, Loss::Logistic | Loss::Multinomial { .. });
+        let mut chances = vec![0.0; outputs];
         for (row, (scores, &label)) in scores.chunks_exact(outputs).zip(labels).enumerate() {
             let weight = weight(row);
             if classes > 0 {
                 let (own, given) = (class_of(label), class(scores));
                 sums.classes[own * classes + given] += weight;
+                if has_chances {
+                    chances.copy_from_slice(scores);
+                    model.loss.mean(&mut chances);
+                    let (chance, came) = match chances[..] {
+                        [chance] => (chance, own == 1),
+                        _ => (chances[given], own == given),
+                    };
+                    let bin = &mut sums.bins[((BINS as f64 * chance) as usize).min(BINS - 1)];
+                    *bin =
+                        [bin[0] + weight, bin[1] + weight * chance, bin[2] + if came { weight } else { 0.0 }];
+                }
                 let border = outputs == 1 && scores[0] == 0.0;
                 sums.separated &= weight == 0.0 || own == given && !border;
             } else {
@@ -94,6 +132,8 @@ impl Sums {
         self.squares += other.squares;
         self.separated &= other.separated;
         self.classes.iter_mut().zip(&other.classes).for_each(|(sum, part)| *sum += part);
+        let bins = self.bins.iter_mut().flatten().zip(other.bins.iter().flatten());
+        bins.for_each(|(sum, part)| *sum += part);
         self
     }
 }
@@ -111,6 +151,8 @@ impl Score {
     /// let score = Score::of(&model, &features, &[0.0, 1.0, 1.0, 1.0], None)?;
     /// assert_eq!((score.accuracy, score.base_rate), (Some(0.75), Some(0.75)));
     /// assert_eq!(score.confusion, [[1.0, 0.0], [1.0, 2.0]]);
+    /// // 1/(1 + e^3) and 1/(1 + e), of which none and one came true, and two of more than 0.7.
+    /// assert_eq!(score.calibration.iter().map(|bin| bin.observed).collect::<Vec<_>>(), [0.0, 1.0, 1.0, 1.0]);
     /// # Ok::<(), pasta_opt::table::TableError>(())
     /// ```
     pub fn of(
@@ -140,6 +182,16 @@ impl Score {
             base_rate: (classes > 0).then(|| most / n),
             r2: (classes == 0 && around > 0.0).then(|| 1.0 - sums.squares / around),
             confusion: if classes <= MOST_CLASSES { given } else { Vec::new() },
+            calibration: sums
+                .bins
+                .iter()
+                .filter(|bin| bin[0] > 0.0)
+                .map(|[weight, predicted, observed]| Bin {
+                    weight: *weight,
+                    predicted: predicted / weight,
+                    observed: observed / weight,
+                })
+                .collect(),
             separated: sums.separated,
             weighted: weights.is_some(),
         })

@@ -49,7 +49,8 @@ pub(super) fn header(
          at most {} rows read, seed {}, threads {}",
         8 * width,
         naming(&loaded.encoding),
-        words(&linear.loss(), deviation) + &guessed.map_or_else(String::new, |why| format!(" (guessed: {why})")),
+        words(&linear.loss(), deviation)
+            + &guessed.map_or_else(String::new, |why| format!(" (guessed: {why})")),
         if design.intercept { "intercept" } else { "no intercept" },
         if design.standardise { "standardised" } else { "raw columns" },
         design.degree,

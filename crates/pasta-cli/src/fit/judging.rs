@@ -6,7 +6,7 @@ use pasta_data::Encoding;
 use pasta_opt::fit::{Fitted, LeftOut, Redundant};
 use pasta_opt::gate::Halt;
 use pasta_opt::inference::Summary;
-use pasta_opt::score::Score;
+use pasta_opt::score::{Score, has_classes};
 use pasta_opt::table::{Linear, Loss, Model};
 use pasta_opt::{kinks, newton};
 use pasta_report::console::{Failure, Signals};
@@ -15,9 +15,7 @@ use super::arguments::{AUTO, Arguments, EXACT};
 use super::descent::Run;
 use super::outcome::{Outcome, Validation};
 use super::rows::Opened;
-use crate::table::{
-    Certificate, FORMAT, LeftOutFeature, Loaded, ModelFile, Provenance, refused,
-};
+use crate::table::{Certificate, FORMAT, LeftOutFeature, Loaded, ModelFile, Provenance, refused};
 
 /// Values times columns up to which proving constants takes no time to speak of.
 const QUICK: f64 = 4e6;
@@ -84,6 +82,7 @@ pub(super) fn judge(
     Ok(Outcome {
         summary,
         rescued: None,
+        pairs: if arguments.page.is_some() { pairs(loaded, &model)? } else { Vec::new() },
         left_out: LeftOut::words(&run.left_out, &model.feature_names(&names)),
         references: references(&loaded.encoding, &run.left_out),
         no_minimiser: no_minimiser(linear, training.separated, falls),
@@ -101,6 +100,24 @@ pub(super) fn judge(
         output: arguments.output.as_ref().map(|path| path.display().to_string()),
         model: file,
     })
+}
+
+/// Predictions and labels of some rows, for labels that are numbers: at most this many.
+const PAIRS: usize = 1000;
+
+fn pairs(loaded: &Loaded, model: &Model) -> Result<Vec<(f64, f64)>, Failure> {
+    let table = loaded.linear.table();
+    if has_classes(model.loss) {
+        return Ok(Vec::new());
+    }
+    let labels: &[f64] = (*table.labels).as_ref();
+    let pair = |(score, label): (&f64, &f64)| {
+        let mut mean = [*score];
+        model.loss.mean(&mut mean);
+        (mean[0], *label)
+    };
+    let scores = model.scores(&table.features).map_err(Failure::system)?;
+    Ok(scores.iter().zip(labels).step_by(table.rows().div_ceil(PAIRS)).map(pair).collect())
 }
 
 /// The model with all that it is to say about itself.

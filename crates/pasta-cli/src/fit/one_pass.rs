@@ -29,7 +29,8 @@ use super::judging::no_minimiser;
 use super::{interrupted, write_file};
 use crate::table::{
     Certificate, Classes, FORMAT, ModelFile, Provenance, Rows, TailBound, Verdict, check_output,
-    check_products, check_width, counted, memory_limit, mixed_columns, naming, refused, score_words, unreadable,
+    check_products, check_width, counted, memory_limit, mixed_columns, naming, refused, score_words,
+    unreadable,
 };
 
 /// Of a short stream this part is kept back; of a long one, a block.

@@ -28,6 +28,8 @@ pub(super) struct Outcome {
     pub(super) validation: Option<Validation>,
     /// The coefficients, and what they explain.
     pub(super) summary: Summary,
+    /// Predictions and labels of some rows, for a page.
+    pub(super) pairs: Vec<(f64, f64)>,
     /// Why a penalty was added that nobody asked for.
     pub(super) rescued: Option<&'static str>,
     /// Why there is no minimiser.
@@ -216,7 +218,10 @@ impl Report for Outcome {
         ];
         if let Some(why) = self.rescued {
             let penalty = given(self.model.design.penalty);
-            rows.insert(1, row("penalty", format!("{penalty}, since without one {why}; --penalty 0 asks for none")));
+            rows.insert(
+                1,
+                row("penalty", format!("{penalty}, since without one {why}; --penalty 0 asks for none")),
+            );
         }
         if let Some(deviation) = self.model.deviation {
             rows.insert(

@@ -5,7 +5,9 @@ use pasta_report::console::{Failure, say};
 use pasta_report::number::given;
 
 use super::arguments::Arguments;
-use crate::table::{Classes, Loaded, Rows, check_width, load, load_table, mixed_columns, refused};
+use crate::table::{
+    Chosen, Classes, Loaded, Rows, check_width, load, load_and_choose, mixed_columns, refused,
+};
 
 /// What a fit begins with.
 pub(super) struct Opened {
@@ -20,14 +22,9 @@ pub(super) struct Opened {
 /// Reads the table, and the rows to score the model on.
 pub(super) fn open(arguments: &Arguments, source: &Source) -> Result<Opened, Failure> {
     let file = source.name();
-    let mut data = load_table(source, &arguments.reading, arguments.loss.as_deref().unwrap_or(NUMBERS))?;
-    let (loss, guessed) = match &arguments.loss {
-        Some(loss) => (loss.as_str(), None),
-        None => {
-            let (loss, why) = guess(&mut data);
-            (loss, Some(why))
-        }
-    };
+    let Chosen { data, loss, why: guessed } =
+        load_and_choose(source, &arguments.reading, arguments.loss.as_deref())?;
+    let loss = loss.as_str();
     mixed_columns(&data.encoding).iter().for_each(|line| say(line));
     check_width(&file, &data.encoding, arguments.reading.memory)?;
     let share = arguments.share()?;
@@ -41,44 +38,6 @@ pub(super) fn open(arguments: &Arguments, source: &Source) -> Result<Opened, Fai
         }
     };
     Ok(Opened { loaded, validation, guessed })
-}
-
-/// The loss for labels that are numbers.
-const NUMBERS: &str = "least-squares";
-/// Whole numbers that take at most this many values may be classes.
-const FEW: usize = 20;
-
-/// A loss for labels that were read as numbers unless there are words among them, and why. Two numbers become the names of classes. Numbers that take more values may be classes or
-/// counts, too, and nobody can tell from outside: they stay numbers, and the words say what else to ask for.
-fn guess(data: &mut Data) -> (&'static str, String) {
-    let by_classes = |classes: &[String]| match classes {
-        [one, two] => ("logistic", format!("two labels, {one} and {two}")),
-        many => ("multinomial", format!("{} labels that are words", many.len())),
-    };
-    if !data.classes.is_empty() {
-        return by_classes(&data.classes);
-    }
-    let mut values: Vec<f64> = Vec::new();
-    for label in data.labels.iter().flatten() {
-        if let Err(place) = values.binary_search_by(|value| value.total_cmp(label)) {
-            values.insert(place, *label);
-        }
-        if values.len() > FEW {
-            return (NUMBERS, "labels that are numbers".into());
-        }
-    }
-    if let [low, _] = values[..] {
-        data.labels.iter_mut().flatten().for_each(|label| *label = f64::from(u8::from(*label != low)));
-        data.classes = values.iter().map(f64::to_string).collect();
-        return by_classes(&data.classes);
-    }
-    let count = values.len();
-    let other = if values.iter().all(|value| value.fract() == 0.0) {
-        "; --loss multinomial if they are classes, poisson if they are counts"
-    } else {
-        ""
-    };
-    (NUMBERS, format!("{count} different numbers{other}"))
 }
 
 /// The problem, and the rows that are put aside.

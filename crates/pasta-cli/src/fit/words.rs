@@ -1,5 +1,7 @@
 //! The result of a fit in words: how good it is beside a model without columns, and its coefficients.
 
+use std::iter;
+
 use pasta_opt::inference::{Coefficient, Explained, LEVEL, Law, Summary};
 use pasta_opt::score::Score;
 use pasta_report::number::{real, significant};
@@ -109,8 +111,9 @@ pub(super) fn table(summary: &Summary, classes: &[String], shown: usize) -> Tabl
         if has_errors {
             let or_none = |text: Option<String>| text.unwrap_or_else(|| "left out".into());
             cells.push(or_none(one.std_error.map(|error| significant(error, 4))));
-            let interval =
-                one.interval.map(|[low, high]| format!("{} .. {}", significant(low, 4), significant(high, 4)));
+            let interval = one
+                .interval
+                .map(|[low, high]| format!("{} .. {}", significant(low, 4), significant(high, 4)));
             cells.push(unbroken(&interval.unwrap_or_default()));
             cells.push(one.statistic.map_or_else(String::new, |value| significant(value, 3)));
             cells.push(one.p_value.map_or_else(String::new, |p| significant(p, 2)));
@@ -118,6 +121,26 @@ pub(super) fn table(summary: &Summary, classes: &[String], shown: usize) -> Tabl
         cells
     };
     Table { caption: String::new(), columns, rows: chosen.iter().map(|(_, one)| row(one)).collect() }
+}
+
+/// The rows of each class by the class that they are given; `None` where there are no classes, or too many to show.
+pub(super) fn confusion(score: &Score, classes: &[String]) -> Option<Table> {
+    const MOST: usize = 20;
+    let matrix = &score.confusion;
+    if matrix.is_empty() || matrix.len() > MOST {
+        return None;
+    }
+    let name = |class: usize| classes.get(class).cloned().unwrap_or_else(|| class.to_string());
+    let mut rows = vec![iter::once(String::new()).chain((0..matrix.len()).map(name)).collect::<Vec<_>>()];
+    rows.extend(matrix.iter().enumerate().map(|(class, given)| {
+        iter::once(name(class)).chain(given.iter().map(|weight| significant(*weight, 6))).collect()
+    }));
+    let columns = iter::once(Column::left("")).chain(matrix.iter().map(|_| Column::right(""))).collect();
+    Some(Table {
+        caption: "Rows of each class (down) by the class that they are given (across)".into(),
+        columns,
+        rows,
+    })
 }
 
 /// What stands below the coefficients.

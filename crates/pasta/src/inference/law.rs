@@ -107,7 +107,8 @@ fn incomplete_beta(a: f64, b: f64, [x, rest]: [f64; 2]) -> f64 {
     if x > (a + 1.0) / (a + b + 2.0) {
         return 1.0 - incomplete_beta(b, a, [rest, x]);
     }
-    let front = a * libm::log(x) + b * libm::log(rest) + libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b);
+    let front =
+        a * libm::log(x) + b * libm::log(rest) + libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b);
     let fraction = lentz(1.0, |k| {
         let m = (k / 2.0).floor();
         let numerator = if k % 2.0 == 0.0 {

@@ -85,7 +85,9 @@ pub enum Omitted {
     #[error("not asked for")]
     NotAsked,
     /// A penalty pulls the weights to 0.
-    #[error("the penalty pulls the weights towards 0, and standard errors do not count that; fit without a penalty for them")]
+    #[error(
+        "the penalty pulls the weights towards 0, and standard errors do not count that; fit without a penalty for them"
+    )]
     Penalty,
     /// The loss has kinks.
     #[error("the {loss} loss has kinks, where second derivatives say nothing; resample the rows instead")]
