@@ -5,8 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pasta_data::{Label, Source};
+use pasta_opt::conformal::Conformal;
 use pasta_opt::score::{Score, class, has_classes};
+use pasta_opt::table::Outside;
 use pasta_report::console::{self, Exit, Failure, Report, flags, say, with_threads};
+use pasta_report::grouped;
 use serde::Serialize;
 
 use crate::table::{ModelFile, Reading, check_output, counted, load, refused, score_words};
@@ -32,6 +35,10 @@ pub(crate) struct Arguments {
     /// Print the scores <row, w> + b themselves
     #[arg(long)]
     scores: bool,
+    /// Print the prediction and the ends of an interval that covers the label with this probability, for labels that are numbers; the model must have been
+    /// fitted with --validation
+    #[arg(long, value_name = "LEVEL", conflicts_with_all = ["scores", "probabilities"])]
+    interval: Option<f64>,
     /// Threads; does not change a bit of the result
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::thread_count())]
     threads: Option<u16>,
@@ -46,6 +53,7 @@ const AFTER_HELP: &str = "\
 Examples:
   pasta predict model.json new.csv > predictions.txt
   cat new.csv | pasta predict model.json - --probabilities
+  pasta predict model.json new.csv --interval 0.9
   pasta predict model.json test.svm --json";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -62,6 +70,10 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     let knows_chances = matches!(loss, "logistic" | "multinomial");
     if arguments.probabilities && !knows_chances {
         return Err(Failure::input(format!("--probabilities: the {loss} loss has none")));
+    }
+    if let Some(level) = arguments.interval {
+        // Before anything is read.
+        conformal(&file, level)?.reach(level).map_err(|error| Failure::input(error).in_file(&name))?;
     }
     let source = Source::named(&arguments.data);
     let mut options = arguments.reading.options(loss);
@@ -91,6 +103,7 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     };
     let outputs = model.outputs();
     let wanted = match (arguments.scores, arguments.probabilities) {
+        _ if arguments.interval.is_some() => Wanted::Intervals,
         (true, _) => Wanted::Scores,
         (_, true) => Wanted::Probabilities,
         _ if has_classes => Wanted::Classes,
@@ -100,6 +113,17 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     if wanted != Wanted::Scores {
         scores.chunks_exact_mut(outputs).for_each(|row| model.loss.mean(row));
     }
+    let mut outputs = outputs;
+    if let Some(level) = arguments.interval {
+        let conformal = conformal(&file, level)?;
+        let mut rows = Vec::with_capacity(3 * scores.len());
+        for mean in scores {
+            let [low, high] = conformal.interval(level, file.loss, mean).map_err(Failure::input)?;
+            rows.extend([mean, low, high]);
+        }
+        (scores, outputs) = (rows, 3);
+    }
+    let outside = data.features.outside(&file.ranges);
     let dropped = places.left_out.len();
     let answer = Answer {
         wanted,
@@ -136,10 +160,44 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
         let rows = counted(dropped as u64, "row");
         say(&format!("{}: {rows} with a missing value: NA in the output", source.name()));
     }
+    if outside.rows > 0 {
+        say(&outside_words(&source.name(), &outside, &file));
+    }
     if let Some(score) = scored {
         say(&score_words(&score));
     }
     Ok(Exit::Done)
+}
+
+/// How far predictions of a model are off.
+fn conformal(file: &ModelFile, level: f64) -> Result<&Conformal, Failure> {
+    if has_classes(file.loss) {
+        return Err(Failure::input("--interval: labels are classes here")
+            .hint("--probabilities says how likely each is"));
+    }
+    file.conformal.as_ref().ok_or_else(|| {
+        let message = format!("--interval {level}: the model knows no rows that it was not fitted to");
+        Failure::input(message)
+            .hint("fit it with --validation 0.2, say: the rows put aside calibrate the intervals")
+    })
+}
+
+/// Which rows have values that the rows of the fit had not.
+fn outside_words(source: &str, outside: &Outside, file: &ModelFile) -> String {
+    const NAMED: usize = 5;
+    let names = file.encoding.names();
+    let mut columns: Vec<(u64, &String)> =
+        outside.columns.iter().copied().zip(&names).filter(|(count, _)| *count > 0).collect();
+    columns.sort_by(|a, b| b.0.cmp(&a.0));
+    let more = columns.len().saturating_sub(NAMED);
+    let named: Vec<String> =
+        columns.iter().take(NAMED).map(|(count, name)| format!("{name} ({})", grouped(*count))).collect();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let rows = counted(outside.rows, "row");
+    format!(
+        "{source}: {rows} with values outside of the range that the model was fitted on: {}{more}",
+        named.join(", ")
+    )
 }
 
 /// What is printed of a row.
@@ -150,6 +208,7 @@ enum Wanted {
     Classes,
     Probabilities,
     Scores,
+    Intervals,
 }
 
 /// Which rows of the file there is a prediction for.
@@ -249,6 +308,9 @@ impl Serialize for Answer<'_> {
 impl Report for Answer<'_> {
     fn text(&self) -> String {
         let mut text = String::new();
+        if self.wanted == Wanted::Intervals {
+            text.push_str("prediction,low,high\n");
+        }
         if self.wanted == Wanted::Probabilities {
             text.push_str(&self.names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(","));
             text.push('\n');

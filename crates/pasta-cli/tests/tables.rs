@@ -356,12 +356,18 @@ fn a_loss_that_is_left_out_is_chosen_by_the_labels() {
     chosen(&["1.5", "2", "3", "4"], "least-squares", "labels that are numbers)");
 }
 
+/// A number between -1 and 1 that the others say nothing about.
+fn noise(k: u64) -> f64 {
+    let x = (k + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (x >> 40) as f64 / f64::from(1 << 23) - 1.0
+}
+
 /// y = 1 + 2 a + noise that a does not explain; z is noise alone.
 fn noisy(place: &Place) {
-    let noise = |k: u64| ((k.wrapping_mul(2_654_435_761) >> 7) % 1000) as f64 / 500.0 - 1.0;
     let row = |k: u64| {
         let a = (k % 10) as f64;
-        format!("{a},{},{},{}\n", noise(k + 91), 1.0 + 2.0 * a + noise(k), noise(k + 7))
+        format!("{a},{},{},{}\n", noise(k + 1000), 1.0 + 2.0 * a + noise(k), noise(k + 2000))
     };
     place.write("n.csv", &format!("a,b,y,z\n{}", (0..60).map(row).collect::<String>()));
 }
@@ -373,7 +379,7 @@ fn a_fit_shows_its_coefficients_and_its_score_beside_the_null_model() {
     let said = place.pasta("fit n.csv --label y --ignore z").assert().success();
     let words = unwrapped(&said.get_output().stdout);
     assert!(words.starts_with("result certified; R2 0.9"), "{words}");
-    assert!(words.contains("the mean alone 0"), "{words}");
+    assert!(words.contains("(the mean alone has 0)"), "{words}");
     assert!(words.contains("t on 57 degrees of freedom"), "{words}");
     let fitted = place.json("fit n.csv --label y --ignore z -o m.json", 0);
     let summary = &fitted["summary"];
@@ -406,7 +412,6 @@ fn a_model_that_explains_nothing_is_not_headlined_as_certified_alone() {
 #[test]
 fn of_many_coefficients_the_largest_are_shown() {
     let place = Place::new();
-    let noise = |k: u64| ((k.wrapping_mul(2_654_435_761) >> 7) % 1000) as f64 / 500.0 - 1.0;
     let names: String = (0..40).map(|j| format!("c{j},")).collect();
     let row = |i: u64| {
         let cells: Vec<f64> = (0..40).map(|j| noise(40 * i + j)).collect();
@@ -418,6 +423,52 @@ fn of_many_coefficients_the_largest_are_shown() {
     let words = unwrapped(&said.get_output().stdout);
     assert!(words.contains("c7 ") && words.contains("c33 "), "{words}");
     assert!(words.contains("the 20 largest of z or t of 41; --json has all"), "{words}");
+}
+
+#[test]
+fn an_interval_covers_and_what_was_not_seen_is_said() {
+    let place = Place::new();
+    noisy(&place);
+    place.pasta("fit n.csv --label y --ignore z --validation 0.4 -o m.json").assert().success();
+    let model: Value = serde_json::from_str(&place.read("m.json")).unwrap();
+    let (rows, errors) = (&model["conformal"]["rows"], model["conformal"]["errors"].as_array().unwrap());
+    assert_eq!(rows.as_u64().unwrap() as usize, errors.len());
+    // The range of a is that of the rows that were fitted: two values at least are not from there.
+    place.write("new.csv", "a,b\n5,0\n1000,0\n-3,2\n");
+    let said = place.pasta("predict m.json new.csv --interval 0.8").assert().success();
+    let lines = String::from_utf8(said.get_output().stdout.clone()).unwrap();
+    let lines: Vec<&str> = lines.lines().collect();
+    assert_eq!((lines[0], lines.len()), ("prediction,low,high", 4));
+    let numbers: Vec<f64> = lines[1].split(',').map(|cell| cell.parse().unwrap()).collect();
+    assert!(numbers[1] < 11.0 && 11.0 < numbers[2] && numbers[2] - numbers[1] < 3.0, "{numbers:?}");
+    said.stderr(contains(
+        "2 rows with values outside of the range that the model was fitted on: a (2), b (1)",
+    ));
+    let none = place.pasta("predict m.json new.csv --interval 0.999").assert().code(2);
+    none.stderr(contains("an interval of level 0.999 needs at least 999 rows that were not fitted"));
+    place.pasta("fit n.csv --label y --ignore z -o plain.json").assert().success();
+    let none = place.pasta("predict plain.json new.csv --interval 0.9").assert().code(2);
+    none.stderr(contains("hint: fit it with --validation 0.2"));
+}
+
+#[test]
+fn balanced_classes_weigh_the_same() {
+    let place = Place::new();
+    let row = |k: u64| format!("{},{}\n", noise(k), u8::from(noise(k) + 2.0 * noise(k + 500) > 1.2));
+    place.write("u.csv", &format!("a,y\n{}", (0..200).map(row).collect::<String>()));
+    let plain = place.json("fit u.csv", 0);
+    let fitted = place.json("fit u.csv --class-weight balanced", 0);
+    // The base rate of weighted rows.
+    assert!((fitted["training"]["base_rate"].as_f64().unwrap() - 0.5).abs() < 1e-12, "{fitted:#}");
+    assert!(plain["training"]["base_rate"].as_f64().unwrap() > 0.6);
+    assert_eq!(fitted["summary"]["std_errors"], "hc1");
+    // As many rows are given one class as the other weighs: the intercept moved.
+    assert!(fitted["intercept"].as_f64().unwrap() > plain["intercept"].as_f64().unwrap());
+    place
+        .pasta("fit u.csv --label a --class-weight balanced")
+        .assert()
+        .code(2)
+        .stderr(contains("no classes"));
 }
 
 #[test]

@@ -100,6 +100,7 @@
 //! method       the table of all methods
 //! fit          a linear model from a table, to an exact certificate
 //! score        how well a model does on rows
+//! conformal    intervals for single predictions
 //! inference    standard errors and what a fit explains
 //! forecast     what a certified run will cost
 //! trace        the events of a run, line by line
@@ -115,6 +116,7 @@ pub mod calibrate;
 pub mod certificate;
 pub mod check;
 pub mod checkpoint;
+pub mod conformal;
 pub mod draws;
 pub mod estimator;
 mod exact;

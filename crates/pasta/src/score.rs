@@ -67,6 +67,27 @@ fn class_of(label: f64) -> usize {
     if label > 0.0 { label as usize } else { 0 }
 }
 
+/// Weights with which all classes weigh the same, in all as much as before.
+///
+/// ```
+/// use pasta_opt::score::balanced;
+///
+/// assert_eq!(balanced(&[0.0, 0.0, 0.0, 1.0], None), [2.0 / 3.0, 2.0 / 3.0, 2.0 / 3.0, 2.0]);
+/// ```
+pub fn balanced(labels: &[f64], weights: Option<&[f64]>) -> Vec<f64> {
+    let weight = |row: usize| weights.map_or(1.0, |weights| weights[row]);
+    let classes = labels.iter().map(|label| class_of(*label) + 1).max().unwrap_or(0);
+    let mut of_class = vec![0.0; classes];
+    labels.iter().enumerate().for_each(|(row, label)| of_class[class_of(*label)] += weight(row));
+    let present = of_class.iter().filter(|sum| **sum > 0.0).count() as f64;
+    let total: f64 = of_class.iter().sum();
+    let one = |(row, label): (usize, &f64)| match of_class[class_of(*label)] {
+        0.0 => 0.0,
+        sum => weight(row) * total / (present * sum),
+    };
+    labels.iter().enumerate().map(one).collect()
+}
+
 /// What rows add to a score.
 struct Sums {
     loss: f64,

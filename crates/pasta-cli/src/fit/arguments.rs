@@ -88,6 +88,9 @@ pub(crate) struct Arguments {
     /// Sandwich standard errors, for noise that varies from row to row: the same as --std-errors hc1
     #[arg(long, conflicts_with = "one_pass")]
     pub(super) robust: bool,
+    /// Weigh rows so that all classes weigh the same: balanced
+    #[arg(long, value_name = "balanced", value_parser = ["balanced"], conflicts_with = "one_pass")]
+    pub(super) class_weight: Option<String>,
     /// Prove constants for the model file also where that takes as long as the fit (`pasta inspect` shows them)
     #[arg(long)]
     pub(super) constants: bool,
@@ -135,7 +138,9 @@ fn setting(text: &str) -> Result<(String, f64), String> {
 impl Arguments {
     /// The kind of standard errors that was asked for; `None` leaves it to the loss and the table.
     pub(super) fn std_errors(&self) -> Option<StdErrors> {
-        let name = if self.robust { Some("hc1") } else { self.std_errors.as_deref() };
+        // Weights that are not those of the likelihood leave classical errors wrong.
+        let is_robust = self.robust || self.class_weight.is_some() && self.std_errors.is_none();
+        let name = if is_robust { Some("hc1") } else { self.std_errors.as_deref() };
         StdErrors::ALL.iter().find(|(known, _)| Some(*known) == name).map(|(_, kind)| *kind)
     }
 

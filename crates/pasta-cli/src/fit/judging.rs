@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pasta_data::Encoding;
+use pasta_opt::conformal::Conformal;
 use pasta_opt::fit::{Fitted, LeftOut, Redundant};
 use pasta_opt::gate::Halt;
 use pasta_opt::inference::Summary;
@@ -66,16 +67,19 @@ pub(super) fn judge(
     let table = linear.table();
     let names = loaded.encoding.names();
     let wrong = |error| refused(file, &names, &error);
+    let mut conformal = None;
     let validation = match validation {
         None => None,
         Some((name, rows)) => {
             let score = Score::of(&model, &rows.features, &rows.labels, rows.weights.as_deref());
             let score = score.map_err(wrong)?;
+            conformal = Conformal::of(&model, &rows.features, &rows.labels).map_err(wrong)?;
             Some(Validation { of: name.clone(), score })
         }
     };
     let summary = Summary::of(linear, run, arguments.std_errors());
     let mut file = model_file(arguments, file, loaded, run, &model, &method)?;
+    file.conformal = conformal;
     if summary.std_errors.is_some() {
         file.summary = Some(serde_json::to_value(&summary).map_err(Failure::system)?);
     }
@@ -102,6 +106,8 @@ pub(super) fn judge(
     })
 }
 
+/// Columns up to which a model keeps their ranges.
+const RANGES: usize = 10_000;
 /// Predictions and labels of some rows, for labels that are numbers: at most this many.
 const PAIRS: usize = 1000;
 
@@ -175,6 +181,8 @@ fn model_file(
         deviation: None,
         left_out,
         summary: None,
+        conformal: None,
+        ranges: if table.columns() <= RANGES { table.features.ranges() } else { Vec::new() },
     })
 }
 

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use pasta_data::Source;
 use pasta_opt::fit::{AtScale, FitError, PENALTY, Way, usual_budget};
 use pasta_opt::gate::Halt;
+use pasta_opt::score::has_classes;
 use pasta_opt::stop::Stop;
 use pasta_opt::table::Linear;
 use pasta_report::console::{self, Exit, Failure, Signals, say, with_threads};
@@ -129,10 +130,14 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     answer(arguments, &outcome, &run, || timed(begun.elapsed(), read, fitted))
 }
 
-/// True if a fit without a minimiser may be tried again with the usual penalty: none was given, and there is room for it. Several processes would have to agree.
+/// True if a fit of classes without a minimiser may be tried again with the usual penalty: none was given, and there is room for it. Several processes would have to agree.
 fn may_rescue(arguments: &Arguments, linear: &Linear, left: u128) -> bool {
     let room = left >= LEAST_PASSES * linear.table().rows() as u128;
-    arguments.shaping.penalty.is_none() && room && world::rank().is_none() && arguments.resume.is_none()
+    arguments.shaping.penalty.is_none()
+        && has_classes(linear.loss())
+        && room
+        && world::rank().is_none()
+        && arguments.resume.is_none()
 }
 
 /// The table with a loss whose scale is that of the residuals, where it has one and none was given.

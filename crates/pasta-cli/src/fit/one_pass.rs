@@ -396,6 +396,8 @@ impl School {
             deviation: None,
             left_out: Vec::new(),
             summary: None,
+            conformal: None,
+            ranges: Vec::new(),
             certificate: Certificate {
                 verdict,
                 exact: false,

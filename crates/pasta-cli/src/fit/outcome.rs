@@ -218,6 +218,7 @@ impl Report for Outcome {
         ];
         if let Some(why) = self.rescued {
             let penalty = given(self.model.design.penalty);
+            let why = why.split(", so ").next().unwrap_or(why);
             rows.insert(
                 1,
                 row("penalty", format!("{penalty}, since without one {why}; --penalty 0 asks for none")),

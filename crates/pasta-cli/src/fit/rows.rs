@@ -1,6 +1,7 @@
 //! The rows that are fitted, and those that the model is scored on.
 
 use pasta_data::{Data, Label, Options, Source};
+use pasta_opt::score::balanced;
 use pasta_report::console::{Failure, say};
 use pasta_report::number::given;
 
@@ -48,23 +49,39 @@ fn prepare(
     arguments: &Arguments,
     share: Option<f64>,
 ) -> Result<(Loaded, Option<Rows>), Failure> {
-    let Some(share) = share else {
+    if share.is_none() && arguments.class_weight.is_none() {
         return Ok((Loaded::new(file, data, loss, &arguments.shaping)?, None));
-    };
+    }
     let in_file = |failure: Failure| failure.in_file(file);
     let classes = Classes::learn(&data, loss).map_err(in_file)?;
     let loss = arguments.shaping.loss(loss, classes.0.len().max(2))?;
     let labels = classes.code(&data).map_err(in_file)?;
     let Data { features, weights, encoding, label, left_out, .. } = data;
     let dropped = left_out.len() as u64;
-    let (kept, held) = Rows { features, labels, weights }.split(share, arguments.seed);
-    if kept.labels.is_empty() || held.labels.is_empty() {
-        let (kept, held) = (kept.labels.len(), held.labels.len());
-        let message = format!("a share of {share} leaves {kept} rows to fit and {held} to score");
-        return Err(Failure::input(message).in_file(file));
+    let rows = Rows { features, labels, weights };
+    let (mut kept, held) = match share {
+        None => (rows, None),
+        Some(share) => {
+            let (kept, held) = rows.split(share, arguments.seed);
+            if kept.labels.is_empty() || held.labels.is_empty() {
+                let (kept, held) = (kept.labels.len(), held.labels.len());
+                let message = format!("a share of {share} leaves {kept} rows to fit and {held} to score");
+                return Err(Failure::input(message).in_file(file));
+            }
+            (kept, Some(held))
+        }
+    };
+    if arguments.class_weight.is_some() {
+        if classes.0.is_empty() {
+            return Err(Failure::input(format!(
+                "--class-weight: labels of the {} loss are no classes",
+                loss.row().name
+            )));
+        }
+        kept.weights = Some(balanced(&kept.labels, kept.weights.as_deref()));
     }
     let linear = kept.linear(file, &encoding, loss, arguments.shaping.design())?;
-    Ok((Loaded { linear, encoding, label, classes, dropped }, Some(held)))
+    Ok((Loaded { linear, encoding, label, classes, dropped }, held))
 }
 
 /// The rows of another file, read in the way of the first.

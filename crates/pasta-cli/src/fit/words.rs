@@ -27,7 +27,7 @@ pub(super) fn headline(outcome: &Outcome) -> String {
         None => training,
         Some(Validation { score, .. }) => {
             let rows = counted(score.rows as u64, "row");
-            format!("{} on {rows} not fitted ({training} on those fitted)", against(score, None))
+            format!("{} on {rows} not fitted, {training} on those fitted", against(score, None))
         }
     };
     let test = outcome.summary.explained.test;
@@ -43,13 +43,13 @@ pub(super) fn headline(outcome: &Outcome) -> String {
 fn against(score: &Score, summary: Option<&Summary>) -> String {
     match (score.accuracy, score.base_rate, score.r2) {
         (Some(accuracy), Some(base), _) => {
-            format!("accuracy {accuracy:.4}, the most frequent class alone {base:.4}")
+            format!("accuracy {accuracy:.4} (base rate {base:.4})")
         }
         (_, _, Some(r2)) => match summary.and_then(|summary| summary.explained.share()) {
             Some(share) if (share - r2).abs() > 5e-5 => {
-                format!("explains {share:.4} of what a constant leaves (R2 {r2:.4})")
+                format!("R2 {r2:.4}, {:.2} % of a constant's loss explained", 100.0 * share)
             }
-            _ => format!("R2 {r2:.4}, the mean alone 0"),
+            _ => format!("R2 {r2:.4} (the mean alone has 0)"),
         },
         _ => format!("mean loss {}", real(score.loss)),
     }

@@ -5,9 +5,9 @@ use pasta_report::number::real;
 
 /// A score in a line.
 pub(crate) fn score_words(score: &Score) -> String {
-    let quality = match (score.accuracy, score.base_rate, score.r2) {
-        (Some(accuracy), Some(base), _) => format!(", accuracy {accuracy:.4}, base rate {base:.4}"),
-        (_, _, Some(r2)) => format!(", R2 {r2:.4}"),
+    let quality = match (score.accuracy, score.r2) {
+        (Some(accuracy), _) => format!(", accuracy {accuracy:.4}"),
+        (_, Some(r2)) => format!(", R2 {r2:.4}"),
         _ => String::new(),
     };
     let rows = super::counted(score.rows as u64, "row");

@@ -274,8 +274,8 @@ impl Sums {
                 return;
             }
             out[0] += 1.0;
-            out[1] += w * loss.differentiate(&mut scores.to_vec(), y);
-            out[2] += w * loss.differentiate(&mut null.clone(), y);
+            out[1] += w * value(loss, scores, y);
+            out[2] += w * value(loss, &null, y);
             match loss {
                 Loss::LeastSquares => {
                     out[3] += 0.5 * libm::log(w);
@@ -352,6 +352,11 @@ impl Summary {
     /// The coefficients of a fit with standard errors, if these can be had. Without a kind of errors: classical ones where the loss is a likelihood and they
     /// take about a second at most.
     pub fn of(linear: &Linear, fitted: &Fitted, kind: Option<StdErrors>) -> Self {
+        Self::named(linear, fitted, kind, &linear.feature_names())
+    }
+
+    /// The same with other names of the features.
+    pub fn named(linear: &Linear, fitted: &Fitted, kind: Option<StdErrors>, names: &[String]) -> Self {
         let sums = Sums::of(linear, &fitted.point);
         let stride = linear.features() + usize::from(linear.design().intercept);
         let without: Vec<usize> =
@@ -371,7 +376,7 @@ impl Summary {
             _ => Law::Normal,
         };
         Self {
-            coefficients: coefficients(linear, &fitted.point, &without, variance.as_deref().ok(), law),
+            coefficients: coefficients(linear, &fitted.point, names, &without, variance.as_deref().ok(), law),
             std_errors: variance.is_ok().then_some(asked.kind),
             law: variance.is_ok().then_some(law),
             omitted: variance.err(),
@@ -379,6 +384,14 @@ impl Summary {
             standardised: linear.design().degree > 1 && linear.scaling().is_some(),
             explained,
         }
+    }
+}
+
+/// The loss of a row. Most have one score, which needs no room.
+fn value(loss: Loss, scores: &[f64], label: f64) -> f64 {
+    match scores {
+        [score] => loss.differentiate(&mut [*score], label),
+        _ => loss.differentiate(&mut scores.to_vec(), label),
     }
 }
 
@@ -480,11 +493,12 @@ fn order(linear: &Linear) -> impl Iterator<Item = (usize, usize)> {
 fn coefficients(
     linear: &Linear,
     x: &[f64],
+    names: &[String],
     without: &[usize],
     variances: Option<&[f64]>,
     law: Law,
 ) -> Vec<Coefficient> {
-    let (model, names, features) = (linear.raw_weights(x), linear.feature_names(), linear.features());
+    let (model, features) = (linear.raw_weights(x), linear.features());
     let is_several = model.outputs() > 1;
     let raw = |output: usize, feature: usize| {
         if feature == features {
@@ -504,7 +518,10 @@ fn coefficients(
             variances.filter(|_| !without.contains(&feature)).map(|variances| variances[place].sqrt());
         let statistic = std_error.map(|error| estimate / error).filter(|value| value.is_finite());
         Coefficient {
-            name: names.get(feature).cloned().unwrap_or_else(|| INTERCEPT.to_owned()),
+            name: match names.get(feature) {
+                Some(name) if feature < features => name.clone(),
+                _ => INTERCEPT.to_owned(),
+            },
             class: is_several.then_some(score + 1),
             estimate,
             effect: scaling.filter(|_| feature < features).map(|scale| match scale.get(feature) {
