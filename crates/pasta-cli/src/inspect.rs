@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use pasta_data::{Data, Source};
+use clap::{Args, ValueEnum};
+use pasta_data::{Code, Data, Encoding, Source};
 use pasta_opt::draws::Role;
 use pasta_opt::gate::Gate;
 use pasta_opt::objective::{Facts, Measure};
@@ -14,7 +14,9 @@ use pasta_report::number::{at_most, real};
 use pasta_report::{Column, Table, fitted, grouped};
 use serde::Serialize;
 
-use crate::table::{Chosen, Loaded, Reading, Shaping, load_and_choose, losses, naming, refused};
+use crate::table::{
+    Chosen, Filling, Loaded, Reading, Shaping, kept, load_and_choose, losses, naming, refused,
+};
 
 /// Show what a table holds, what is proved about a loss on it, and what a run would cost.
 ///
@@ -89,6 +91,9 @@ fn inspect(arguments: &Arguments) -> Result<Exit, Failure> {
         storage,
         bytes,
         dropped,
+        missing,
+        words,
+        command,
         labels,
         loss,
         guessed: why.map_or_else(String::new, |why| format!(" (guessed: {why})")),
@@ -99,6 +104,66 @@ fn inspect(arguments: &Arguments) -> Result<Exit, Failure> {
         columns,
     };
     console::print(&report, arguments.json)
+}
+
+/// The table, whatever is missing in it and whatever words it holds: gaps are filled with medians, or else rows that have some left out, and words become columns.
+fn read(arguments: &Arguments, source: &Source) -> Result<Chosen, Failure> {
+    let (asked, loss) = (&arguments.reading, arguments.loss.as_deref());
+    let source = kept(source, asked.memory)?;
+    if asked.missing.is_none() && asked.cache.is_none() {
+        for missing in [Filling::Median, Filling::DropRow] {
+            let reading = Reading { missing: Some(missing), one_hot: true, ..asked.clone() };
+            if let Ok(chosen) = load_and_choose(&source, &reading, loss) {
+                return Ok(chosen);
+            }
+        }
+    }
+    let reading = Reading { one_hot: asked.one_hot || asked.cache.is_none(), ..asked.clone() };
+    load_and_choose(&source, &reading, loss).or_else(|_| load_and_choose(&source, asked, loss))
+}
+
+/// The columns that hold words, and how many different ones.
+fn word_columns(encoding: &Encoding) -> Vec<(String, usize)> {
+    let Encoding::Cells { columns, .. } = encoding else { return Vec::new() };
+    let words = |code: &Code| Some((code.name.clone(), code.categories.as_ref()?.len()));
+    columns.iter().filter_map(words).collect()
+}
+
+/// The command that fits the table as it was read here.
+fn command(arguments: &Arguments, loss: &str, has_words: bool, data: &Data) -> String {
+    let reading = &arguments.reading;
+    let mut words = vec!["pasta fit".to_owned(), shell(&arguments.data.display().to_string())];
+    let mut say = |flag: &str, value: Option<String>| {
+        words.extend(value.map(|value| format!("{flag} {}", shell(&value))));
+    };
+    say("--label", reading.label.clone());
+    say("--labels", reading.labels.as_ref().map(|path| path.display().to_string()));
+    say("--weight", reading.weight.clone());
+    say("--ignore", Some(reading.ignore.join(",")).filter(|names| !names.is_empty()));
+    say("--categories", Some(reading.categories.join(",")).filter(|names| !names.is_empty()));
+    say("--loss", Some(loss.to_owned()));
+    let missing = match (reading.missing, data.missing.is_empty(), data.left_out.is_empty()) {
+        (Some(filling), _, _) => filling.to_possible_value().map(|value| value.get_name().to_owned()),
+        (None, _, false) => Some("drop-row".into()),
+        (None, false, true) => Some("median".into()),
+        (None, true, true) => None,
+    };
+    say("--missing", missing);
+    if reading.one_hot || has_words && reading.categories.is_empty() {
+        words.push("--one-hot".into());
+    }
+    words.push("-o model.json".into());
+    words.join(" ")
+}
+
+/// A word of a command line, in quotes where a shell would take it apart.
+fn shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./,=+:@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 /// What there is to say.
@@ -114,6 +179,12 @@ struct Findings {
     storage: &'static str,
     bytes: usize,
     dropped: u64,
+    /// Columns with missing cells, and how many.
+    missing: Vec<(String, u64)>,
+    /// Columns that hold words, and how many different ones.
+    words: Vec<(String, usize)>,
+    /// The command that fits the table.
+    command: String,
     labels: LabelSummary,
     loss: String,
     /// Why this loss, where none was given.
@@ -134,10 +205,10 @@ struct LabelSummary {
     /// How many rows each class has, for words and for few different numbers.
     classes: Vec<(String, u64)>,
     words: bool,
-    least: Option<f64>,
-    most: Option<f64>,
+    min: Option<f64>,
+    max: Option<f64>,
     mean: Option<f64>,
-    deviation: Option<f64>,
+    sd: Option<f64>,
 }
 
 /// More different numbers are no classes.
@@ -179,10 +250,10 @@ impl LabelSummary {
                 Vec::new()
             },
             words,
-            least: number(labels.iter().copied().fold(f64::INFINITY, f64::min)),
-            most: number(labels.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
+            min: number(labels.iter().copied().fold(f64::INFINITY, f64::min)),
+            max: number(labels.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
             mean: number(mean),
-            deviation: number(deviation),
+            sd: number(deviation),
         }
     }
 
@@ -190,12 +261,8 @@ impl LabelSummary {
         let of = if self.column.is_empty() { String::new() } else { format!("{}: ", self.column) };
         if self.classes.is_empty() {
             let show = |value: Option<f64>| value.map_or_else(|| "?".into(), real);
-            let (least, most) = (show(self.least), show(self.most));
-            return format!(
-                "{of}{least} to {most}, mean {}, deviation {}",
-                show(self.mean),
-                show(self.deviation)
-            );
+            let (min, max) = (show(self.min), show(self.max));
+            return format!("{of}{min} to {max}, mean {}, sd {}", show(self.mean), show(self.sd));
         }
         let shown: Vec<_> =
             self.classes.iter().take(10).map(|(name, n)| format!("{name} ({})", grouped(*n))).collect();
@@ -208,10 +275,10 @@ impl LabelSummary {
 #[derive(Serialize)]
 struct ColumnSummary {
     name: String,
-    least: f64,
-    most: f64,
+    min: f64,
+    max: f64,
     mean: f64,
-    deviation: f64,
+    sd: f64,
     /// The share of values that are zero.
     zeros: f64,
 }
@@ -245,26 +312,18 @@ fn columns(linear: &Linear, names: &[String]) -> (Vec<ColumnSummary>, u64) {
         .map(|(&(least, most, mean, squares, stored, full), name)| {
             // The zeros that are not stored count too.
             let kept = stored as f64 / n;
-            let (least, most) =
+            let (min, max) =
                 if stored < rows as u64 { (least.min(0.0), most.max(0.0)) } else { (least, most) };
             let variance = squares / n + mean * mean * kept * (1.0 - kept);
             let zeros = 1.0 - full as f64 / n;
-            ColumnSummary {
-                name: name.clone(),
-                least,
-                most,
-                mean: mean * kept,
-                deviation: variance.sqrt(),
-                zeros,
-            }
+            ColumnSummary { name: name.clone(), min, max, mean: mean * kept, sd: variance.sqrt(), zeros }
         })
         .collect();
-    let mut scales: Vec<f64> =
-        columns.iter().map(|c| c.deviation).filter(|deviation| *deviation > 0.0).collect();
+    let mut scales: Vec<f64> = columns.iter().map(|c| c.sd).filter(|sd| *sd > 0.0).collect();
     scales.sort_by(f64::total_cmp);
     let usual = scales.get(scales.len() / 2).copied().unwrap_or(1.0);
     let strange = |c: &ColumnSummary| {
-        if c.deviation > 0.0 { (c.deviation / usual).ln().abs() } else { f64::INFINITY }
+        if c.sd > 0.0 { (c.sd / usual).ln().abs() } else { f64::INFINITY }
     };
     columns.sort_by(|a, b| strange(b).total_cmp(&strange(a)));
     columns.truncate(LISTED);
@@ -357,9 +416,23 @@ impl Report for Findings {
         if self.dropped > 0 {
             rows.push(("left out", format!("{} rows, in which something is missing", grouped(self.dropped))));
         }
+        let listed = |columns: Vec<String>| {
+            let more = columns.len().saturating_sub(SHOWN);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("{}{more}", columns.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", "))
+        };
+        if !self.missing.is_empty() {
+            let cells = self.missing.iter().map(|(name, count)| format!("{name} ({})", grouped(*count)));
+            rows.push(("missing", listed(cells.collect())));
+        }
+        if !self.words.is_empty() {
+            let columns = self.words.iter().map(|(name, count)| format!("{name} ({count} different)"));
+            rows.push(("words", listed(columns.collect())));
+        }
+        rows.push(("to fit it", self.command.clone()));
         let mut text = vec![Table::labelled(rows).text()];
         let strangest = self.columns.iter().take(SHOWN).map(|c| {
-            let numbers = [c.least, c.most, c.mean, c.deviation].map(real);
+            let numbers = [c.min, c.max, c.mean, c.sd].map(real);
             [vec![c.name.clone()], numbers.to_vec(), vec![format!("{:.2}", c.zeros)]].concat()
         });
         let more = if self.columns_in_all > SHOWN {
@@ -369,7 +442,7 @@ impl Report for Findings {
         };
         let columns = Table {
             caption: more.into(),
-            columns: Column::all(b"lrrrrr", ["column", "least", "most", "mean", "deviation", "zeros"]),
+            columns: Column::all(b"lrrrrr", ["column", "min", "max", "mean", "sd", "zeros"]),
             rows: strangest.collect(),
         };
         text.push(columns.text());

@@ -385,11 +385,7 @@ fn quasi_separation_and_counts_without_a_minimiser_get_a_verdict() {
     }
     place.write("p.csv", "1,0,1\n1,0,0\n0,0,1\n0,0,0\n1,1,0\n2,1,0\n3,1,0\n2,0,2\n3,0,1\n");
     let words = "fit p.csv --label 3 --loss poisson -o m.json";
-    place
-        .pasta(&format!("{words} --penalty 0"))
-        .assert()
-        .code(3)
-        .stderr(contains("labels are zero wherever some columns are not"));
+    place.pasta(words).assert().code(3).stderr(contains("labels are zero wherever some columns are not"));
     assert!(!place.path("m.json").exists());
     place.pasta(&format!("{words} --penalty 1e-3")).assert().success();
     // No penalty on the weights stops an intercept that all labels push one way.

@@ -570,6 +570,37 @@ fn models_of_another_kind_or_a_newer_format_are_refused() {
 }
 
 #[test]
+fn inspect_goes_on_past_what_is_missing_and_past_words_and_says_how_to_fit() {
+    let place = Place::new();
+    let row = |k: u64| {
+        let colour = ["red", "green", ""][(k % 3) as usize];
+        let rooms = if k % 5 == 4 { String::new() } else { (k % 7).to_string() };
+        format!("{colour},{rooms},{},{k}\n", noise(k))
+    };
+    place.write("h.csv", &format!("colour,rooms,age,my price\n{}", (0..30).map(row).collect::<String>()));
+    let found = place.json("inspect h.csv --label 4", 0);
+    assert_eq!(found["missing"], json!([["colour", 10], ["rooms", 6]]));
+    assert_eq!(found["words"], json!([["colour", 2]]));
+    let command = "pasta fit h.csv --label 4 --loss least-squares --missing median --one-hot -o model.json";
+    assert_eq!(found["command"], command);
+    let said = place.pasta("inspect h.csv --label 4").assert().success();
+    let words = unwrapped(&said.get_output().stdout);
+    assert!(words.contains("missing colour (10), rooms (6)") && words.contains(command), "{words}");
+    // What it proposes runs.
+    place.pasta(command.strip_prefix("pasta ").unwrap()).assert().success();
+    // A label that is missing cannot be filled in.
+    place.write("l.csv", "a,y\n1,2\n2,\n3,5\n4,9\n");
+    let found = place.json("inspect l.csv", 0);
+    assert_eq!(found["command"], "pasta fit l.csv --loss least-squares --missing drop-row -o model.json");
+    // A table without gaps and words needs neither flag.
+    place.write("p.csv", "a,y\n1,2\n2,3\n3,5\n4,9\n");
+    assert_eq!(
+        place.json("inspect p.csv", 0)["command"],
+        "pasta fit p.csv --loss least-squares -o model.json"
+    );
+}
+
+#[test]
 fn inspect_tells_rows_labels_scales_and_the_usual_loss() {
     let place = place();
     let found = place.json("inspect plane.csv --ignore colour", 0);
@@ -578,10 +609,10 @@ fn inspect_tells_rows_labels_scales_and_the_usual_loss() {
         (&json!(60), &json!(2), &json!("least-squares"))
     );
     let b = found["columns"].as_array().unwrap().iter().find(|c| c["name"] == "b").unwrap().clone();
-    assert_eq!((b["least"].as_f64(), b["most"].as_f64()), (Some(0.0), Some(4000.0)));
+    assert_eq!((b["min"].as_f64(), b["max"].as_f64()), (Some(0.0), Some(4000.0)));
     // Means are taken step by step: the last digits may differ.
     assert!((b["mean"].as_f64().unwrap() - 2000.0).abs() < 1e-9);
-    assert!((b["deviation"].as_f64().unwrap() - 2_000_000_f64.sqrt()).abs() < 1e-6);
+    assert!((b["sd"].as_f64().unwrap() - 2_000_000_f64.sqrt()).abs() < 1e-6);
     let dense = place.json("inspect pairs.svm", 0);
     let sparse = place.json("inspect pairs.svm --storage sparse", 0);
     assert_eq!(dense["loss"], "logistic");
