@@ -61,7 +61,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 fn inspect(arguments: &Arguments) -> Result<Exit, Failure> {
     let source = Source::named(&arguments.data);
     let file = source.name();
-    let Chosen { data, loss, why } = load_and_choose(&source, &arguments.reading, arguments.loss.as_deref())?;
+    let Chosen { data, loss, why } = read(arguments, &source)?;
+    let words = word_columns(&data.encoding);
+    let command = command(arguments, &loss, !words.is_empty(), &data);
+    let missing = data.missing.clone();
     let labels = LabelSummary::of(&data);
     let dropped = data.left_out.len() as u64;
     let loaded = Loaded::new(&file, data, &loss, &arguments.shaping)?;

@@ -20,7 +20,7 @@ use pyo3::types::PyBytes;
 use serde::Serialize;
 
 use crate::native::Native;
-use crate::{MethodOf, alone, value_error};
+use crate::{MethodOf, TargetOf, alone, value_error};
 
 /// The end of a fit, with the keys of a model file.
 #[derive(Serialize)]
@@ -33,7 +33,7 @@ struct Outcome {
     ledger: Ledger,
     certificate: Certificate,
     /// Whether the loss has no minimiser.
-    falls_for_ever: bool,
+    has_no_minimiser: bool,
     /// The penalty: the usual one where none was given and there is no minimiser without one.
     penalty: f64,
     /// The coefficients, where standard errors were asked for.
@@ -114,13 +114,14 @@ pub(crate) fn fit(
     table: Bound<'_, Native>,
     names: Vec<String>,
     method: Option<MethodOf>,
-    target: Option<f64>,
+    target: Option<TargetOf>,
     budget: Option<u128>,
     seed: u64,
     threads: usize,
     may_penalise: bool,
     std_errors: Option<String>,
 ) -> PyResult<(String, Bound<'_, PyArray1<f64>>)> {
+    let target = target.map(TargetOf::read).transpose()?;
     let (py, linear) = (table.py(), linear(&table)?);
     let rows = linear.table().rows() as f64;
     let again = way(method.clone(), &linear)?.0;
@@ -135,7 +136,7 @@ pub(crate) fn fit(
         let budget = budget.map(|budget| budget.saturating_sub(before));
         let fit = Fit { way, start: None, target, budget, seed };
         let mut fitted = fit.run(&linear, linear.clone(), Arc::clone(stop), &mut |_, _| ())?;
-        let mut falls = fitted.falls_for_ever(&linear, budget, Arc::clone(stop))?;
+        let mut falls = fitted.has_no_minimiser(&linear, budget, Arc::clone(stop))?;
         let mut linear = linear;
         if may_penalise && (falls || is_separated(&linear, &fitted)?) {
             linear = Arc::new(linear.with_penalty(PENALTY)?);
@@ -155,7 +156,7 @@ pub(crate) fn fit(
         let deviation = at_scale.map(|at_scale| at_scale.deviation);
         Ok((fitted, falls, deviation, parameter(linear.loss()), penalty, summary, redundant))
     })?;
-    let (fitted, falls_for_ever, deviation, parameter, penalty, summary, redundant) = fitted.map_err(|error: FitError| match error {
+    let (fitted, has_no_minimiser, deviation, parameter, penalty, summary, redundant) = fitted.map_err(|error: FitError| match error {
         error if error.is_interrupted() => PyKeyboardInterrupt::new_err("interrupted"),
         error if error.is_not_finite() => value_error(format!(
             "the gradient of the loss is not finite: {error}; the labels or columns are too large for this loss, or the weights of rows too small; scale them"
@@ -179,7 +180,7 @@ pub(crate) fn fit(
             objective: end.objective,
             gap,
         },
-        falls_for_ever,
+        has_no_minimiser,
         penalty,
         summary,
         deviation,
@@ -265,7 +266,7 @@ pub(crate) fn stream<'py>(
         };
         gate = gate.with_stop(Arc::clone(stop));
         oracle.first.store(walk.view().step, Ordering::Relaxed);
-        let mut run = Run::of(gate.believing(), walk);
+        let mut run = Run::of(gate.without_check(), walk);
         let mut ended = None;
         for _ in 0..steps {
             if let Event::End(stop) = run.next().map_err(|halt| said(&halt))? {

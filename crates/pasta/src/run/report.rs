@@ -10,6 +10,7 @@ use crate::ledger::Ledger;
 use crate::objective::Measure;
 use crate::recipe::{Cost, Guarantee};
 use crate::stop::Stop;
+use crate::target::OfStart;
 use crate::walk::{Candidate, CertificateLog};
 
 /// What a run came to. `docs/formats.md` has the keys.
@@ -46,6 +47,8 @@ pub struct Report {
     pub truth: Option<Truths>,
     /// True if a certificate was asked for.
     pub asked: bool,
+    /// The gradient at the start, where the target is a share of it.
+    pub of_start: Option<OfStart>,
     /// The last certificate, if it is about the point.
     pub certificate: Option<Certified>,
     /// The first forecast that the run made of itself.
@@ -178,6 +181,7 @@ impl Report {
             by: chosen.fallback.then_some(if view.promised { "recipe" } else { "auto" }),
             truth,
             asked: run.task.certify.is_some(),
+            of_start: run.of_start,
             certificate,
             forecast: run.outlook.first.map(|said| Expected::of(said, chosen.name)),
             forecast_silent: run.outlook.silent.clone(),
