@@ -59,6 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 fn inspect(arguments: &Arguments) -> Result<Exit, Failure> {
+    arguments.shaping.refuse_auto("inspect")?;
     let source = Source::named(&arguments.data);
     let file = source.name();
     let Chosen { data, loss, why } = read(arguments, &source)?;

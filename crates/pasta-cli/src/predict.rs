@@ -1,5 +1,6 @@
 //! `pasta predict`: what a model says about the rows of a table.
 
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -113,27 +114,14 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     if wanted != Wanted::Scores {
         scores.chunks_exact_mut(outputs).for_each(|row| model.loss.mean(row));
     }
-    let mut outputs = outputs;
-    if let Some(level) = arguments.interval {
-        let conformal = conformal(&file, level)?;
-        let mut rows = Vec::with_capacity(3 * scores.len());
-        for mean in scores {
-            let [low, high] = conformal.interval(level, file.loss, mean).map_err(Failure::input)?;
-            rows.extend([mean, low, high]);
-        }
-        (scores, outputs) = (rows, 3);
-    }
+    let (numbers, outputs) = match arguments.interval {
+        None => (scores, outputs),
+        Some(level) => (with_intervals(&file, level, &scores)?, 3),
+    };
     let outside = data.features.outside(&file.ranges);
     let dropped = places.left_out.len();
-    let answer = Answer {
-        wanted,
-        places,
-        classes,
-        numbers: scores,
-        outputs,
-        names: &file.classes.0,
-        score: scored.clone(),
-    };
+    let answer =
+        Answer { wanted, places, classes, numbers, outputs, names: &file.classes.0, score: scored.clone() };
     if let Some(path) = &arguments.output {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(std::path::Path::new("."));
@@ -169,6 +157,17 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Each prediction with the ends of its interval.
+fn with_intervals(file: &ModelFile, level: f64, means: &[f64]) -> Result<Vec<f64>, Failure> {
+    let conformal = conformal(file, level)?;
+    let mut numbers = Vec::with_capacity(3 * means.len());
+    for mean in means {
+        let [low, high] = conformal.interval(level, file.loss, *mean).map_err(Failure::input)?;
+        numbers.extend([*mean, low, high]);
+    }
+    Ok(numbers)
+}
+
 /// How far predictions of a model are off.
 fn conformal(file: &ModelFile, level: f64) -> Result<&Conformal, Failure> {
     if has_classes(file.loss) {
@@ -188,7 +187,7 @@ fn outside_words(source: &str, outside: &Outside, file: &ModelFile) -> String {
     let names = file.encoding.names();
     let mut columns: Vec<(u64, &String)> =
         outside.columns.iter().copied().zip(&names).filter(|(count, _)| *count > 0).collect();
-    columns.sort_by(|a, b| b.0.cmp(&a.0));
+    columns.sort_by_key(|(count, _)| Reverse(*count));
     let more = columns.len().saturating_sub(NAMED);
     let named: Vec<String> =
         columns.iter().take(NAMED).map(|(count, name)| format!("{name} ({})", grouped(*count))).collect();

@@ -570,6 +570,26 @@ fn models_of_another_kind_or_a_newer_format_are_refused() {
 }
 
 #[test]
+fn cross_validation_scores_rows_that_were_not_fitted_and_chooses_a_penalty() {
+    let place = TestDir::new();
+    noisy(&place);
+    let fitted = place.json("fit n.csv --label y --ignore z --cv 5", 0);
+    let crossed = &fitted["cross_validation"];
+    assert_eq!((crossed["folds"].as_u64(), crossed["path"].as_array().unwrap().len()), (Some(5), 1));
+    let (held, training) = (&crossed["path"][0]["r2"], &fitted["training"]["r2"]);
+    assert!(held.as_f64().unwrap() > 0.9 && held.as_f64() < training.as_f64(), "{held} {training}");
+    // Noise alone: the largest penalty does best, or nearly.
+    let noise = place.json("fit n.csv --label z --ignore y --penalty auto --page p.html", 0);
+    assert_eq!(noise["cross_validation"]["path"].as_array().unwrap().len(), 15);
+    assert!(noise["design"]["penalty"].as_f64().unwrap() >= 0.3, "{}", noise["design"]);
+    assert!(place.read("p.html").contains("Mean loss over penalties"));
+    let signal = place.json("fit n.csv --label y --ignore z --penalty auto", 0);
+    assert!(signal["design"]["penalty"].as_f64().unwrap() <= 0.1, "{}", signal["design"]);
+    place.pasta("fit n.csv --label y --cv 61 --ignore z").assert().code(2).stderr(contains("--cv 61"));
+    place.pasta("inspect n.csv --label y --penalty auto").assert().code(2).stderr(contains("chooses none"));
+}
+
+#[test]
 fn inspect_goes_on_past_what_is_missing_and_past_words_and_says_how_to_fit() {
     let place = TestDir::new();
     let row = |k: u64| {
@@ -622,7 +642,7 @@ fn inspect_tells_rows_labels_scales_and_the_usual_loss() {
     );
     let printed = unwrapped(&place.pasta("inspect pairs.svm").assert().success().get_output().stdout);
     assert!(
-        printed.contains("2 classes: -1 (") && printed.contains("column least most mean deviation zeros"),
+        printed.contains("2 classes: -1 (") && printed.contains("column min max mean sd zeros"),
         "{printed}"
     );
 }

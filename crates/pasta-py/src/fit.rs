@@ -110,6 +110,7 @@ fn is_separated(linear: &Linear, fitted: &Fitted) -> Result<bool, FitError> {
 
 /// Fits a model to a table, by the quickest way if no method is named. The outcome as JSON, and the point. If the scale of the loss was left to the table, it is that of the residuals.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "Python's keywords")]
 pub(crate) fn fit(
     table: Bound<'_, Native>,
     names: Vec<String>,

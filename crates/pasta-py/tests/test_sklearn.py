@@ -456,3 +456,25 @@ def test_a_penalty_that_is_not_given_is_added_only_where_there_is_no_minimiser()
     assert PastaClassifier().fit(rows, mixed).penalty_ == 0
     few = PastaClassifier(std_errors="classical").fit(rows, mixed).summary_
     assert few.omitted is None and few.coefficients[1].std_error > 0
+
+
+def test_shapes_and_types_are_those_of_other_estimators() -> None:
+    single = FLOWERS.astype(np.float32)
+    model = PastaClassifier().fit(single, KINDS)
+    assert model.coef_.dtype == model.intercept_.dtype == model.predict_proba(single).dtype == np.float32
+    assert model.n_iter_.shape == (1,)
+    assert PastaClassifier("hinge", penalty=0.1).fit(FLOWERS, KINDS).n_iter_.shape == (3,)
+    numbers = PastaRegressor().fit(single[:, 1:], single[:, 0])
+    assert numbers.coef_.dtype == numbers.predict(single[:, 1:]).dtype == np.float32
+    assert PastaRegressor("poisson").__sklearn_tags__().target_tags.positive_only
+    assert not PastaRegressor().__sklearn_tags__().target_tags.positive_only
+
+
+def test_classes_can_be_weighted() -> None:
+    generator = np.random.default_rng(5)
+    X = generator.normal(size=(300, 2))
+    y = (X[:, 0] + generator.normal(size=300) > 1.5).astype(int)
+    balanced = PastaClassifier(class_weight="balanced").fit(X, y)
+    weights = np.where(y == 1, 150 / y.sum(), 150 / (300 - y.sum()))
+    assert np.allclose(balanced.coef_, PastaClassifier().fit(X, y, sample_weight=weights).coef_)
+    assert balanced.intercept_[0] > PastaClassifier().fit(X, y).intercept_[0] + 1

@@ -102,6 +102,7 @@
 //! fit          a linear model from a table, to an exact certificate
 //! score        how well a model does on rows
 //! conformal    intervals for single predictions
+//! cross        cross-validation
 //! inference    standard errors and what a fit explains
 //! forecast     what a certified run will cost
 //! trace        the events of a run, line by line
@@ -118,6 +119,7 @@ pub mod certificate;
 pub mod check;
 pub mod checkpoint;
 pub mod conformal;
+pub mod cross;
 pub mod draws;
 pub mod estimator;
 mod exact;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pasta_opt::fit::{Fit, Fitted, LeftOut, Redundant, Way};
 use pasta_opt::inference::{Law, Omitted, StdErrors, Summary};
+use pasta_opt::run::Target;
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Sparse, Table};
 
 /// Of R's `mtcars`: mpg, wt, hp, qsec, am, carb, gear.
@@ -262,7 +263,7 @@ fn table(rows: &[Vec<f64>], labels: Vec<f64>, weights: Option<Vec<f64>>) -> Arc<
 fn fitted(table: Arc<Table>, loss: Loss, design: Design) -> (Arc<Linear>, Fitted) {
     let linear = Arc::new(Linear::new(table, loss, design).unwrap());
     // Losses of several scores have no last steps in twice the precision.
-    let target = (loss.outputs() > 1).then_some(1e-11);
+    let target = (loss.outputs() > 1).then_some(Target::Norm(1e-11));
     let fit = Fit { way: Way::usual(&linear), start: None, target, budget: None, seed: 1 };
     let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ()).unwrap();
     (linear, fitted)

@@ -26,6 +26,7 @@ pub(super) const AUTO: &str = "auto";
 /// exit code says so.
 #[derive(Args)]
 #[command(after_long_help = after_help())]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Arguments {
     /// The table: LIBSVM, CSV, NPY or NPZ, text also compressed by gzip or zstd; - reads standard input
     pub(super) data: PathBuf,
@@ -46,6 +47,10 @@ pub(crate) struct Arguments {
     /// Score the model on another file, or on this share of the rows, which is then not fitted
     #[arg(long, value_name = "FILE|SHARE")]
     pub(super) validation: Option<String>,
+    /// Score by cross-validation: cut the rows into K folds, and score on each a model of the others
+    #[arg(long, value_name = "K", allow_negative_numbers = true, conflicts_with_all = ["budget", "one_pass", "resume"],
+          value_parser = clap::value_parser!(u32).range(2..))]
+    pub(super) cv: Option<u32>,
     /// The method: exact, second-order steps, for convex losses (whole matrices up to 512 weights of a class, their diagonals beyond); auto, which
     /// needs no matrix and takes any loss; or another that docs/formats.md lists, with --steps and --set [default: exact for convex losses, of those
     /// with kinks where a matrix costs at most some dozen passes, otherwise auto; the first line says which]

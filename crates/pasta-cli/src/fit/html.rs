@@ -1,5 +1,6 @@
 //! The page of a fit: the result, its coefficients, predictions beside labels, and how objective and gradient came down.
 
+use pasta_opt::cross::Tried;
 use pasta_opt::fit::Exactly;
 use pasta_report::console::Report;
 use pasta_report::number::significant;
@@ -94,6 +95,23 @@ fn predictions(outcome: &Outcome) -> Vec<Part> {
             ["predicted", "label - predicted"],
             left,
         ));
+    }
+    if let Some(crossed) = outcome.crossed.as_ref().filter(|crossed| crossed.path.len() > 1) {
+        let losses = crossed.path.iter().map(|one| (one.penalty, one.loss)).collect();
+        let ends = |one: &Tried| (one.penalty, one.loss - one.std_error, one.loss + one.std_error);
+        let both = vec![
+            series("a standard error", Tone::Grey, Shape::Band(crossed.path.iter().map(ends).collect())),
+            series("rows not fitted", Tone::Blue, Shape::Line(losses)),
+        ];
+        parts.push(Part::Figure(Chart {
+            id: "penalties",
+            title: "Mean loss over penalties".into(),
+            caption: format!("{} folds; the smallest is taken.", crossed.folds),
+            x: Axis { label: "penalty".into(), scale: Scale::Log, range: None },
+            y: axis("mean loss"),
+            series: both,
+            references: Vec::new(),
+        }));
     }
     let score = &outcome.training;
     if let Some(table) = words::confusion(score, &outcome.model.classes.0) {

@@ -86,6 +86,7 @@ pub(super) fn judge(
     Ok(Outcome {
         summary,
         rescued: None,
+        crossed: None,
         pairs: if arguments.page.is_some() { pairs(loaded, &model)? } else { Vec::new() },
         left_out: LeftOut::words(&run.left_out, &model.feature_names(&names)),
         references: references(&loaded.encoding, &run.left_out),

@@ -16,8 +16,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pasta_data::Source;
+use pasta_opt::cross::{CrossValidation, PENALTIES};
 use pasta_opt::fit::{AtScale, FitError, PENALTY, Way, usual_budget};
-use pasta_opt::gate::Halt;
+use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::score::has_classes;
 use pasta_opt::stop::Stop;
 use pasta_opt::table::Linear;
@@ -27,9 +28,11 @@ pub(crate) use arguments::Arguments;
 use descent::{Descent, Run, descend};
 use outcome::Outcome;
 
-use crate::table::{Verdict, check_folder, check_output};
+use crate::table::{Loaded, Penalty, Verdict, check_folder, check_output};
 use crate::world;
 
+/// Folds of a cross-validation, unless given.
+const FOLDS: u32 = 5;
 /// Passes that a fit needs at least.
 const LEAST_PASSES: u128 = 6;
 
@@ -76,6 +79,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(at_scale) = &at_scale {
         opened.loaded.linear = Arc::clone(&at_scale.linear);
     }
+    let mut crossed = choose_penalty(arguments, &mut opened.loaded, &signals)?;
     let linear = &opened.loaded.linear;
     let read_before = at_scale.as_ref().map_or(0, |at_scale| at_scale.gate.ledger().samples());
     let budget = arguments.budget.unwrap_or_else(|| usual_budget(linear)).saturating_sub(read_before);
@@ -91,7 +95,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(at_scale) = &at_scale {
         run.fitted.gate.merge(&at_scale.gate);
     }
-    let fitted = begun.elapsed();
+    let mut fitted = begun.elapsed();
     if console::is_muted() {
         // The first of several processes judges, and says how all exit.
         return Ok(Exit::Done);
@@ -102,32 +106,88 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
         Err(Halt::Interrupted) => return Ok(interrupted(&signals)),
         Err(halt) => return Err(Failure::system(halt)),
     };
-    let mut rescued = judging::no_minimiser(linear, trained.score.separated, falls).map(|(why, _)| why);
     let left = budget.saturating_sub(run.fitted.gate.ledger().samples());
-    if !may_rescue(arguments, linear, left) {
-        rescued = None;
-    }
+    let rescued = judging::no_minimiser(linear, trained.score.separated, falls)
+        .filter(|_| may_rescue(arguments, linear, left))
+        .map(|(why, _)| why);
     if rescued.is_some() {
-        let penalised = linear.with_penalty(PENALTY).map_err(Failure::input)?;
-        opened.loaded.linear = Arc::new(penalised);
-        let linear = &opened.loaded.linear;
-        let way = arguments.way()?.unwrap_or_else(|| Way::usual(linear));
-        let before = run.fitted.gate;
-        run = match descend(arguments, way, linear, left, &signals)? {
+        run = match penalise(arguments, &mut opened.loaded, &run.fitted.gate, left, &signals)? {
             Descent::Done(run) => *run,
             Descent::Interrupted(checkpoint) => {
                 let penalty = format!("--penalty {PENALTY} ");
                 return Ok(interrupted_at(checkpoint.as_deref(), &penalty, &signals));
             }
         };
-        run.fitted.gate.merge(&before);
         trained = judging::trained(&file, &opened.loaded, &run)?;
-        falls = false;
+        (falls, fitted) = (false, begun.elapsed());
+    }
+    if arguments.cv.is_some() && crossed.is_none() {
+        let linear = &opened.loaded.linear;
+        crossed = Some(cross(arguments, linear, &[linear.design().penalty], &signals)?);
+    }
+    if let Some(crossed) = &crossed {
+        run.fitted.gate.merge(&crossed.gate);
     }
     let mut outcome = judging::judge(arguments, &file, &opened, &run, trained, method, falls)?;
     outcome.rescued = rescued;
+    outcome.crossed = crossed;
     outcome.model.deviation = deviation;
     answer(arguments, &outcome, &run, || timed(begun.elapsed(), read, fitted))
+}
+
+/// Gives the table the penalty that does best in cross-validation, if that is asked for.
+fn choose_penalty(
+    arguments: &Arguments,
+    loaded: &mut Loaded,
+    signals: &Signals,
+) -> Result<Option<CrossValidation>, Failure> {
+    if arguments.shaping.penalty != Some(Penalty::Auto) {
+        return Ok(None);
+    }
+    if arguments.budget.is_some() || arguments.resume.is_some() || world::rank().is_some() {
+        return Err(Failure::input("--penalty auto: not with --budget, --resume or several processes"));
+    }
+    let crossed = cross(arguments, &loaded.linear, &PENALTIES, signals)?;
+    let penalised = loaded.linear.with_penalty(crossed.best().penalty).map_err(Failure::input)?;
+    loaded.linear = Arc::new(penalised);
+    Ok(Some(crossed))
+}
+
+/// Scores by cross-validation along some penalties.
+fn cross(
+    arguments: &Arguments,
+    linear: &Arc<Linear>,
+    penalties: &[f64],
+    signals: &Signals,
+) -> Result<CrossValidation, Failure> {
+    let folds = arguments.cv.unwrap_or(FOLDS) as usize;
+    let crossed = CrossValidation::of(linear, penalties, folds, arguments.seed, &signals.flag());
+    crossed.map_err(|error| match error {
+        FitError::Interrupted(_) => {
+            let mut failure = Failure::input("interrupted; nothing was written");
+            failure.exit = signals.received().unwrap_or(Exit::Interrupted);
+            failure
+        }
+        error if error.is_not_finite() => descent::not_finite(&error, linear.loss()),
+        error => Failure::input(format!("--cv {folds}: {error}")),
+    })
+}
+
+/// Fits the table again, with the usual penalty, and counts what was read before.
+fn penalise(
+    arguments: &Arguments,
+    loaded: &mut Loaded,
+    before: &Gate,
+    left: u128,
+    signals: &Signals,
+) -> Result<Descent, Failure> {
+    loaded.linear = Arc::new(loaded.linear.with_penalty(PENALTY).map_err(Failure::input)?);
+    let way = arguments.way()?.unwrap_or_else(|| Way::usual(&loaded.linear));
+    let mut descent = descend(arguments, way, &loaded.linear, left, signals)?;
+    if let Descent::Done(run) = &mut descent {
+        run.fitted.gate.merge(before);
+    }
+    Ok(descent)
 }
 
 /// True if a fit of classes without a minimiser may be tried again with the usual penalty: none was given, and there is room for it. Several processes would have to agree.

@@ -48,6 +48,7 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
     let signals = Signals::register()?;
     // Before the stream is gone.
     check_output(arguments.output.as_deref(), &[&arguments.data])?;
+    arguments.shaping.refuse_auto("--one-pass")?;
     let Some(loss) = &arguments.loss else {
         return Err(Failure::input("--one-pass needs --loss: a stream is gone before its labels are known"));
     };

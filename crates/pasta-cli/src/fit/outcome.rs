@@ -1,5 +1,6 @@
 //! What a fit came to, for people and programs.
 
+use pasta_opt::cross::CrossValidation;
 use pasta_opt::inference::Summary;
 use pasta_opt::score::Score;
 use pasta_opt::stop::Stop;
@@ -30,6 +31,8 @@ pub(super) struct Outcome {
     pub(super) summary: Summary,
     /// Predictions and labels of some rows, for a page.
     pub(super) pairs: Vec<(f64, f64)>,
+    /// Scores by cross-validation.
+    pub(super) crossed: Option<CrossValidation>,
     /// Why a penalty was added that nobody asked for.
     pub(super) rescued: Option<&'static str>,
     /// Why there is no minimiser.
@@ -187,6 +190,7 @@ impl Serialize for Outcome {
         map.serialize_entry("result", &words::headline(self))?;
         map.serialize_entry("training", &self.training)?;
         map.serialize_entry("validation", &self.validation)?;
+        map.serialize_entry("cross_validation", &self.crossed)?;
         map.serialize_entry("summary", &self.summary)?;
         map.serialize_entry("passes", &self.passes)?;
         map.serialize_entry("ledger", &self.model.ledger)?;
@@ -241,6 +245,7 @@ impl Report for Outcome {
         if let Some(Validation { of, score }) = &self.validation {
             rows.push(row("validation", format!("{} of {of}", score_words(score))));
         }
+        rows.extend(self.crossed.iter().map(|crossed| row("folds", words::crossed(crossed))));
         rows.push(row("explained", words::explained(&self.summary.explained, &self.training)));
         rows.push(row(
             "rows read",

@@ -2,9 +2,10 @@
 
 use std::iter;
 
+use pasta_opt::cross::CrossValidation;
 use pasta_opt::inference::{Coefficient, Explained, LEVEL, Law, Summary};
 use pasta_opt::score::Score;
-use pasta_report::number::{real, significant};
+use pasta_report::number::{given, real, significant};
 use pasta_report::{Column, Table, fitted, unbroken};
 
 use super::outcome::{Outcome, Validation};
@@ -52,6 +53,23 @@ fn against(score: &Score, summary: Option<&Summary>) -> String {
             _ => format!("R2 {r2:.4} (the mean alone has 0)"),
         },
         _ => format!("mean loss {}", real(score.loss)),
+    }
+}
+
+/// What cross-validation says.
+pub(super) fn crossed(crossed: &CrossValidation) -> String {
+    let best = crossed.best();
+    let quality = match (best.accuracy, best.r2) {
+        (Some(accuracy), _) => format!("accuracy {accuracy:.4}, "),
+        (_, Some(r2)) => format!("R2 {r2:.4}, "),
+        _ => String::new(),
+    };
+    let (loss, error) = (significant(best.loss, 4), significant(best.std_error, 2));
+    let score =
+        format!("{quality}mean loss {loss} (std. error {error}) on rows not fitted, {} folds", crossed.folds);
+    match &crossed.path[..] {
+        [_] => score,
+        many => format!("penalty {} of {} tried: {score}", given(best.penalty), many.len()),
     }
 }
 

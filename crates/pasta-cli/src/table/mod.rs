@@ -6,7 +6,7 @@ mod load;
 mod model;
 mod score;
 
-pub(crate) use flags::{Filling, Reading, Shaping, delimiter, losses, memory_size};
+pub(crate) use flags::{Filling, Penalty, Reading, Shaping, delimiter, losses, memory_size};
 pub(crate) use labels::{Chosen, Classes, load_and_choose};
 pub(crate) use load::{
     Loaded, Rows, check_folder, check_output, check_products, check_width, kept, load, load_table,

@@ -18,6 +18,7 @@ try:
     import scipy.sparse as sparse  # type: ignore[import-untyped]
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
     from sklearn.exceptions import ConvergenceWarning  # type: ignore[import-untyped]
+    from sklearn.utils.class_weight import compute_sample_weight  # type: ignore[import-untyped]
     from sklearn.utils.extmath import safe_sparse_dot  # type: ignore[import-untyped]
     from sklearn.utils.metaestimators import available_if  # type: ignore[import-untyped]
     from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
@@ -86,6 +87,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.target_tags.positive_only = self.loss == "poisson"
         return tags
 
     def _named(self, classes: int = 2) -> tuple[str, float | None, int]:
@@ -117,6 +119,10 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
     def _may_penalise(self) -> bool:
         """True if the penalty is left to the fit."""
         return False
+
+    def _rounds(self, rounds: list[int]) -> Any:
+        """The rounds of the fits, in the shape that other estimators have them: a number, or for classifiers an array."""
+        return max(rounds)
 
     def summary(self) -> str:
         """The coefficients with their standard errors, and how much they explain, as a text; `summary_` has the numbers. Needs ``std_errors="classical"``, "hc0" or "hc1"."""
@@ -182,7 +188,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
     def _ends(self, outcomes: list[SimpleNamespace]) -> None:
         """Says how fits ended."""
         self.method_ = outcomes[0].method
-        self.n_iter_ = max(outcome.steps for outcome in outcomes)
+        self.n_iter_ = self._rounds([outcome.steps for outcome in outcomes])
         self.passes_ = sum(outcome.passes for outcome in outcomes)
         self.stop_ = [outcome.stop for outcome in outcomes] if len(outcomes) > 1 else outcomes[0].stop
         self.certificate_: Any = [outcome.certificate for outcome in outcomes] if len(outcomes) > 1 else outcomes[0].certificate
@@ -220,7 +226,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         else:
             ended = self._pass(stream, X, labels, weights, named)
         self._stream = stream
-        self.n_iter_ = int(self.__dict__.get("n_iter_", 0)) + 1
+        self.n_iter_ = self._rounds([int(np.max(self.__dict__.get("n_iter_", 0))) + 1])
         self.method_, self.certificate_, self.stop_ = stream["method"], None, "streaming"
         if ended is not None:
             warnings.warn(f"the pass ended early: {ended}", ConvergenceWarning, stacklevel=3)
@@ -417,7 +423,7 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         X, y = self._rows(X, y=y, y_numeric=True)
         labels = np.ascontiguousarray(y, np.float64)
         coef, intercept, outcome = self._run(X, labels, self._weights(sample_weight, X), self._named())
-        self.coef_, self.intercept_ = coef[0], float(intercept[0])
+        self.coef_, self.intercept_ = coef[0].astype(X.dtype, copy=False), float(intercept[0])
         self._ends([outcome])
         if outcome.has_no_minimiser and self.penalty > 0:
             _endless("all labels ask for the same", "intercept and scores", "a constant needs no fit")
@@ -530,6 +536,9 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         As in :class:`PastaRegressor`, but None unless given: no penalty, or 1e-4 where the loss has no minimiser without one, as for classes that can be separated. `penalty_` says
         which. It is what ``pasta fit`` does. `partial_fit`, which cannot begin again, has 1e-4 then.
 
+    class_weight
+        None, "balanced" (all classes weigh the same), or a dictionary of weights, as in scikit-learn; `partial_fit` has none.
+
     Everything else is as in :class:`PastaRegressor`. `partial_fit` needs `classes` in its first call. With one class against the rest, `certificate_` and `stop_`
     are lists.
 
@@ -555,7 +564,9 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         seed: int = 1,
         threads: int | None = None,
         std_errors: str | None = None,
+        class_weight: str | dict[Any, float] | None = None,
     ) -> None:
+        self.class_weight = class_weight
         super().__init__(
             loss,
             delta=None,
@@ -574,6 +585,9 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
 
     def _may_penalise(self) -> bool:
         return self.penalty is None
+
+    def _rounds(self, rounds: list[int]) -> Any:
+        return np.array(rounds, np.int32)
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -617,10 +631,15 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
             raise ValueError(f"there is nothing to tell apart: the labels have one class, {_plain(self.classes_[0])!r}")
         labels, named = self._labels(y)
         weights = self._weights(sample_weight, X)
+        if self.class_weight is not None:
+            of_classes = compute_sample_weight(self.class_weight, y)
+            weights = of_classes if weights is None else weights * of_classes
         if weights is not None:
             self._all_have_weight(y, weights)
         fits = [self._run(X, codes, weights, named) for codes in labels]
         self._keep(np.vstack([coef for coef, _, _ in fits]), np.concatenate([intercept for _, intercept, _ in fits]))
+        # Single precision stays single, as in other estimators.
+        self.coef_, self.intercept_ = (part.astype(X.dtype, copy=False) for part in (self.coef_, self.intercept_))
         self._ends([outcome for _, _, outcome in fits])
         if self.penalty == 0 and named[0] in ("logistic", "multinomial", "sigmoid"):
             if (self.predict(X) == y).all():
