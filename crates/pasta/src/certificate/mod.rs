@@ -228,6 +228,29 @@ impl Certificate {
         if self.bound.is_some() { claim + &compared } else { claim }
     }
 
+    /// The claim in half a line: bound, target and confidence, without what it rests on.
+    pub fn headline(&self) -> String {
+        let target = rounded(self.target);
+        match (self.bound, self.basis, self.rows) {
+            (None, ..) => self.statement(),
+            (Some(norm), Basis::Exact, Some(rows)) => {
+                format!("|grad f| = {} (target {target}), by a pass over all {rows} rows", rounded_up(norm))
+            }
+            (Some(norm), Basis::Exact, None) => {
+                format!("|grad f| = {} (target {target}), by the oracle's own formula", rounded_up(norm))
+            }
+            (Some(bound), Basis::Approximate, _) => format!(
+                "|grad f| <= {} (target {target}), about {} by normal approximation",
+                rounded_up(bound),
+                confidence(self.delta)
+            ),
+            (Some(bound), ..) => {
+                let sure = confidence(self.delta);
+                format!("|grad f| <= {} (target {target}), {sure} confidence", rounded_up(bound))
+            }
+        }
+    }
+
     /// That something follows from the bound, under the basis's assumption and perhaps another.
     fn claim(&self, what: &str, also: Option<String>) -> String {
         let sure = confidence(self.delta);
@@ -259,6 +282,11 @@ fn no_noise(samples: u128) -> String {
 fn short(number: f64) -> String {
     let [plain, scientific] = [number.to_string(), format!("{number:e}")];
     if plain.len() <= 12 { plain } else { scientific }
+}
+
+/// A given number in at most six digits.
+fn rounded(number: f64) -> String {
+    short(format!("{number:.5e}").parse().unwrap_or(number))
 }
 
 /// A bound with five digits, never below itself.
