@@ -512,10 +512,12 @@ fn coefficients(
         _ => &[],
     });
     let wide = variances.map(|_| law.exceeded(1.0 - LEVEL));
+    // Of a wide table many may be left out.
+    let mut is_out = vec![false; features + 1];
+    without.iter().for_each(|feature| is_out[*feature] = true);
     let one = |(place, (score, feature)): (usize, (usize, usize))| {
         let estimate = if is_several { raw(score + 1, feature) - raw(0, feature) } else { raw(0, feature) };
-        let std_error =
-            variances.filter(|_| !without.contains(&feature)).map(|variances| variances[place].sqrt());
+        let std_error = variances.filter(|_| !is_out[feature]).map(|variances| variances[place].sqrt());
         let statistic = std_error.map(|error| estimate / error).filter(|value| value.is_finite());
         Coefficient {
             name: match names.get(feature) {

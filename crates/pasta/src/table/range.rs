@@ -66,7 +66,8 @@ impl Features {
     /// The rows with a value outside of these ranges, one for each column. Zeros that are not stored do not count.
     pub fn outside(&self, ranges: &[[f64; 2]]) -> Outside {
         let mut outside = Outside { rows: 0, columns: vec![0; ranges.len()] };
-        for row in 0..self.rows() {
+        let rows = if ranges.is_empty() { 0 } else { self.rows() };
+        for row in 0..rows {
             let mut any = false;
             self.visit_row(row, |j, value| {
                 if ranges.get(j).is_some_and(|[low, high]| value < *low || value > *high) {
