@@ -14,7 +14,8 @@ use crate::spec::trust::Origin;
 use crate::spec::{self, Overrides, Setup};
 use crate::world::{self, At};
 use pasta_report::Table;
-use pasta_report::console::{self, Exit, Failure, Report, Signals, say, with_threads};
+use pasta_report::answer::provided;
+use pasta_report::console::{self, Exit, Failure, Report, Signals, Tone, say, with_threads};
 use pasta_report::number::{real, whole};
 
 /// Where a Moreau certificate is asked for and nothing is said about its points.
@@ -321,12 +322,16 @@ struct Answer<'a> {
 impl Report for Answer<'_> {
     fn text(&self) -> String {
         let Certified { found, statement, attempt, delta_of_attempt, .. } = &self.certificate;
-        let (verdict, target) = found.verdict();
-        let mut rows = vec![
-            ("problem", self.problem.to_owned()),
-            ("verdict", format!("{} (target {})", verdict.words(), real(target))),
-            ("statement", statement.clone()),
-        ];
+        let verdict = found.verdict().0.words();
+        let bare = statement.strip_prefix("VOID: ").unwrap_or(statement);
+        let mut rows = match found {
+            Found::Gradient { certificate, .. } if certificate.bound.is_some() => {
+                let mut rows = vec![(verdict, certificate.headline())];
+                rows.extend(provided(certificate).map(|provided| ("provided", provided)));
+                rows
+            }
+            _ => vec![(verdict, bare.to_owned())],
+        };
         if let (Some(attempt), Some(delta)) = (attempt, delta_of_attempt) {
             rows.push(("attempt", spent(*attempt, *delta)));
         }
@@ -337,12 +342,24 @@ impl Report for Answer<'_> {
             }
             Found::Moreau(_) => "|grad phi(x)|",
         };
-        rows.push(("samples", whole(self.ledger.samples())));
-        rows.push(("distance from start", real(self.distance)));
         if let Some(truth) = self.truth {
             let truth = format!("{what} = {} by the problem's own formula, which was not used", real(truth));
             rows.push(("the truth", truth));
         }
+        rows.push(("cost", format!("{} samples", whole(self.ledger.samples()))));
+        let far = real(self.distance);
+        rows.push((
+            "run",
+            format!("{}, seed {}; the point is {far} from the start", self.problem, self.seed),
+        ));
         Table::labelled(rows).text()
+    }
+
+    fn tone(&self) -> Tone {
+        match self.certificate.found.verdict().0 {
+            Verdict::Certified => Tone::Good,
+            Verdict::Void => Tone::Bad,
+            _ => Tone::Open,
+        }
     }
 }
