@@ -425,7 +425,7 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         coef, intercept, outcome = self._run(X, labels, self._weights(sample_weight, X), self._named())
         self.coef_, self.intercept_ = coef[0].astype(X.dtype, copy=False), float(intercept[0])
         self._ends([outcome])
-        if outcome.has_no_minimiser and self.penalty > 0:
+        if outcome.has_no_minimiser and outcome.penalty > 0:
             _endless("all labels ask for the same", "intercept and scores", "a constant needs no fit")
         elif outcome.has_no_minimiser:
             _endless("the labels are zero wherever some columns are not", "some weights")
