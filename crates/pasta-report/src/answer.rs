@@ -51,10 +51,9 @@ impl Words {
         let mut row = |name: &str, text: String| rows.push((name.to_owned(), text));
         if let Some(Certified { certificate, doubt: None, .. }) = &report.certificate
             && certificate.bound.is_some()
+            && let Some(provided) = provided(certificate)
         {
-            if let Some(provided) = provided(certificate) {
-                row("provided", provided);
-            }
+            row("provided", provided);
         }
         if let Some(promise) = report.promise.as_ref().filter(|_| !report.is_certified()) {
             row("promise", promise.statement.clone());

@@ -1,6 +1,5 @@
 //! A certificate of one point.
 
-use indicatif::ProgressBar;
 use pasta_opt::certificate::moreau::{self, MoreauCertificate, MoreauClaim};
 use pasta_opt::certificate::{CertificateError, ClaimError, Consequence, delta_of_attempt, number_by_hand};
 use pasta_opt::objective::Measure;
@@ -15,7 +14,7 @@ use crate::spec::{self, Overrides, Setup};
 use crate::world::{self, At};
 use pasta_report::Table;
 use pasta_report::answer::provided;
-use pasta_report::console::{self, Exit, Failure, Report, Signals, Tone, say, with_threads};
+use pasta_report::console::{self, Bar, Exit, Failure, Report, Signals, Tone, say, with_threads};
 use pasta_report::number::{real, whole};
 
 /// Where a Moreau certificate is asked for and nothing is said about its points.
@@ -173,18 +172,16 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
 
 /// A certificate of the gradient; as far as it came, if it was interrupted, and nothing if it had not begun.
 fn certify(gate: &mut Gate, x: &[f64], claim: Claim, number: u64) -> Result<Option<Certificate>, Failure> {
-    let bar = if console::is_muted() { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
+    let bar = Bar::endless("certifying");
     let certifier = match Certifier::start(gate, x, claim, number) {
         Err(CertificateError::Halt(Halt::Interrupted)) => return Ok(None),
         other => other.map_err(refused)?,
     };
     let certificate = certifier.follow(gate, |gate, planned| {
-        bar.tick();
         let (drawn, planned) = (gate.ledger().samples() as f64, planned as f64);
-        bar.set_message(format!("{drawn:.2e} of about {planned:.2e} samples"));
+        bar.say(format!("{drawn:.2e} of about {planned:.2e} samples"));
     });
     let certificate = certificate.map_err(Failure::system)?;
-    bar.finish_and_clear();
     Ok(Some(certificate))
 }
 
