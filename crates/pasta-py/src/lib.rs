@@ -375,7 +375,7 @@ fn read_rule((target, delta, share, (name, numbers)): RuleOf) -> PyResult<(StopR
 }
 
 /// A method: its name, its settings by name, its steps, and their samples.
-#[derive(FromPyObject)]
+#[derive(Clone, FromPyObject)]
 pub(crate) struct MethodOf(String, BTreeMap<String, f64>, u64, u64);
 
 impl MethodOf {

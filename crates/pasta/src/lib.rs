@@ -101,6 +101,10 @@
 //! one_pass     rows that go by once
 //! method       the table of all methods
 //! fit          a linear model from a table, to an exact certificate
+//! score        how well a model does on rows
+//! conformal    intervals for single predictions
+//! cross        cross-validation
+//! inference    standard errors and what a fit explains
 //! forecast     what a certified run will cost
 //! trace        the events of a run, line by line
 //! run          one run, event by event, to its end
@@ -117,6 +121,8 @@ pub mod certificate;
 pub mod check;
 pub mod checkpoint;
 pub mod digest;
+pub mod conformal;
+pub mod cross;
 pub mod draws;
 pub mod estimator;
 mod exact;
@@ -124,6 +130,7 @@ pub mod fit;
 pub mod forecast;
 pub mod gate;
 pub mod hard;
+pub mod inference;
 mod kernels;
 pub mod kinks;
 pub mod ledger;
@@ -138,6 +145,7 @@ pub mod problems;
 pub mod recipe;
 pub mod run;
 pub mod schedule;
+pub mod score;
 pub mod state;
 pub mod stop;
 pub mod table;

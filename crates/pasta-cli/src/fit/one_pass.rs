@@ -12,6 +12,7 @@ use pasta_opt::ledger::Ledger;
 use pasta_opt::one_pass::{LearnError, OnePass};
 use pasta_opt::oracle::Charge;
 use pasta_opt::run::Target;
+use pasta_opt::score::Score;
 use pasta_opt::stop::Stop;
 use pasta_opt::table::{Class, Linear, Loss, Table, TableError};
 use pasta_opt::walk::StopRule;
@@ -27,8 +28,9 @@ use super::header::{threads, words};
 use super::judging::no_minimiser;
 use super::{interrupted, write_file};
 use crate::table::{
-    Certificate, Classes, FORMAT, ModelFile, Provenance, Rows, Score, TailBound, Verdict, check_output,
-    check_products, check_width, counted, memory_limit, mixed_columns, naming, refused, score, unreadable,
+    Certificate, Classes, FORMAT, ModelFile, Provenance, Rows, TailBound, Verdict, check_output,
+    check_products, check_width, counted, memory_limit, mixed_columns, naming, refused, score_words,
+    unreadable,
 };
 
 /// Of a short stream this part is kept back; of a long one, a block.
@@ -44,9 +46,13 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
     let signals = Signals::register()?;
     // Before the stream is gone.
     check_output(arguments.output.as_deref(), &[&arguments.data])?;
+    arguments.shaping.refuse_auto("--one-pass")?;
+    let Some(loss) = &arguments.loss else {
+        return Err(Failure::input("--one-pass needs --loss: a stream is gone before its labels are known"));
+    };
     let source = Source::named(&arguments.data);
     let file = source.name();
-    let options = arguments.reading.options(&arguments.loss);
+    let options = arguments.reading.options(loss);
     let memory = memory_limit(options.memory)?;
     // A word that comes later, and a column of a LIBSVM stream, was 0 before.
     let options = Options { grow: true, memory, ..options };
@@ -61,7 +67,7 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
         }
         let school = match &mut school {
             Some(school) => school,
-            none => none.insert(StreamFit::open(arguments, &file, &data)?),
+            none => none.insert(StreamFit::open(arguments, loss, &file, &data)?),
         };
         waiting.push_back(school.rows(data)?);
         if waiting.len() > 2
@@ -151,10 +157,10 @@ struct StreamFit {
 
 impl StreamFit {
     /// Learns from the first block how the others are read and scaled.
-    fn open(arguments: &Arguments, file: &str, first: &Data) -> Result<Self, Failure> {
+    fn open(arguments: &Arguments, loss: &str, file: &str, first: &Data) -> Result<Self, Failure> {
         let in_file = |failure: Failure| failure.in_file(file);
-        let classes = Classes::learn(first, &arguments.loss).map_err(in_file)?;
-        let loss = arguments.shaping.loss(&arguments.loss, classes.0.len().max(2))?;
+        let classes = Classes::learn(first, loss).map_err(in_file)?;
+        let loss = arguments.shaping.loss(loss, classes.0.len().max(2))?;
         let labels = classes.code(first).map_err(in_file)?;
         mixed_columns(&first.encoding).iter().for_each(|line| say(line));
         check_width(file, &first.encoding, arguments.reading.memory)?;
@@ -263,8 +269,7 @@ impl StreamFit {
     fn score(&self, rows: &Linear) -> Result<Score, Failure> {
         let model = rows.raw_weights(self.learner.point());
         let table = rows.table();
-        let scored =
-            score(&model, &table.features, (*table.labels).as_ref(), None, !self.classes.0.is_empty());
+        let scored = Score::of(&model, &table.features, (*table.labels).as_ref(), None);
         scored.map_err(|error| self.refused(&error))
     }
 
@@ -359,8 +364,7 @@ impl StreamFit {
             certificate::Verdict::Certified => Verdict::Certified,
             _ => Verdict::NotCertified,
         };
-        let no_minimiser =
-            no_minimiser(&tail, &Score { separated: self.separated && held.separated, ..held }, false);
+        let no_minimiser = no_minimiser(&tail, self.separated && held.separated, false);
         let worse = worse_by(&tail, &x, &origin).map_err(|error| self.refused(&error))?;
         let mut ledger: Ledger = self.learner.ledger().clone();
         let read = Charge { samples: bound.samples, evaluations: bound.samples, exact: false };
@@ -390,6 +394,9 @@ impl StreamFit {
             ledger,
             deviation: None,
             left_out: Vec::new(),
+            summary: None,
+            conformal: None,
+            ranges: Vec::new(),
             certificate: Certificate {
                 verdict,
                 exact: false,
@@ -583,7 +590,7 @@ impl Report for Outcome {
                 "tail",
                 format!(
                     "{}; |grad f| over it {} ({} at the start, over the rows learnt)",
-                    self.held.words(),
+                    score_words(&self.held),
                     real(certificate.gradient),
                     real(certificate.start_gradient)
                 ),

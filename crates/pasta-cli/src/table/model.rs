@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use pasta_data::Encoding;
+use pasta_opt::conformal::Conformal;
 use pasta_opt::fit::{LeftOut, Redundant, Verdict};
 use pasta_opt::ledger::Ledger;
 use pasta_opt::table::{Design, Loss, Model, Scaling};
@@ -48,6 +49,15 @@ pub(crate) struct ModelFile {
     /// Features whose weights the rows do not decide: they are 0.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(crate) left_out: Vec<LeftOutFeature>,
+    /// Coefficients with their standard errors, as `pasta fit --json` prints them, where they have any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) summary: Option<Value>,
+    /// How far predictions are off, by rows that were not fitted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) conformal: Option<Conformal>,
+    /// The smallest and the largest value of each column, in the order of the encoding; none for very wide tables.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) ranges: Vec<[f64; 2]>,
 }
 
 /// A feature that was left out, by name.
