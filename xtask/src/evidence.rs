@@ -18,7 +18,7 @@ enum Work {
     Function(fn() -> bool),
 }
 
-const ALL: [Evidence; 9] = [
+const ALL: [Evidence; 10] = [
     Evidence {
         name: "auto",
         shows: "none of 7,560 runs of the method without constants ends above its start (docs/auto.md)",
@@ -73,6 +73,11 @@ const ALL: [Evidence; 9] = [
         name: "peers",
         shows: "optax still takes the steps that the tests of the peers have on record",
         work: Work::Function(beside::peers),
+    },
+    Evidence {
+        name: "verify",
+        shows: "fifty results are reproduced by pasta verify and by proof/verify.py, and refused with another bound",
+        work: Work::Cargo(&["test", "--package", "pasta-cli", "--test", "verify", "--", "--ignored"], &[]),
     },
     Evidence {
         name: "problem-files",

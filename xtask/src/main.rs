@@ -3,6 +3,7 @@
 
 mod beside;
 mod evidence;
+mod fuzz;
 mod packages;
 mod peers;
 mod proof;
@@ -27,6 +28,8 @@ cargo xtask COMMAND
          --component miri --component rust-src
   evidence
          what takes too long for every change; names select, --list lists
+  fuzz   laws of whole runs (docs/laws.md) on many cases: --cases N of each, or --seconds N; or readers
+         [--cases N]: damaged files and messages, N of each kind, which are read or refused
   mpi    clippy and tests of what needs MPI, on real ranks; needs mpirun, mpicc and libclang. Where MPICH is installed beside
          Open MPI (mpicc.mpich, mpirun.mpich), ranks of MPICH are tested too
   proof  the proof of the certificate, checked by Coq; needs coqc
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         "msrv" => msrv(&rest),
         "miri" => miri(),
         "evidence" => evidence::run(&rest),
+        "fuzz" => fuzz::run(&rest),
         "mpi" => mpi(&rest),
         "proof" => proof::run(),
         "py" => python::run(&rest),

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
-use pasta_data::{Data, Source};
+use clap::{Args, ValueEnum};
+use pasta_data::{Code, Data, Encoding, Source};
 use pasta_opt::draws::Role;
 use pasta_opt::gate::Gate;
 use pasta_opt::objective::{Facts, Measure};
@@ -14,7 +14,9 @@ use pasta_report::number::{at_most, real};
 use pasta_report::{Column, Table, fitted, grouped};
 use serde::Serialize;
 
-use crate::table::{Loaded, Reading, Shaping, has_classes, kept, load_table, losses, naming, refused};
+use crate::table::{
+    Chosen, Filling, Loaded, Reading, Shaping, kept, load_and_choose, losses, naming, refused,
+};
 
 /// Show what a table holds, what is proved about a loss on it, and what a run would cost.
 ///
@@ -57,9 +59,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 fn inspect(arguments: &Arguments) -> Result<Exit, Failure> {
+    arguments.shaping.refuse_auto("inspect")?;
     let source = Source::named(&arguments.data);
     let file = source.name();
-    let (data, loss) = read(arguments, &source)?;
+    let Chosen { data, loss, why } = read(arguments, &source)?;
+    let words = word_columns(&data.encoding);
+    let command = command(arguments, &loss, !words.is_empty(), &data);
+    let missing = data.missing.clone();
     let labels = LabelSummary::of(&data);
     let dropped = data.left_out.len() as u64;
     let loaded = Loaded::new(&file, data, &loss, &arguments.shaping)?;
@@ -89,8 +95,12 @@ fn inspect(arguments: &Arguments) -> Result<Exit, Failure> {
         storage,
         bytes,
         dropped,
+        missing,
+        words,
+        command,
         labels,
         loss,
+        guessed: why.map_or_else(String::new, |why| format!(" (guessed: {why})")),
         share: arguments.share,
         start_gradient: gradient,
         constants: proved,
@@ -100,16 +110,64 @@ fn inspect(arguments: &Arguments) -> Result<Exit, Failure> {
     console::print(&report, arguments.json)
 }
 
-/// The table, and its loss. Where none is given the labels choose; if they turn out to be classes, they are read once more, as names.
-fn read(arguments: &Arguments, source: &Source) -> Result<(Data, String), Failure> {
-    if let Some(loss) = &arguments.loss {
-        return Ok((load_table(source, &arguments.reading, loss)?, loss.clone()));
+/// The table, whatever is missing in it and whatever words it holds: gaps are filled with medians, or else rows that have some left out, and words become columns.
+fn read(arguments: &Arguments, source: &Source) -> Result<Chosen, Failure> {
+    let (asked, loss) = (&arguments.reading, arguments.loss.as_deref());
+    let source = kept(source, asked.memory)?;
+    if asked.missing.is_none() && asked.cache.is_none() {
+        for missing in [Filling::Median, Filling::DropRow] {
+            let reading = Reading { missing: Some(missing), one_hot: true, ..asked.clone() };
+            if let Ok(chosen) = load_and_choose(&source, &reading, loss) {
+                return Ok(chosen);
+            }
+        }
     }
-    let source = kept(source, arguments.reading.memory)?;
-    let data = load_table(&source, &arguments.reading, "least-squares")?;
-    let loss = LabelSummary::of(&data).usual_loss();
-    let data = if has_classes(loss) { load_table(&source, &arguments.reading, loss)? } else { data };
-    Ok((data, loss.to_owned()))
+    let reading = Reading { one_hot: asked.one_hot || asked.cache.is_none(), ..asked.clone() };
+    load_and_choose(&source, &reading, loss).or_else(|_| load_and_choose(&source, asked, loss))
+}
+
+/// The columns that hold words, and how many different ones.
+fn word_columns(encoding: &Encoding) -> Vec<(String, usize)> {
+    let Encoding::Cells { columns, .. } = encoding else { return Vec::new() };
+    let words = |code: &Code| Some((code.name.clone(), code.categories.as_ref()?.len()));
+    columns.iter().filter_map(words).collect()
+}
+
+/// The command that fits the table as it was read here.
+fn command(arguments: &Arguments, loss: &str, has_words: bool, data: &Data) -> String {
+    let reading = &arguments.reading;
+    let mut words = vec!["pasta fit".to_owned(), shell(&arguments.data.display().to_string())];
+    let mut say = |flag: &str, value: Option<String>| {
+        words.extend(value.map(|value| format!("{flag} {}", shell(&value))));
+    };
+    say("--label", reading.label.clone());
+    say("--labels", reading.labels.as_ref().map(|path| path.display().to_string()));
+    say("--weight", reading.weight.clone());
+    say("--ignore", Some(reading.ignore.join(",")).filter(|names| !names.is_empty()));
+    say("--categories", Some(reading.categories.join(",")).filter(|names| !names.is_empty()));
+    say("--loss", Some(loss.to_owned()));
+    let missing = match (reading.missing, data.missing.is_empty(), data.left_out.is_empty()) {
+        (Some(filling), _, _) => filling.to_possible_value().map(|value| value.get_name().to_owned()),
+        (None, _, false) => Some("drop-row".into()),
+        (None, false, true) => Some("median".into()),
+        (None, true, true) => None,
+    };
+    say("--missing", missing);
+    if reading.one_hot || has_words && reading.categories.is_empty() {
+        words.push("--one-hot".into());
+    }
+    words.push("-o model.json".into());
+    words.join(" ")
+}
+
+/// A word of a command line, in quotes where a shell would take it apart.
+fn shell(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./,=+:@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 /// What there is to say.
@@ -125,8 +183,17 @@ struct Findings {
     storage: &'static str,
     bytes: usize,
     dropped: u64,
+    /// Columns with missing cells, and how many.
+    missing: Vec<(String, u64)>,
+    /// Columns that hold words, and how many different ones.
+    words: Vec<(String, usize)>,
+    /// The command that fits the table.
+    command: String,
     labels: LabelSummary,
     loss: String,
+    /// Why this loss, where none was given.
+    #[serde(skip)]
+    guessed: String,
     share: f64,
     start_gradient: f64,
     constants: Proved,
@@ -142,10 +209,10 @@ struct LabelSummary {
     /// How many rows each class has, for words and for few different numbers.
     classes: Vec<(String, u64)>,
     words: bool,
-    least: Option<f64>,
-    most: Option<f64>,
+    min: Option<f64>,
+    max: Option<f64>,
     mean: Option<f64>,
-    deviation: Option<f64>,
+    sd: Option<f64>,
 }
 
 /// More different numbers are no classes.
@@ -187,18 +254,10 @@ impl LabelSummary {
                 Vec::new()
             },
             words,
-            least: number(labels.iter().copied().fold(f64::INFINITY, f64::min)),
-            most: number(labels.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
+            min: number(labels.iter().copied().fold(f64::INFINITY, f64::min)),
+            max: number(labels.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
             mean: number(mean),
-            deviation: number(deviation),
-        }
-    }
-
-    fn usual_loss(&self) -> &'static str {
-        match (self.words, self.classes.len()) {
-            (_, 2) => "logistic",
-            (true, _) => "multinomial",
-            _ => "least-squares",
+            sd: number(deviation),
         }
     }
 
@@ -206,12 +265,8 @@ impl LabelSummary {
         let of = if self.column.is_empty() { String::new() } else { format!("{}: ", self.column) };
         if self.classes.is_empty() {
             let show = |value: Option<f64>| value.map_or_else(|| "?".into(), real);
-            let (least, most) = (show(self.least), show(self.most));
-            return format!(
-                "{of}{least} to {most}, mean {}, deviation {}",
-                show(self.mean),
-                show(self.deviation)
-            );
+            let (min, max) = (show(self.min), show(self.max));
+            return format!("{of}{min} to {max}, mean {}, sd {}", show(self.mean), show(self.sd));
         }
         let shown: Vec<_> =
             self.classes.iter().take(10).map(|(name, n)| format!("{name} ({})", grouped(*n))).collect();
@@ -224,10 +279,10 @@ impl LabelSummary {
 #[derive(Serialize)]
 struct ColumnSummary {
     name: String,
-    least: f64,
-    most: f64,
+    min: f64,
+    max: f64,
     mean: f64,
-    deviation: f64,
+    sd: f64,
     /// The share of values that are zero.
     zeros: f64,
 }
@@ -261,26 +316,18 @@ fn columns(linear: &Linear, names: &[String]) -> (Vec<ColumnSummary>, u64) {
         .map(|(&(least, most, mean, squares, stored, full), name)| {
             // The zeros that are not stored count too.
             let kept = stored as f64 / n;
-            let (least, most) =
+            let (min, max) =
                 if stored < rows as u64 { (least.min(0.0), most.max(0.0)) } else { (least, most) };
             let variance = squares / n + mean * mean * kept * (1.0 - kept);
             let zeros = 1.0 - full as f64 / n;
-            ColumnSummary {
-                name: name.clone(),
-                least,
-                most,
-                mean: mean * kept,
-                deviation: variance.sqrt(),
-                zeros,
-            }
+            ColumnSummary { name: name.clone(), min, max, mean: mean * kept, sd: variance.sqrt(), zeros }
         })
         .collect();
-    let mut scales: Vec<f64> =
-        columns.iter().map(|c| c.deviation).filter(|deviation| *deviation > 0.0).collect();
+    let mut scales: Vec<f64> = columns.iter().map(|c| c.sd).filter(|sd| *sd > 0.0).collect();
     scales.sort_by(f64::total_cmp);
     let usual = scales.get(scales.len() / 2).copied().unwrap_or(1.0);
     let strange = |c: &ColumnSummary| {
-        if c.deviation > 0.0 { (c.deviation / usual).ln().abs() } else { f64::INFINITY }
+        if c.sd > 0.0 { (c.sd / usual).ln().abs() } else { f64::INFINITY }
     };
     columns.sort_by(|a, b| strange(b).total_cmp(&strange(a)));
     columns.truncate(LISTED);
@@ -360,14 +407,36 @@ impl Report for Findings {
             ("columns", format!("{}{}", grouped(self.columns_in_all as u64), self.naming)),
             ("density", format!("{:.4} ({}, {mebibytes:.1} MiB)", self.density, self.storage)),
             ("labels", self.labels.text()),
-            ("loss", format!("{}, |grad f| = {} at the start", self.loss, real(self.start_gradient))),
+            (
+                "loss",
+                format!(
+                    "{}{}, |grad f| = {} at the start",
+                    self.loss,
+                    self.guessed,
+                    real(self.start_gradient)
+                ),
+            ),
         ];
         if self.dropped > 0 {
             rows.push(("left out", format!("{} rows, in which something is missing", grouped(self.dropped))));
         }
+        let listed = |columns: Vec<String>| {
+            let more = columns.len().saturating_sub(SHOWN);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("{}{more}", columns.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", "))
+        };
+        if !self.missing.is_empty() {
+            let cells = self.missing.iter().map(|(name, count)| format!("{name} ({})", grouped(*count)));
+            rows.push(("missing", listed(cells.collect())));
+        }
+        if !self.words.is_empty() {
+            let columns = self.words.iter().map(|(name, count)| format!("{name} ({count} different)"));
+            rows.push(("words", listed(columns.collect())));
+        }
+        rows.push(("to fit it", self.command.clone()));
         let mut text = vec![Table::labelled(rows).text()];
         let strangest = self.columns.iter().take(SHOWN).map(|c| {
-            let numbers = [c.least, c.most, c.mean, c.deviation].map(real);
+            let numbers = [c.min, c.max, c.mean, c.sd].map(real);
             [vec![c.name.clone()], numbers.to_vec(), vec![format!("{:.2}", c.zeros)]].concat()
         });
         let more = if self.columns_in_all > SHOWN {
@@ -377,7 +446,7 @@ impl Report for Findings {
         };
         let columns = Table {
             caption: more.into(),
-            columns: Column::all(b"lrrrrr", ["column", "least", "most", "mean", "deviation", "zeros"]),
+            columns: Column::all(b"lrrrrr", ["column", "min", "max", "mean", "sd", "zeros"]),
             rows: strangest.collect(),
         };
         text.push(columns.text());

@@ -16,6 +16,7 @@ mod problems;
 mod solve;
 mod spec;
 mod table;
+mod verify;
 mod waiting;
 mod world;
 
@@ -60,6 +61,7 @@ enum Command {
     Problems(problems::Arguments),
     Solve(solve::Arguments),
     Resume(solve::ResumeArguments),
+    Verify(verify::Arguments),
 }
 
 /// Runs the program with a command line, its own name first. What it returns is the exit code.
@@ -85,6 +87,7 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
             Command::Problems(arguments) => problems::run(&arguments),
             Command::Solve(arguments) => solve::run(&arguments),
             Command::Resume(arguments) => solve::resume(&arguments),
+            Command::Verify(arguments) => verify::run(&arguments),
         };
         done.inspect_err(|failure| complaint = failure.to_string())
     });

@@ -1,15 +1,19 @@
 //! `pasta predict`: what a model says about the rows of a table.
 
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
 use pasta_data::{Label, Source};
-use pasta_opt::table::Labels;
+use pasta_opt::conformal::Conformal;
+use pasta_opt::score::{Score, class, has_classes};
+use pasta_opt::table::Outside;
 use pasta_report::console::{self, Exit, Failure, Report, flags, say, with_threads};
+use pasta_report::grouped;
 use serde::Serialize;
 
-use crate::table::{ModelFile, Reading, Score, check_output, class, counted, load, refused, score};
+use crate::table::{ModelFile, Reading, check_output, counted, load, refused, score_words};
 
 /// Predict with a model of `pasta fit`: a line for each row of a table.
 ///
@@ -32,6 +36,10 @@ pub(crate) struct Arguments {
     /// Print the scores <row, w> + b themselves
     #[arg(long)]
     scores: bool,
+    /// Print the prediction and the ends of an interval that covers the label with this probability, for labels that are numbers; the model must have been
+    /// fitted with --validation
+    #[arg(long, value_name = "LEVEL", conflicts_with_all = ["scores", "probabilities"])]
+    interval: Option<f64>,
     /// Threads; does not change a bit of the result
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::thread_count())]
     threads: Option<u16>,
@@ -46,6 +54,7 @@ const AFTER_HELP: &str = "\
 Examples:
   pasta predict model.json new.csv > predictions.txt
   cat new.csv | pasta predict model.json - --probabilities
+  pasta predict model.json new.csv --interval 0.9
   pasta predict model.json test.svm --json";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
@@ -57,12 +66,15 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     let file = ModelFile::read(&arguments.model)?;
     let name = arguments.model.display().to_string();
     let model = file.model().map_err(|failure| failure.in_file(&name))?;
-    let kind = file.loss.row().labels;
-    let has_classes = matches!(kind, Labels::Signs | Labels::Classes);
+    let has_classes = has_classes(file.loss);
     let loss = file.loss.row().name;
     let knows_chances = matches!(loss, "logistic" | "multinomial");
     if arguments.probabilities && !knows_chances {
         return Err(Failure::input(format!("--probabilities: the {loss} loss has none")));
+    }
+    if let Some(level) = arguments.interval {
+        // Before anything is read.
+        conformal(&file, level)?.reach(level).map_err(|error| Failure::input(error).in_file(&name))?;
     }
     let source = Source::named(&arguments.data);
     let mut options = arguments.reading.options(loss);
@@ -81,9 +93,9 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     // Labels that the model has never seen cannot be scored, but are no reason not to predict.
     let scored = match data.labels.as_ref().map(|_| file.classes.code(&data)) {
-        Some(Ok(labels)) => Some(
-            score(&model, &data.features, &labels, data.weights.as_deref(), has_classes).map_err(wrong)?,
-        ),
+        Some(Ok(labels)) => {
+            Some(Score::of(&model, &data.features, &labels, data.weights.as_deref()).map_err(wrong)?)
+        }
         Some(Err(failure)) => {
             say(&format!("note: no score: {}", failure.message()));
             None
@@ -92,6 +104,7 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     };
     let outputs = model.outputs();
     let wanted = match (arguments.scores, arguments.probabilities) {
+        _ if arguments.interval.is_some() => Wanted::Intervals,
         (true, _) => Wanted::Scores,
         (_, true) => Wanted::Probabilities,
         _ if has_classes => Wanted::Classes,
@@ -101,9 +114,14 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     if wanted != Wanted::Scores {
         scores.chunks_exact_mut(outputs).for_each(|row| model.loss.mean(row));
     }
+    let (numbers, outputs) = match arguments.interval {
+        None => (scores, outputs),
+        Some(level) => (with_intervals(&file, level, &scores)?, 3),
+    };
+    let outside = data.features.outside(&file.ranges);
     let dropped = places.left_out.len();
     let answer =
-        Answer { wanted, places, classes, numbers: scores, outputs, names: &file.classes.0, score: scored };
+        Answer { wanted, places, classes, numbers, outputs, names: &file.classes.0, score: scored.clone() };
     if let Some(path) = &arguments.output {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(std::path::Path::new("."));
@@ -118,7 +136,10 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
         pasta_report::write(folder, name, bytes)?;
         if arguments.json {
             let rows = answer.places.lines().count();
-            console::print(&Written { rows, output: path.display().to_string(), score: scored }, true)?;
+            console::print(
+                &Written { rows, output: path.display().to_string(), score: scored.clone() },
+                true,
+            )?;
         }
     } else {
         console::print(&answer, arguments.json)?;
@@ -127,10 +148,55 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
         let rows = counted(dropped as u64, "row");
         say(&format!("{}: {rows} with a missing value: NA in the output", source.name()));
     }
+    if outside.rows > 0 {
+        say(&outside_words(&source.name(), &outside, &file));
+    }
     if let Some(score) = scored {
-        say(&score.words());
+        say(&score_words(&score));
     }
     Ok(Exit::Done)
+}
+
+/// Each prediction with the ends of its interval.
+fn with_intervals(file: &ModelFile, level: f64, means: &[f64]) -> Result<Vec<f64>, Failure> {
+    let conformal = conformal(file, level)?;
+    let mut numbers = Vec::with_capacity(3 * means.len());
+    for mean in means {
+        let [low, high] = conformal.interval(level, file.loss, *mean).map_err(Failure::input)?;
+        numbers.extend([*mean, low, high]);
+    }
+    Ok(numbers)
+}
+
+/// How far predictions of a model are off.
+fn conformal(file: &ModelFile, level: f64) -> Result<&Conformal, Failure> {
+    if has_classes(file.loss) {
+        return Err(Failure::input("--interval: labels are classes here")
+            .hint("--probabilities says how likely each is"));
+    }
+    file.conformal.as_ref().ok_or_else(|| {
+        let message = format!("--interval {level}: the model knows no rows that it was not fitted to");
+        Failure::input(message)
+            .hint("fit it with --validation 0.2, say: the rows put aside calibrate the intervals")
+    })
+}
+
+/// Which rows have values that the rows of the fit had not.
+fn outside_words(source: &str, outside: &Outside, file: &ModelFile) -> String {
+    const NAMED: usize = 5;
+    let names = file.encoding.names();
+    let mut columns: Vec<(u64, &String)> =
+        outside.columns.iter().copied().zip(&names).filter(|(count, _)| *count > 0).collect();
+    columns.sort_by_key(|(count, _)| Reverse(*count));
+    let more = columns.len().saturating_sub(NAMED);
+    let named: Vec<String> =
+        columns.iter().take(NAMED).map(|(count, name)| format!("{name} ({})", grouped(*count))).collect();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let rows = counted(outside.rows, "row");
+    format!(
+        "{source}: {rows} with values outside of the range that the model was fitted on: {}{more}",
+        named.join(", ")
+    )
 }
 
 /// What is printed of a row.
@@ -141,6 +207,7 @@ enum Wanted {
     Classes,
     Probabilities,
     Scores,
+    Intervals,
 }
 
 /// Which rows of the file there is a prediction for.
@@ -240,6 +307,9 @@ impl Serialize for Answer<'_> {
 impl Report for Answer<'_> {
     fn text(&self) -> String {
         let mut text = String::new();
+        if self.wanted == Wanted::Intervals {
+            text.push_str("prediction,low,high\n");
+        }
         if self.wanted == Wanted::Probabilities {
             text.push_str(&self.names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(","));
             text.push('\n');

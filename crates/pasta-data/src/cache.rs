@@ -521,7 +521,18 @@ fn map(place: &Path, contents: Contents, labelled: bool, compared: bool) -> Resu
     let weights = if weighted { Some(vector("weights")?) } else { None };
     let labels = if labelled { Some(vector("labels")?) } else { None };
     let left_out = Vec::new();
-    Ok(Data { features, labels, weights, encoding, label, classes, left_out, filled, mapped: true })
+    Ok(Data {
+        features,
+        labels,
+        weights,
+        encoding,
+        label,
+        classes,
+        left_out,
+        filled,
+        missing: Vec::new(),
+        mapped: true,
+    })
 }
 
 /// The arrays of a folder, with their checksums where these are to be compared.

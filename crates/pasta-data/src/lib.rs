@@ -64,6 +64,8 @@ pub struct Data {
     pub left_out: Vec<u64>,
     /// Cells of the other rows that were missing and were filled in.
     pub filled: u64,
+    /// The columns of the file in which cells were missing, filled in or not, and how many were.
+    pub missing: Vec<(String, u64)>,
     /// Whether the columns are mapped from a file, so that they take no memory of their own.
     pub mapped: bool,
 }

@@ -99,6 +99,7 @@ pub(crate) fn read<T: Number>(
         classes,
         left_out: Vec::new(),
         filled: 0,
+        missing: Vec::new(),
         mapped: false,
     })
 }

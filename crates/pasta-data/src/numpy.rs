@@ -495,6 +495,7 @@ fn finish(
         classes,
         left_out: Vec::new(),
         filled: 0,
+        missing: Vec::new(),
         mapped: false,
     })
 }

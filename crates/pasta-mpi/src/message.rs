@@ -355,9 +355,12 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use pasta_opt::draws::{Address, Role};
     use pasta_opt::oracle::ErrorKind;
 
-    use super::{Body, Call, Manners, Piece, Position, Report, Trouble, Verdict, put_bytes, take_bytes};
+    use super::{
+        Body, Call, Manners, Piece, Position, Report, Trouble, Verdict, put_bytes, take_all_bytes, take_bytes,
+    };
 
     fn report(rank: u64) -> Report {
         Report {
@@ -444,5 +447,47 @@ mod tests {
             );
         }
         assert_eq!(merged(ended(0, 4), ended(1, 1)), Verdict::Finished(4));
+    }
+
+    /// Words with something changed at random, as damaged memory or another version would send them: they are read or refused, reports are merged, and nothing
+    /// panics or takes long. `FUZZ_CASES=1000000` tries more.
+    #[test]
+    fn damaged_messages_are_read_or_refused() {
+        let trials = std::env::var("FUZZ_CASES").map_or(3000, |n| n.parse().unwrap());
+        let trouble = Some(Trouble { kind: ErrorKind::Fatal, text: "broken".into() });
+        let texts =
+            Report { words: "error".into(), discord: Some("they differ".into()), trouble, ..report(1) };
+        let words = Report { body: Body::Words(vec![1, 2, 3]), ..report(2) };
+        let messages = [report(0), report(1), texts, words].map(|report| report.encode());
+        let (mut read, mut refused) = (0, 0);
+        for trial in 0..trials {
+            let address = Address { seed: 4, role: Role::Setup, step: 0, sample: trial };
+            let mut xi = address.stream();
+            let mut damaged = || {
+                let mut words = messages[xi.below(4) as usize].clone();
+                for _ in 0..=xi.below(3) {
+                    let at = xi.below(words.len() as u64) as usize;
+                    match xi.below(5) {
+                        0 => words[at] ^= 1 << xi.below(64),
+                        1 => words[at] = xi.below(9),
+                        2 => words[at] = u64::MAX - xi.below(3),
+                        3 => words.truncate(at + 1),
+                        _ => words.insert(at, xi.below(u64::MAX)),
+                    }
+                }
+                words
+            };
+            let (one, two) = (damaged(), damaged());
+            drop((Verdict::decode(&one), take_bytes(&one), take_all_bytes(&one)));
+            match (Report::decode(&one), Report::decode(&two)) {
+                (Some(mut one), Some(two)) => {
+                    one.merge(two);
+                    drop(one.verdict());
+                    read += 1;
+                }
+                _ => refused += 1,
+            }
+        }
+        assert!(read > 0 && refused > 0, "{read} read, {refused} refused");
     }
 }

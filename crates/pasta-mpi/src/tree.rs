@@ -92,6 +92,11 @@ fn add(
     if span.end <= covered.start || span.start >= covered.end {
         return;
     }
+    // Where the next piece is not below this node there is nothing to join, however many leaves it has.
+    let is_below = |piece: &Piece| span.start <= piece.span.start && piece.span.end <= span.end;
+    if !pieces.peek().is_some_and(is_below) {
+        return;
+    }
     if let Some(piece) = pieces.next_if(|piece| piece.span == span) {
         joined.push(piece);
         return;

@@ -334,7 +334,9 @@ impl Wrong {
 
 #[cfg(test)]
 mod tests {
-    use super::read_hello;
+    use pasta_opt::draws::{Address, Role, Stream};
+
+    use super::{Framing, Points, Wanted, Wrong, read_hello};
 
     #[test]
     fn a_worker_is_additive_unless_it_says_otherwise() {
@@ -345,5 +347,77 @@ mod tests {
         assert_eq!(additive(""), Some(true));
         assert_eq!(additive(", \"additive\": false"), Some(false));
         assert_eq!(additive(", \"additive\": 3"), None);
+    }
+
+    /// A reply with something changed at random.
+    fn damaged(reply: &[u8], xi: &mut Stream) -> Vec<u8> {
+        const PIECES: [&str; 12] = [
+            "NaN",
+            "-Infinity",
+            "null",
+            "[",
+            "]",
+            "{",
+            "\"",
+            ",",
+            "1e999",
+            "\n",
+            "\\u0000",
+            "\"retry\": true,",
+        ];
+        let mut reply = reply.to_vec();
+        for _ in 0..=xi.below(4) {
+            let at = xi.below(reply.len() as u64 + 1) as usize;
+            let until = (at + xi.below(9) as usize).min(reply.len());
+            match xi.below(6) {
+                0 if at < reply.len() => reply[at] ^= 1 << xi.below(8),
+                1 if at < reply.len() => reply[at] = xi.below(256) as u8,
+                2 => drop(reply.drain(at..until)),
+                3 => reply.truncate(at),
+                4 => {
+                    let copy = reply[at..until].to_vec();
+                    reply.splice(at..at, copy);
+                }
+                _ => drop(reply.splice(at..at, PIECES[xi.below(12) as usize].bytes())),
+            }
+        }
+        reply
+    }
+
+    /// Read as a worker's pipe is: what its beginning says of its length comes first. `FUZZ_CASES=1000000` tries more.
+    #[test]
+    fn damaged_replies_are_read_or_refused_in_both_framings() {
+        let trials = std::env::var("FUZZ_CASES").map_or(3000, |n| n.parse().expect("a number"));
+        let (x, wanted) = ([1.0, -2.5], Wanted { losses: true, squares: true });
+        let line =
+            b"{\"id\": 7, \"gradients\": [[1.5, -2.0]], \"losses\": [0.25], \"squares\": [4]}\n".to_vec();
+        let mut bytes = [7_u64.to_le_bytes(), [0; 8]].concat();
+        [1.5, -2.0, 0.25, 4.0_f64].iter().for_each(|number| bytes.extend(number.to_le_bytes()));
+        let refusal = [&7_u64.to_le_bytes()[..], &[2, 0, 0, 0, 3, 0, 0, 0], b"bad"].concat();
+        let hello =
+            b"{\"pasta\": 1, \"dimension\": 2, \"losses\": true, \"framing\": \"binary\", \"name\": \"a\"}\n";
+        for (framing, replies) in [(Framing::Json, vec![line]), (Framing::Binary, vec![bytes, refusal])] {
+            let points = [&x[..]];
+            let points = Points::new(&points, wanted, framing, Vec::new());
+            let mut counts = [0; 3];
+            for trial in 0..trials {
+                let mut xi =
+                    Address { seed: 5, role: Role::Setup, step: framing as u64, sample: trial }.stream();
+                let reply = damaged(&replies[trial as usize % replies.len()], &mut xi);
+                let mut into = Vec::new();
+                let outcome = match points.reply_length(&reply) {
+                    Ok(Some(length)) if length == reply.len() => points.read_reply(7, &reply, &mut into),
+                    Ok(None) => continue,
+                    Ok(Some(_)) => Err(Wrong::NotFinite),
+                    Err(wrong) => Err(wrong),
+                };
+                if outcome.is_ok() {
+                    assert!(into.len() == points.numbers() && into.iter().all(|x| x.is_finite()), "{into:?}");
+                }
+                counts[usize::from(outcome.is_ok())] += 1;
+                counts[2] += usize::from(read_hello(&damaged(hello, &mut xi), 2).is_ok());
+            }
+            assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+        }
     }
 }

@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pasta_opt::checkpoint::{Checkpoint, Saver};
-use pasta_opt::fit::{AtScale, Fit, FitError, Fitted, LeftOut, Way};
+use pasta_opt::fit::{AtScale, Fit, FitError, Fitted, LeftOut, PENALTY, Way};
 use pasta_opt::gate::Gate;
+use pasta_opt::inference::{StdErrors, Summary};
 use pasta_opt::ledger::Ledger;
 use pasta_opt::method::{self, Values};
 use pasta_opt::oracle::{About, Answer, Charge, Draw, Form, Oracle, OracleError, Request};
 use pasta_opt::run::{Event, Run};
+use pasta_opt::score::Score;
 use pasta_opt::table::{Linear, Loss};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
@@ -32,6 +34,10 @@ struct Outcome {
     certificate: Certificate,
     /// Whether the loss has no minimiser.
     has_no_minimiser: bool,
+    /// The penalty: the usual one where none was given and there is no minimiser without one.
+    penalty: f64,
+    /// The coefficients, where standard errors were asked for.
+    summary: Option<Summary>,
     /// Of a loss whose scale was taken from the residuals: their standard deviation.
     deviation: Option<f64>,
     /// The parameter of the loss.
@@ -83,8 +89,28 @@ fn parameter(loss: Loss) -> Option<f64> {
     }
 }
 
+/// The kind of standard errors of this name.
+fn kind(name: &str) -> PyResult<StdErrors> {
+    let found = StdErrors::ALL.iter().find(|(known, _)| *known == name);
+    let names = StdErrors::ALL.map(|(name, _)| name).join(", ");
+    found
+        .map(|(_, kind)| *kind)
+        .ok_or_else(|| value_error(format!("std_errors must be one of {names}, but is {name:?}")))
+}
+
+/// True if every row has its class with room to spare, under a loss that then has no minimiser.
+fn is_separated(linear: &Linear, fitted: &Fitted) -> Result<bool, FitError> {
+    if !matches!(linear.loss(), Loss::Logistic | Loss::Multinomial { .. } | Loss::Sigmoid) {
+        return Ok(false);
+    }
+    let (model, table) = (linear.raw_weights(&fitted.point), linear.table());
+    let weights = table.weights.as_ref().map(|weights| (**weights).as_ref());
+    Ok(Score::of(&model, &table.features, (*table.labels).as_ref(), weights)?.separated)
+}
+
 /// Fits a model to a table, by the quickest way if no method is named. The outcome as JSON, and the point. If the scale of the loss was left to the table, it is that of the residuals.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "Python's keywords")]
 pub(crate) fn fit(
     table: Bound<'_, Native>,
     names: Vec<String>,
@@ -93,11 +119,15 @@ pub(crate) fn fit(
     budget: Option<u128>,
     seed: u64,
     threads: usize,
+    may_penalise: bool,
+    std_errors: Option<String>,
 ) -> PyResult<(String, Bound<'_, PyArray1<f64>>)> {
     let target = target.map(TargetOf::read).transpose()?;
     let (py, linear) = (table.py(), linear(&table)?);
     let rows = linear.table().rows() as f64;
+    let again = way(method.clone(), &linear)?.0;
     let (way, method) = way(method, &linear)?;
+    let kind = std_errors.as_deref().map(kind).transpose()?;
     let follows = table.get().follows;
     let fitted = alone(py, threads, move |stop| {
         let half = budget.map(|budget| budget / 2);
@@ -107,13 +137,27 @@ pub(crate) fn fit(
         let budget = budget.map(|budget| budget.saturating_sub(before));
         let fit = Fit { way, start: None, target, budget, seed };
         let mut fitted = fit.run(&linear, linear.clone(), Arc::clone(stop), &mut |_, _| ())?;
-        let falls = fitted.has_no_minimiser(&linear, budget, Arc::clone(stop))?;
+        let mut falls = fitted.has_no_minimiser(&linear, budget, Arc::clone(stop))?;
+        let mut linear = linear;
+        if may_penalise && (falls || is_separated(&linear, &fitted)?) {
+            linear = Arc::new(linear.with_penalty(PENALTY)?);
+            let budget = budget.map(|budget| budget.saturating_sub(fitted.gate.ledger().samples()));
+            let fit = Fit { way: again, start: None, target, budget, seed };
+            let first = fitted.gate;
+            fitted = fit.run(&linear, linear.clone(), Arc::clone(stop), &mut |_, _| ())?;
+            fitted.gate.merge(&first);
+            falls = false;
+        }
+        let summary = kind.map(|kind| Summary::named(&linear, &fitted, Some(kind), &names));
         if let Some(at_scale) = &at_scale {
             fitted.gate.merge(&at_scale.gate);
         }
-        Ok((fitted, falls, at_scale.map(|at_scale| at_scale.deviation), parameter(linear.loss())))
+        let penalty = linear.design().penalty;
+        let redundant = LeftOut::words(&fitted.left_out, &names);
+        let deviation = at_scale.map(|at_scale| at_scale.deviation);
+        Ok((fitted, falls, deviation, parameter(linear.loss()), penalty, summary, redundant))
     })?;
-    let (fitted, has_no_minimiser, deviation, parameter) = fitted.map_err(|error: FitError| match error {
+    let (fitted, has_no_minimiser, deviation, parameter, penalty, summary, redundant) = fitted.map_err(|error: FitError| match error {
         error if error.is_interrupted() => PyKeyboardInterrupt::new_err("interrupted"),
         error if error.is_not_finite() => value_error(format!(
             "the gradient of the loss is not finite: {error}; the labels or columns are too large for this loss, or the weights of rows too small; scale them"
@@ -138,9 +182,11 @@ pub(crate) fn fit(
             gap,
         },
         has_no_minimiser,
+        penalty,
+        summary,
         deviation,
         parameter,
-        redundant: LeftOut::words(&left_out, &names),
+        redundant,
         left_out,
     };
     Ok((serde_json::to_string(&outcome).map_err(value_error)?, PyArray1::from_vec(py, point)))

@@ -237,6 +237,19 @@ fn certify(
     serde_json::to_string(&certified).map_err(value_error)
 }
 
+/// Makes the certificate of a result again, and compares. What was done, in a sentence.
+#[pyfunction]
+fn verify(
+    leaves: Bound<'_, PyAny>,
+    x: PyReadonlyArray1<'_, f64>,
+    result: String,
+    checkpoint: Vec<u8>,
+    threads: usize,
+) -> PyResult<String> {
+    let (asked, x) = (OracleSource::of(&leaves)?, x.as_slice()?.to_vec());
+    beside(leaves, None, threads, move |line| run::verify(&asked, x, &result, &checkpoint, &line))
+}
+
 /// Measures constants around a point. What was found as JSON.
 #[pyfunction]
 fn calibrate(
@@ -362,7 +375,7 @@ fn read_rule((target, delta, share, (name, numbers)): RuleOf) -> PyResult<(StopR
 }
 
 /// A method: its name, its settings by name, its steps, and their samples.
-#[derive(FromPyObject)]
+#[derive(Clone, FromPyObject)]
 pub(crate) struct MethodOf(String, BTreeMap<String, f64>, u64, u64);
 
 impl MethodOf {
@@ -446,6 +459,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(minimize, module)?)?;
     module.add_function(wrap_pyfunction!(resume, module)?)?;
     module.add_function(wrap_pyfunction!(certify, module)?)?;
+    module.add_function(wrap_pyfunction!(verify, module)?)?;
     module.add_function(wrap_pyfunction!(calibrate, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_class::<Native>()?;

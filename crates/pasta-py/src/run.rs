@@ -6,10 +6,10 @@ use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use pasta_opt::calibrate::Calibration;
-use pasta_opt::certificate::{Certificate, Certifier, Claim};
+use pasta_opt::certificate::{Certificate, Certifier, Claim, seed_by_hand};
 use pasta_opt::check::{self, Effort};
 use pasta_opt::checkpoint::{Checkpoint, Saver};
-use pasta_opt::draws::{Role, derived_seed};
+use pasta_opt::draws::Role;
 use pasta_opt::forecast::{Family, Forecast, Pilot, PilotError};
 use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::oracle::{Answer, Request};
@@ -18,7 +18,9 @@ use pasta_opt::run::{
     Task,
 };
 use pasta_opt::stop::Stop;
+use pasta_opt::verify::{self, Given};
 use pasta_opt::walk::StopRule;
+use pasta_report::answer::{Besides, Row, Words};
 use pasta_report::console;
 use serde::Serialize;
 
@@ -93,6 +95,9 @@ impl Prospect {
 pub(crate) struct Outcome {
     #[serde(flatten)]
     report: Report,
+    /// The report in words: the answer, and the rest.
+    answer: Vec<Row>,
+    details: Vec<Row>,
     #[serde(skip)]
     pub(crate) point: Vec<f64>,
     #[serde(skip)]
@@ -318,7 +323,7 @@ pub(crate) fn certify(
     seed: u64,
     line: &Line,
 ) -> Result<Certified, Trouble> {
-    let seed = derived_seed(seed, Role::Certificate, u64::MAX);
+    let seed = seed_by_hand(seed, x);
     // Where there are losses, the certificate compares them with the gradients.
     let (mut gate, _) = gate(asked, x, seed, budget, line)?;
     let claim = Claim { target, delta, basis, budget, guess: None };
@@ -327,6 +332,26 @@ pub(crate) fn certify(
     let certificate = certified.map_err(input)?;
     let (words, statement) = (certificate.verdict.words(), certificate.statement());
     Ok(Certified { certificate, words, statement, attempts: 1 })
+}
+
+/// Makes the certificate of a result again. What was done, in a sentence.
+pub(crate) fn verify(
+    asked: &OracleSource,
+    x: Vec<f64>,
+    result: &str,
+    checkpoint: &[u8],
+    line: &Line,
+) -> Result<String, Trouble> {
+    let stored = Checkpoint::from_bytes(checkpoint).and_then(|checkpoint| Stored::of(&checkpoint));
+    let Stored { task, dim, losses, .. } = stored.map_err(input)?;
+    let problem = Problem::of(asked.oracle(losses, line), vec![0.0; dim]);
+    let mut given = Given::of(&problem);
+    (given.task, given.point, given.start_unknown) = (Some(&task), Some(x), true);
+    match verify::verify(result, &given, Arc::clone(&line.stop)) {
+        Ok(verified) => Ok(verified.sentence()),
+        Err(error) if error.is_interrupted() => Err(Trouble::Raised),
+        Err(error) => Err(input(error)),
+    }
 }
 
 /// What samples say about the constants of an oracle.
@@ -408,7 +433,8 @@ impl Live {
         if let Some(remark) = self.run.remark(stop) {
             report.stop.meaning = format!("{}; {remark}", report.stop.meaning);
         }
+        let Words { answer, details } = Words::of(&report, Besides::default());
         let (point, trace) = (report.point.take().unwrap_or_default(), self.run.trail());
-        Outcome { report, point, trace, checkpoint }
+        Outcome { report, answer, details, point, trace, checkpoint }
     }
 }

@@ -424,3 +424,57 @@ def test_a_search_on_two_processes_and_one_on_threads_agree():
         with joblib.parallel_config(backend, n_jobs=2):
             found.append(GridSearchCV(PastaClassifier(), {"penalty": [1e-3, 1e-1]}, cv=3).fit(FLOWERS, KINDS).cv_results_["mean_test_score"])
     assert (found[0] == found[1]).all()
+
+
+def test_standard_errors_are_those_of_the_formula() -> None:
+    generator = np.random.default_rng(3)
+    X = generator.normal(size=(60, 2)) * [1.0, 50.0] + [3.0, -400.0]
+    y = 1.0 + X @ [2.0, 0.1] + generator.normal(size=60)
+    model = PastaRegressor(std_errors="classical").fit(X, y)
+    A = np.column_stack([np.ones(60), X])
+    rest = y - A @ np.concatenate([[model.intercept_], model.coef_])
+    variance = rest @ rest / 57
+    errors = np.sqrt(variance * np.diag(np.linalg.inv(A.T @ A)))
+    found = model.summary_.coefficients
+    assert [one.name for one in found] == ["(intercept)", "x0", "x1"]
+    # A plain inverse of columns of such sizes loses some eight digits.
+    assert np.allclose([one.std_error for one in found], errors, rtol=1e-7)
+    assert np.allclose([one.estimate for one in found], [model.intercept_, *model.coef_], rtol=1e-12)
+    assert "t on 57 degrees of freedom" in model.summary()
+    with pytest.raises(AttributeError, match="std_errors"):
+        PastaRegressor().fit(X, y).summary()
+    with pytest.raises(ValueError, match="std_errors must be one of classical"):
+        PastaRegressor(std_errors="hc9").fit(X, y)
+
+
+def test_a_penalty_that_is_not_given_is_added_only_where_there_is_no_minimiser() -> None:
+    rows = np.arange(6.0).reshape(-1, 1)
+    separable, mixed = [0, 0, 0, 1, 1, 1], [0, 1, 0, 1, 0, 1]
+    model = PastaClassifier().fit(rows, separable)
+    assert model.penalty_ == 1e-4 and model.certificate_.verdict == "certified"
+    assert np.array_equal(model.coef_, PastaClassifier(penalty=1e-4).fit(rows, separable).coef_)
+    assert PastaClassifier().fit(rows, mixed).penalty_ == 0
+    few = PastaClassifier(std_errors="classical").fit(rows, mixed).summary_
+    assert few.omitted is None and few.coefficients[1].std_error > 0
+
+
+def test_shapes_and_types_are_those_of_other_estimators() -> None:
+    single = FLOWERS.astype(np.float32)
+    model = PastaClassifier().fit(single, KINDS)
+    assert model.coef_.dtype == model.intercept_.dtype == model.predict_proba(single).dtype == np.float32
+    assert model.n_iter_.shape == (1,)
+    assert PastaClassifier("hinge", penalty=0.1).fit(FLOWERS, KINDS).n_iter_.shape == (3,)
+    numbers = PastaRegressor().fit(single[:, 1:], single[:, 0])
+    assert numbers.coef_.dtype == numbers.predict(single[:, 1:]).dtype == np.float32
+    assert PastaRegressor("poisson").__sklearn_tags__().target_tags.positive_only
+    assert not PastaRegressor().__sklearn_tags__().target_tags.positive_only
+
+
+def test_classes_can_be_weighted() -> None:
+    generator = np.random.default_rng(5)
+    X = generator.normal(size=(300, 2))
+    y = (X[:, 0] + generator.normal(size=300) > 1.5).astype(int)
+    balanced = PastaClassifier(class_weight="balanced").fit(X, y)
+    weights = np.where(y == 1, 150 / y.sum(), 150 / (300 - y.sum()))
+    assert np.allclose(balanced.coef_, PastaClassifier().fit(X, y, sample_weight=weights).coef_)
+    assert balanced.intercept_[0] > PastaClassifier().fit(X, y).intercept_[0] + 1

@@ -103,6 +103,8 @@ impl Way {
 
 /// How much smaller than at the start the gradient shall be, unless a target is given.
 pub const RELATIVE: f64 = 1e-6;
+/// The penalty of a second fit of classes where none was given and the loss has no minimiser without one, since they can be separated, some or all of them. Small enough to leave standardised weights of up to 100 nearly free.
+pub const PENALTY: f64 = 1e-4;
 /// Passes over the table, unless a budget is given; more over a small one, as long as they read no more values than this.
 const PASSES: u128 = 2000;
 const VALUES: u128 = 200_000_000;

@@ -70,6 +70,7 @@
 //! ```text
 //! kernels      the vector loops
 //! exact        exact arithmetic for counts
+//! digest       SHA-256
 //! draws        randomness by address
 //! moments      mean and variance of vectors
 //! objective    what a problem knows about itself
@@ -101,9 +102,14 @@
 //! one_pass     rows that go by once
 //! method       the table of all methods
 //! fit          a linear model from a table, to an exact certificate
+//! score        how well a model does on rows
+//! conformal    intervals for single predictions
+//! cross        cross-validation
+//! inference    standard errors and what a fit explains
 //! forecast     what a certified run will cost
 //! trace        the events of a run, line by line
 //! run          one run, event by event, to its end
+//! verify       a certificate made again, from what a result says
 //! prelude      the names that most programs need
 //! ```
 
@@ -115,6 +121,9 @@ pub mod calibrate;
 pub mod certificate;
 pub mod check;
 pub mod checkpoint;
+pub mod conformal;
+pub mod cross;
+pub mod digest;
 pub mod draws;
 pub mod estimator;
 mod exact;
@@ -122,6 +131,7 @@ pub mod fit;
 pub mod forecast;
 pub mod gate;
 pub mod hard;
+pub mod inference;
 mod kernels;
 pub mod kinks;
 pub mod ledger;
@@ -137,12 +147,14 @@ pub mod proximal;
 pub mod recipe;
 pub mod run;
 pub mod schedule;
+pub mod score;
 pub mod state;
 pub mod stop;
 pub mod table;
 mod target;
 pub mod term;
 pub mod trace;
+pub mod verify;
 pub mod walk;
 
 /// The examples of the package's readme run as tests.

@@ -1,8 +1,9 @@
 //! A certificate of one point.
 
-use indicatif::ProgressBar;
 use pasta_opt::certificate::moreau::{self, MoreauCertificate, MoreauClaim};
-use pasta_opt::certificate::{CertificateError, ClaimError, Consequence, delta_of_attempt, number_by_hand};
+use pasta_opt::certificate::{
+    CertificateError, ClaimError, Consequence, Made, delta_of_attempt, number_by_hand, seed_by_hand,
+};
 use pasta_opt::objective::Measure;
 use pasta_opt::prelude::*;
 use pasta_opt::run::{Target, void};
@@ -14,7 +15,8 @@ use crate::spec::trust::Origin;
 use crate::spec::{self, Overrides, Setup};
 use crate::world::{self, At};
 use pasta_report::Table;
-use pasta_report::console::{self, Exit, Failure, Report, Signals, say, with_threads};
+use pasta_report::answer::provided;
+use pasta_report::console::{self, Bar, Exit, Failure, Report, Signals, Tone, say, with_threads};
 use pasta_report::number::{real, whole};
 
 /// Where a Moreau certificate is asked for and nothing is said about its points.
@@ -60,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let Some(target) = arguments.target.or(in_file) else {
         return Err(Failure::input("which target?").hint("give it with --target: certify |grad f(x)| <= EPS"));
     };
-    let far = x.iter().zip(&problem.start).map(|(x, x0)| (x - x0).powi(2)).sum::<f64>().sqrt();
+    let far = problem.distance(&x);
     if !far.is_finite() && x.iter().all(|x| x.is_finite()) {
         return Err(Failure::input(
             "the point is so far from the start that the square of the distance overflows",
@@ -104,7 +106,8 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
         None => (number_by_hand(1), delta),
     };
     let signals = Signals::register()?;
-    let mut gate = setup.problem.gate(setup.seed, arguments.budget, signals.flag());
+    let mut gate = setup.problem.gate(seed_by_hand(setup.seed, x), arguments.budget, signals.flag());
+    let mut made = None;
     let target = match target {
         Target::Norm(norm) => norm,
         Target::OfStart(share) => setup.problem.of_start(share, &mut gate)?.target,
@@ -133,10 +136,11 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
         }
     } else {
         let claim = Claim { target, delta: shared, basis, budget: None, guess: None };
-        let Some(mut certificate) = certify(&mut gate, x, claim, number)? else {
+        let Some((mut certificate, how)) = certify(&mut gate, x, claim, number)? else {
             say("interrupted during its pilot; nothing is known yet");
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         };
+        made = how;
         // What is stated is the confidence of all attempts together.
         certificate.delta = delta;
         let certificate = if doubt.is_some() { certificate.void() } else { certificate };
@@ -154,6 +158,7 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
             doubt,
             attempt: arguments.attempt,
             delta_of_attempt: arguments.attempt.map(|_| shared),
+            made,
         },
         distance: far,
         ledger: gate.ledger(),
@@ -171,20 +176,23 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
 }
 
 /// A certificate of the gradient; as far as it came, if it was interrupted, and nothing if it had not begun.
-fn certify(gate: &mut Gate, x: &[f64], claim: Claim, number: u64) -> Result<Option<Certificate>, Failure> {
-    let bar = if console::is_muted() { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
-    let certifier = match Certifier::start(gate, x, claim, number) {
+fn certify(
+    gate: &mut Gate,
+    x: &[f64],
+    claim: Claim,
+    number: u64,
+) -> Result<Option<(Certificate, Option<Made>)>, Failure> {
+    let bar = Bar::endless("certifying");
+    let mut certifier = match Certifier::start(gate, x, claim, number) {
         Err(CertificateError::Halt(Halt::Interrupted)) => return Ok(None),
         other => other.map_err(refused)?,
     };
     let certificate = certifier.follow(gate, |gate, planned| {
-        bar.tick();
         let (drawn, planned) = (gate.ledger().samples() as f64, planned as f64);
-        bar.set_message(format!("{drawn:.2e} of about {planned:.2e} samples"));
+        bar.say(format!("{drawn:.2e} of about {planned:.2e} samples"));
     });
     let certificate = certificate.map_err(Failure::system)?;
-    bar.finish_and_clear();
-    Ok(Some(certificate))
+    Ok(Some((certificate, certifier.made())))
 }
 
 /// Numbers with commas between, or a file with a JSON list.
@@ -303,6 +311,8 @@ struct Certified {
     /// Which attempt at the claim it is, if that was told, and the share of delta that it was made with.
     attempt: Option<u64>,
     delta_of_attempt: Option<f64>,
+    /// How it was made, for `pasta verify`; `None` of a Moreau certificate.
+    made: Option<Made>,
 }
 
 /// The answer, with what is known besides.
@@ -321,12 +331,16 @@ struct Answer<'a> {
 impl Report for Answer<'_> {
     fn text(&self) -> String {
         let Certified { found, statement, attempt, delta_of_attempt, .. } = &self.certificate;
-        let (verdict, target) = found.verdict();
-        let mut rows = vec![
-            ("problem", self.problem.to_owned()),
-            ("verdict", format!("{} (target {})", verdict.words(), real(target))),
-            ("statement", statement.clone()),
-        ];
+        let verdict = found.verdict().0.words();
+        let bare = statement.strip_prefix("VOID: ").unwrap_or(statement);
+        let mut rows = match found {
+            Found::Gradient { certificate, .. } if certificate.bound.is_some() => {
+                let mut rows = vec![(verdict, certificate.headline())];
+                rows.extend(provided(certificate).map(|provided| ("provided", provided)));
+                rows
+            }
+            _ => vec![(verdict, bare.to_owned())],
+        };
         if let (Some(attempt), Some(delta)) = (attempt, delta_of_attempt) {
             rows.push(("attempt", spent(*attempt, *delta)));
         }
@@ -337,12 +351,24 @@ impl Report for Answer<'_> {
             }
             Found::Moreau(_) => "|grad phi(x)|",
         };
-        rows.push(("samples", whole(self.ledger.samples())));
-        rows.push(("distance from start", real(self.distance)));
         if let Some(truth) = self.truth {
             let truth = format!("{what} = {} by the problem's own formula, which was not used", real(truth));
             rows.push(("the truth", truth));
         }
+        rows.push(("cost", format!("{} samples", whole(self.ledger.samples()))));
+        let far = real(self.distance);
+        rows.push((
+            "run",
+            format!("{}, seed {}; the point is {far} from the start", self.problem, self.seed),
+        ));
         Table::labelled(rows).text()
+    }
+
+    fn tone(&self) -> Tone {
+        match self.certificate.found.verdict().0 {
+            Verdict::Certified => Tone::Good,
+            Verdict::Void => Tone::Bad,
+            _ => Tone::Open,
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pasta_opt::fit::Way;
+use pasta_opt::inference::StdErrors;
 use pasta_opt::method::{self, Values};
 use pasta_opt::proximal::Penalties;
 use pasta_opt::run::Target;
@@ -26,12 +27,14 @@ pub(super) const AUTO: &str = "auto";
 /// exit code says so.
 #[derive(Args)]
 #[command(after_long_help = after_help())]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Arguments {
     /// The table: LIBSVM, CSV, NPY or NPZ, text also compressed by gzip or zstd; - reads standard input
     pub(super) data: PathBuf,
-    /// The loss of a prediction, given the label; --help lists all
+    /// The loss of a prediction, given the label; --help lists all [default: by the labels: logistic for two values, multinomial for words,
+    /// otherwise least-squares; the first line says which]
     #[arg(long, value_name = "LOSS")]
-    pub(super) loss: String,
+    pub(super) loss: Option<String>,
     /// Write the model to this file
     #[arg(long, short, value_name = "MODEL")]
     pub(super) output: Option<PathBuf>,
@@ -60,6 +63,10 @@ pub(crate) struct Arguments {
     /// Score the model on another file, or on this share of the rows, which is then not fitted
     #[arg(long, value_name = "FILE|SHARE")]
     pub(super) validation: Option<String>,
+    /// Score by cross-validation: cut the rows into K folds, and score on each a model of the others
+    #[arg(long, value_name = "K", allow_negative_numbers = true, conflicts_with_all = ["budget", "one_pass", "resume"],
+          value_parser = clap::value_parser!(u32).range(2..))]
+    pub(super) cv: Option<u32>,
     /// The method: exact, second-order steps, for convex losses (whole matrices up to 512 weights of a class, their diagonals beyond); auto, which
     /// needs no matrix and takes any loss; or another that docs/formats.md lists, with --steps and --set [default: exact for convex losses, of those
     /// with kinks where a matrix costs at most some dozen passes, otherwise auto; the first line says which]
@@ -96,6 +103,16 @@ pub(crate) struct Arguments {
     /// Write a page with the curve of the run to this file; takes a pass for each point of the curve, which is not counted and changes nothing
     #[arg(long, value_name = "FILE")]
     pub(super) page: Option<PathBuf>,
+    /// How standard errors are computed: classical (from second derivatives), hc0 or hc1 (sandwich), or none [default: classical, for losses that are
+    /// likelihoods, if that takes about a second at most]
+    #[arg(long, value_name = "KIND", value_parser = ["classical", "hc0", "hc1", "none"], conflicts_with_all = ["robust", "one_pass"])]
+    pub(super) std_errors: Option<String>,
+    /// Sandwich standard errors, for noise that varies from row to row: the same as --std-errors hc1
+    #[arg(long, conflicts_with = "one_pass")]
+    pub(super) robust: bool,
+    /// Weigh rows so that all classes weigh the same: balanced
+    #[arg(long, value_name = "balanced", value_parser = ["balanced"], conflicts_with = "one_pass")]
+    pub(super) class_weight: Option<String>,
     /// Prove constants for the model file also where that takes as long as the fit (`pasta inspect` shows them)
     #[arg(long)]
     pub(super) constants: bool,
@@ -112,6 +129,7 @@ fn after_help() -> String {
     format!(
         "{}\n
 Examples:
+  pasta fit table.csv --label price
   pasta fit train.svm --loss logistic -o model.json
   pasta fit houses.csv --loss huber --label price --one-hot --missing median --validation 0.2
   zcat rows.csv.gz | pasta fit - --loss least-squares --label 1 --penalty 1e-3
@@ -171,6 +189,14 @@ fn bounds(flag: &str, texts: &[String], none: f64, names: &[String]) -> Result<V
 }
 
 impl Arguments {
+    /// The kind of standard errors that was asked for; `None` leaves it to the loss and the table.
+    pub(super) fn std_errors(&self) -> Option<StdErrors> {
+        // Weights that are not those of the likelihood leave classical errors wrong.
+        let is_robust = self.robust || self.class_weight.is_some() && self.std_errors.is_none();
+        let name = if is_robust { Some("hc1") } else { self.std_errors.as_deref() };
+        StdErrors::ALL.iter().find(|(known, _)| Some(*known) == name).map(|(_, kind)| *kind)
+    }
+
     /// The share of the rows that is put aside.
     pub(super) fn share(&self) -> Result<Option<f64>, Failure> {
         let Some(share) = self.validation.as_ref().and_then(|text| text.parse::<f64>().ok()) else {
@@ -194,12 +220,12 @@ impl Arguments {
 
     /// The share of --penalty that is the ridge's.
     pub(super) fn ridge(&self) -> f64 {
-        self.shaping.penalty * (1.0 - self.elastic_net.unwrap_or(0.0))
+        self.shaping.design().penalty * (1.0 - self.elastic_net.unwrap_or(0.0))
     }
 
     /// Penalties and bounds besides the ridge's, for features of these names; `None` if there are none.
     pub(super) fn penalties(&self, names: &[String]) -> Result<Option<Penalties>, Failure> {
-        let l1 = self.penalty_l1.unwrap_or(self.shaping.penalty * self.elastic_net.unwrap_or(0.0));
+        let l1 = self.penalty_l1.unwrap_or(self.shaping.design().penalty * self.elastic_net.unwrap_or(0.0));
         let lower = if self.non_negative {
             vec![0.0]
         } else {
@@ -210,11 +236,13 @@ impl Arguments {
         if penalties.is_empty() {
             return Ok(None);
         }
+        self.shaping.refuse_auto("a fit with l1 or bounds")?;
         match &self.method {
             Some(name) if name != EXACT => {
                 Err(Failure::input(format!("--method: {name} knows no l1 and no bounds; leave it out")))
             }
             _ if self.one_pass => Err(Failure::input("--one-pass knows no l1 and no bounds")),
+            _ if self.cv.is_some() => Err(Failure::input("--cv knows no l1 and no bounds")),
             _ => Ok(Some(penalties)),
         }
     }

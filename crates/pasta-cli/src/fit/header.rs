@@ -18,6 +18,7 @@ pub(super) fn header(
     method: &str,
     budget: u128,
     deviation: Option<f64>,
+    guessed: Option<&str>,
 ) -> String {
     let linear = &loaded.linear;
     let table = linear.table();
@@ -53,7 +54,8 @@ pub(super) fn header(
          at most {} rows read, seed {}, threads {}",
         8 * width,
         naming(&loaded.encoding),
-        words(&linear.loss(), deviation),
+        words(&linear.loss(), deviation)
+            + &guessed.map_or_else(String::new, |why| format!(" (guessed: {why})")),
         if design.intercept { "intercept" } else { "no intercept" },
         if design.standardise { "standardised" } else { "raw columns" },
         design.degree,

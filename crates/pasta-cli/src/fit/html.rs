@@ -1,11 +1,17 @@
-//! The page of a fit: how objective and gradient came down.
+//! The page of a fit: the result, its coefficients, predictions beside labels, and how objective and gradient came down.
 
+use pasta_opt::cross::Tried;
 use pasta_opt::fit::Exactly;
 use pasta_report::console::Report;
-use pasta_report::{Axis, Chart, Page, Part, Scale, Section, Series, Shape, Tone};
+use pasta_report::number::significant;
+use pasta_report::{Axis, Chart, Column, Page, Part, Scale, Section, Series, Shape, Table, Tone};
 
 use super::descent::Run;
 use super::outcome::Outcome;
+use super::words;
+
+/// Coefficients on a page, at most.
+const SHOWN: usize = 200;
 
 pub(super) fn page(outcome: &Outcome, run: &Run) -> Page {
     let rows = outcome.model.data.rows as f64;
@@ -33,12 +39,107 @@ pub(super) fn page(outcome: &Outcome, run: &Run) -> Page {
         Part::Figure(chart("objective", "objective", points(|state| state.objective), Scale::Linear)),
         Part::Quote(outcome.text()),
     ];
+    let classes = &outcome.model.classes.0;
+    let mut coefficients = vec![Part::Table(words::table(&outcome.summary, classes, SHOWN))];
+    coefficients.extend(words::notes(&outcome.summary, classes, SHOWN).into_iter().map(Part::Text));
     Page {
         title: format!("{} loss on {}", outcome.model.loss.row().name, outcome.model.data.file),
         lead: match outcome.failure() {
             Some(failure) => failure.message().to_owned(),
-            None => format!("{:.1} passes over {} rows.", outcome.passes, outcome.model.data.rows),
+            None => format!("{}.", words::headline(outcome)),
         },
-        sections: vec![Section::new("The run", parts)],
+        sections: vec![
+            Section::new("Coefficients", coefficients),
+            Section::new("Predictions and labels", predictions(outcome)),
+            Section::new("The run", parts),
+        ],
     }
+}
+
+/// Predictions beside labels and what is left, or classes and the worth of probabilities.
+fn predictions(outcome: &Outcome) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let axis = |label: &str| Axis { label: label.into(), scale: Scale::Linear, range: None };
+    let series = |name: &str, tone, shape| Series { name: name.into(), tone, shape };
+    let chart = |id, title: &str, caption: &str, axes: [&str; 2], series| {
+        let (title, caption) = (title.to_owned(), caption.to_owned());
+        Part::Figure(Chart {
+            id,
+            title,
+            caption,
+            x: axis(axes[0]),
+            y: axis(axes[1]),
+            series,
+            references: Vec::new(),
+        })
+    };
+    let pairs = &outcome.pairs;
+    if !pairs.is_empty() {
+        let ends = pairs
+            .iter()
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), (p, _)| (p.min(low), p.max(high)));
+        let both = vec![
+            series("rows", Tone::Blue, Shape::Points(pairs.clone())),
+            series("as predicted", Tone::Grey, Shape::Line(vec![(ends.0, ends.0), (ends.1, ends.1)])),
+        ];
+        let some = format!("{} rows, evenly spaced in the table.", pairs.len());
+        parts.push(chart("observed", "Labels over predictions", &some, ["predicted", "label"], both));
+        let left = pairs.iter().map(|(predicted, label)| (*predicted, label - predicted)).collect();
+        let left = vec![series("rows", Tone::Blue, Shape::Points(left))];
+        let caption =
+            "A bend or a funnel is what a linear model of these columns, or its standard errors, leave out.";
+        parts.push(chart(
+            "residuals",
+            "Residuals over predictions",
+            caption,
+            ["predicted", "label - predicted"],
+            left,
+        ));
+    }
+    if let Some(crossed) = outcome.crossed.as_ref().filter(|crossed| crossed.path.len() > 1) {
+        let losses = crossed.path.iter().map(|one| (one.penalty, one.loss)).collect();
+        let ends = |one: &Tried| (one.penalty, one.loss - one.std_error, one.loss + one.std_error);
+        let both = vec![
+            series("a standard error", Tone::Grey, Shape::Band(crossed.path.iter().map(ends).collect())),
+            series("rows not fitted", Tone::Blue, Shape::Line(losses)),
+        ];
+        parts.push(Part::Figure(Chart {
+            id: "penalties",
+            title: "Mean loss over penalties".into(),
+            caption: format!("{} folds; the smallest is taken.", crossed.folds),
+            x: Axis { label: "penalty".into(), scale: Scale::Log, range: None },
+            y: axis("mean loss"),
+            series: both,
+            references: Vec::new(),
+        }));
+    }
+    let score = &outcome.training;
+    if let Some(table) = words::confusion(score, &outcome.model.classes.0) {
+        parts.push(Part::Table(table));
+    }
+    if !score.calibration.is_empty() {
+        let points = score.calibration.iter().map(|bin| (bin.predicted, bin.observed)).collect();
+        let both = vec![
+            series("rows with such probabilities", Tone::Blue, Shape::Points(points)),
+            series("as predicted", Tone::Grey, Shape::Line(vec![(0.0, 0.0), (1.0, 1.0)])),
+        ];
+        let caption = "Of rows with a predicted probability of .8, four of five should come true.";
+        parts.push(chart(
+            "calibration",
+            "What probabilities are worth",
+            caption,
+            ["predicted", "observed"],
+            both,
+        ));
+        let rows = score
+            .calibration
+            .iter()
+            .map(|bin| [bin.weight, bin.predicted, bin.observed].map(|value| significant(value, 4)).to_vec());
+        parts.push(Part::Table(Table {
+            caption: "Predicted probabilities in tenths".into(),
+            columns: Column::all(b"rrr", ["weight of rows", "mean predicted", "share observed"]),
+            rows: rows.collect(),
+        }));
+    }
+    parts
 }

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use pasta_data::Encoding;
+use pasta_opt::conformal::Conformal;
 use pasta_opt::fit::{Fitted, LeftOut, Redundant};
 use pasta_opt::gate::Halt;
+use pasta_opt::inference::Summary;
+use pasta_opt::score::{Score, has_classes};
 use pasta_opt::table::{Linear, Loss, Model};
 use pasta_opt::{kinks, newton};
 use pasta_report::console::{Failure, Signals};
@@ -13,9 +16,7 @@ use super::arguments::{AUTO, Arguments, EXACT};
 use super::descent::Run;
 use super::outcome::{Outcome, Validation};
 use super::rows::Opened;
-use crate::table::{
-    Certificate, FORMAT, LeftOutFeature, Loaded, ModelFile, Provenance, Score, refused, score,
-};
+use crate::table::{Certificate, FORMAT, LeftOutFeature, Loaded, ModelFile, Provenance, refused};
 
 /// Values times columns up to which proving constants takes no time to speak of.
 const QUICK: f64 = 4e6;
@@ -23,16 +24,15 @@ const QUICK: f64 = 4e6;
 /// A model, and how well it does on the rows that it was fitted to.
 pub(super) struct Trained {
     model: Model,
-    score: Score,
+    pub(super) score: Score,
 }
 
 /// The model at the end of a run.
 pub(super) fn trained(file: &str, loaded: &Loaded, run: &Run) -> Result<Trained, Failure> {
     let table = loaded.linear.table();
     let model = loaded.linear.raw_weights(&run.fitted.point);
-    let has_classes = !loaded.classes.0.is_empty();
     let weights = table.weights.as_ref().map(|weights| (**weights).as_ref());
-    let score = score(&model, &table.features, (*table.labels).as_ref(), weights, has_classes);
+    let score = Score::of(&model, &table.features, (*table.labels).as_ref(), weights);
     let score = score.map_err(|error| refused(file, &loaded.encoding.names(), &error))?;
     Ok(Trained { model, score })
 }
@@ -56,7 +56,7 @@ pub(super) fn falls(
 pub(super) fn judge(
     arguments: &Arguments,
     file: &str,
-    Opened { loaded, validation }: &Opened,
+    Opened { loaded, validation, .. }: &Opened,
     run: &Run,
     Trained { model, score: training }: Trained,
     method: String,
@@ -66,21 +66,31 @@ pub(super) fn judge(
     let run = &run.fitted;
     let table = linear.table();
     let names = loaded.encoding.names();
-    let has_classes = !loaded.classes.0.is_empty();
     let wrong = |error| refused(file, &names, &error);
+    let mut conformal = None;
     let validation = match validation {
         None => None,
         Some((name, rows)) => {
-            let score = score(&model, &rows.features, &rows.labels, rows.weights.as_deref(), has_classes)
-                .map_err(wrong)?;
+            let score = Score::of(&model, &rows.features, &rows.labels, rows.weights.as_deref());
+            let score = score.map_err(wrong)?;
+            conformal = Conformal::of(&model, &rows.features, &rows.labels).map_err(wrong)?;
             Some(Validation { of: name.clone(), score })
         }
     };
-    let file = model_file(arguments, file, loaded, run, &model, &method)?;
+    let summary = Summary::of(linear, run, arguments.std_errors());
+    let mut file = model_file(arguments, file, loaded, run, &model, &method)?;
+    file.conformal = conformal;
+    if summary.std_errors.is_some() {
+        file.summary = Some(serde_json::to_value(&summary).map_err(Failure::system)?);
+    }
     Ok(Outcome {
+        summary,
+        rescued: None,
+        crossed: None,
+        pairs: if arguments.page.is_some() { pairs(loaded, &model)? } else { Vec::new() },
         left_out: LeftOut::words(&run.left_out, &model.feature_names(&names)),
         references: references(&loaded.encoding, &run.left_out),
-        no_minimiser: no_minimiser(linear, &training, falls),
+        no_minimiser: no_minimiser(linear, training.separated && !run.has_term, falls),
         has_term: run.has_term,
         stop: run.stop,
         budgeted: arguments.budget.is_some(),
@@ -96,6 +106,26 @@ pub(super) fn judge(
         output: arguments.output.as_ref().map(|path| path.display().to_string()),
         model: file,
     })
+}
+
+/// Columns up to which a model keeps their ranges.
+const RANGES: usize = 10_000;
+/// Predictions and labels of some rows, for labels that are numbers: at most this many.
+const PAIRS: usize = 1000;
+
+fn pairs(loaded: &Loaded, model: &Model) -> Result<Vec<(f64, f64)>, Failure> {
+    let table = loaded.linear.table();
+    if has_classes(model.loss) {
+        return Ok(Vec::new());
+    }
+    let labels: &[f64] = (*table.labels).as_ref();
+    let pair = |(score, label): (&f64, &f64)| {
+        let mut mean = [*score];
+        model.loss.mean(&mut mean);
+        (mean[0], *label)
+    };
+    let scores = model.scores(&table.features).map_err(Failure::system)?;
+    Ok(scores.iter().zip(labels).step_by(table.rows().div_ceil(PAIRS)).map(pair).collect())
 }
 
 /// The model with all that it is to say about itself.
@@ -152,6 +182,9 @@ fn model_file(
         },
         deviation: None,
         left_out,
+        summary: None,
+        conformal: None,
+        ranges: if table.columns() <= RANGES { table.features.ranges() } else { Vec::new() },
     })
 }
 
@@ -178,7 +211,7 @@ fn references(encoding: &Encoding, left_out: &[LeftOut]) -> Vec<String> {
 /// direction. A penalty on the weights helps but where the intercept alone, which has none, goes on for ever.
 pub(super) fn no_minimiser(
     linear: &Linear,
-    training: &Score,
+    separated: bool,
     falls: bool,
 ) -> Option<(&'static str, &'static str)> {
     let classes = matches!(linear.loss(), Loss::Logistic | Loss::Sigmoid | Loss::Multinomial { .. });
@@ -189,7 +222,7 @@ pub(super) fn no_minimiser(
             "a constant needs no fit; --no-intercept does without one",
         )),
         _ if linear.design().penalty > 0.0 => None,
-        (true, _) if training.separated => Some((
+        (true, _) if separated => Some((
             "the classes can be separated, so the loss has no minimiser: it falls for ever as the weights grow",
             hint,
         )),

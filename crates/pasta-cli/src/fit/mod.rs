@@ -9,14 +9,17 @@ mod judging;
 mod one_pass;
 mod outcome;
 mod rows;
+mod words;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pasta_data::Source;
-use pasta_opt::fit::{AtScale, FitError, Way, usual_budget};
-use pasta_opt::gate::Halt;
+use pasta_opt::cross::{CrossValidation, PENALTIES};
+use pasta_opt::fit::{AtScale, FitError, PENALTY, Way, usual_budget};
+use pasta_opt::gate::{Gate, Halt};
+use pasta_opt::score::has_classes;
 use pasta_opt::stop::Stop;
 use pasta_opt::table::{Design, Linear};
 use pasta_report::console::{self, Exit, Failure, Signals, say, with_threads};
@@ -25,8 +28,13 @@ pub(crate) use arguments::Arguments;
 use descent::{Descent, Run, descend};
 use outcome::Outcome;
 
-use crate::table::{Verdict, check_folder, check_output};
+use crate::table::{Loaded, Penalty, Verdict, check_folder, check_output};
 use crate::world;
+
+/// Folds of a cross-validation, unless given.
+const FOLDS: u32 = 5;
+/// Passes that a fit needs at least.
+const LEAST_PASSES: u128 = 6;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     with_threads(arguments.threads.map(usize::from), || fit(arguments))
@@ -34,7 +42,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 
 fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     let begun = Instant::now();
-    arguments.shaping.loss(&arguments.loss, 2)?;
+    if let Some(loss) = &arguments.loss {
+        arguments.shaping.loss(loss, 2)?;
+    }
     let asked = arguments.way()?;
     if arguments.one_pass && world::rank().is_some() {
         return Err(Failure::input("--one-pass: a stream is learnt by one process"));
@@ -78,6 +88,9 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(at_scale) = &at_scale {
         opened.loaded.linear = Arc::clone(&at_scale.linear);
     }
+    // Refused before anything is chosen.
+    arguments.penalties(&opened.loaded.linear.feature_names())?;
+    let mut crossed = choose_penalty(arguments, &mut opened.loaded, &signals)?;
     let linear = &opened.loaded.linear;
     let read_before = at_scale.as_ref().map_or(0, |at_scale| at_scale.gate.ledger().samples());
     let budget = arguments.budget.unwrap_or_else(|| usual_budget(linear)).saturating_sub(read_before);
@@ -87,32 +100,118 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     };
     let method = arguments.method_name(&way);
     let deviation = at_scale.as_ref().map(|at_scale| at_scale.deviation);
-    say(&header::header(arguments, &file, &opened.loaded, &method, budget, deviation));
+    let guessed = opened.guessed.as_deref();
+    say(&header::header(arguments, &file, &opened.loaded, &method, budget, deviation, guessed));
     let mut run = match descend(arguments, way, linear, budget, &signals)? {
         Descent::Done(run) => *run,
-        Descent::Interrupted(None) => return Ok(interrupted(&signals)),
-        Descent::Interrupted(Some(checkpoint)) => {
-            say(&format!("interrupted; the same command with --resume {} goes on", checkpoint.display()));
-            return Ok(signals.received().unwrap_or(Exit::Interrupted));
-        }
+        Descent::Interrupted(checkpoint) => return Ok(interrupted_at(checkpoint.as_deref(), "", &signals)),
     };
     if let Some(at_scale) = &at_scale {
         run.fitted.gate.merge(&at_scale.gate);
     }
-    let fitted = begun.elapsed();
+    let mut fitted = begun.elapsed();
     if console::is_muted() {
         // The first of several processes judges, and says how all exit.
         return Ok(Exit::Done);
     }
-    let trained = judging::trained(&file, &opened.loaded, &run)?;
-    let falls = match judging::falls(arguments, linear, &trained, &mut run, &signals) {
+    let mut trained = judging::trained(&file, &opened.loaded, &run)?;
+    let mut falls = match judging::falls(arguments, linear, &trained, &mut run, &signals) {
         Ok(falls) => falls,
         Err(Halt::Interrupted) => return Ok(interrupted(&signals)),
         Err(halt) => return Err(Failure::system(halt)),
     };
+    let left = budget.saturating_sub(run.fitted.gate.ledger().samples());
+    let rescued = judging::no_minimiser(linear, trained.score.separated, falls)
+        .filter(|_| !run.fitted.has_term && may_rescue(arguments, linear, left))
+        .map(|(why, _)| why);
+    if rescued.is_some() {
+        run = match penalise(arguments, &mut opened.loaded, &run.fitted.gate, left, &signals)? {
+            Descent::Done(run) => *run,
+            Descent::Interrupted(checkpoint) => {
+                let penalty = format!("--penalty {PENALTY} ");
+                return Ok(interrupted_at(checkpoint.as_deref(), &penalty, &signals));
+            }
+        };
+        trained = judging::trained(&file, &opened.loaded, &run)?;
+        (falls, fitted) = (false, begun.elapsed());
+    }
+    if arguments.cv.is_some() && crossed.is_none() {
+        let linear = &opened.loaded.linear;
+        crossed = Some(cross(arguments, linear, &[linear.design().penalty], &signals)?);
+    }
+    if let Some(crossed) = &crossed {
+        run.fitted.gate.merge(&crossed.gate);
+    }
     let mut outcome = judging::judge(arguments, &file, &opened, &run, trained, method, falls)?;
+    outcome.rescued = rescued;
+    outcome.crossed = crossed;
     outcome.model.deviation = deviation;
     answer(arguments, &outcome, &run, || timed(begun.elapsed(), read, fitted))
+}
+
+/// Gives the table the penalty that does best in cross-validation, if that is asked for.
+fn choose_penalty(
+    arguments: &Arguments,
+    loaded: &mut Loaded,
+    signals: &Signals,
+) -> Result<Option<CrossValidation>, Failure> {
+    if arguments.shaping.penalty != Some(Penalty::Auto) {
+        return Ok(None);
+    }
+    if arguments.budget.is_some() || arguments.resume.is_some() || world::rank().is_some() {
+        return Err(Failure::input("--penalty auto: not with --budget, --resume or several processes"));
+    }
+    let crossed = cross(arguments, &loaded.linear, &PENALTIES, signals)?;
+    let penalised = loaded.linear.with_penalty(crossed.best().penalty).map_err(Failure::input)?;
+    loaded.linear = Arc::new(penalised);
+    Ok(Some(crossed))
+}
+
+/// Scores by cross-validation along some penalties.
+fn cross(
+    arguments: &Arguments,
+    linear: &Arc<Linear>,
+    penalties: &[f64],
+    signals: &Signals,
+) -> Result<CrossValidation, Failure> {
+    let folds = arguments.cv.unwrap_or(FOLDS) as usize;
+    let crossed = CrossValidation::of(linear, penalties, folds, arguments.seed, &signals.flag());
+    crossed.map_err(|error| match error {
+        FitError::Interrupted(_) => {
+            let mut failure = Failure::input("interrupted; nothing was written");
+            failure.exit = signals.received().unwrap_or(Exit::Interrupted);
+            failure
+        }
+        error if error.is_not_finite() => descent::not_finite(&error, linear.loss()),
+        error => Failure::input(format!("--cv {folds}: {error}")),
+    })
+}
+
+/// Fits the table again, with the usual penalty, and counts what was read before.
+fn penalise(
+    arguments: &Arguments,
+    loaded: &mut Loaded,
+    before: &Gate,
+    left: u128,
+    signals: &Signals,
+) -> Result<Descent, Failure> {
+    loaded.linear = Arc::new(loaded.linear.with_penalty(PENALTY).map_err(Failure::input)?);
+    let way = arguments.way()?.unwrap_or_else(|| Way::usual(&loaded.linear));
+    let mut descent = descend(arguments, way, &loaded.linear, left, signals)?;
+    if let Descent::Done(run) = &mut descent {
+        run.fitted.gate.merge(before);
+    }
+    Ok(descent)
+}
+
+/// True if a fit of classes without a minimiser may be tried again with the usual penalty: none was given, and there is room for it. Several processes would have to agree.
+fn may_rescue(arguments: &Arguments, linear: &Linear, left: u128) -> bool {
+    let room = left >= LEAST_PASSES * linear.table().rows() as u128;
+    arguments.shaping.penalty.is_none()
+        && has_classes(linear.loss())
+        && room
+        && world::rank().is_none()
+        && arguments.resume.is_none()
 }
 
 /// The table with a loss whose scale is that of the residuals, where it has one and none was given.
@@ -171,6 +270,13 @@ fn timed(whole: Duration, read: Duration, fitted: Duration) -> String {
     let seconds = |duration: Duration| format!("{:.4} s", duration.as_secs_f64());
     let fit = fitted.saturating_sub(read);
     format!("{}, of which {} to read and {} to fit", seconds(whole), seconds(read), seconds(fit))
+}
+
+/// What helps a run that was interrupted: the same command with this flag, and where it stands.
+fn interrupted_at(checkpoint: Option<&Path>, flag: &str, signals: &Signals) -> Exit {
+    let Some(checkpoint) = checkpoint else { return interrupted(signals) };
+    say(&format!("interrupted; the same command with {flag}--resume {} goes on", checkpoint.display()));
+    signals.received().unwrap_or(Exit::Interrupted)
 }
 
 fn interrupted(signals: &Signals) -> Exit {

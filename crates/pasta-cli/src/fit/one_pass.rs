@@ -1,11 +1,9 @@
 //! `pasta fit - --one-pass`: a model from a stream that goes by once.
 
 use std::collections::VecDeque;
-use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use pasta_data::{Blocks, Data, Encoding, Fault, Options, Source};
 use pasta_opt::certificate::{self, Basis, Claim};
 use pasta_opt::draws::Role;
@@ -14,10 +12,11 @@ use pasta_opt::ledger::Ledger;
 use pasta_opt::one_pass::{LearnError, OnePass};
 use pasta_opt::oracle::Charge;
 use pasta_opt::run::Target;
+use pasta_opt::score::Score;
 use pasta_opt::stop::Stop;
 use pasta_opt::table::{Class, Linear, Loss, Table, TableError};
 use pasta_opt::walk::StopRule;
-use pasta_report::console::{self, Exit, Failure, Report, Signals, say};
+use pasta_report::console::{self, Bar, Exit, Failure, Report, Signals, say};
 use pasta_report::number::{given, real, significant};
 use pasta_report::{Table as Lines, grouped};
 use serde::Serialize;
@@ -29,8 +28,9 @@ use super::header::{threads, words};
 use super::judging::no_minimiser;
 use super::{interrupted, write_file};
 use crate::table::{
-    Certificate, Classes, FORMAT, ModelFile, Provenance, Rows, Score, TailBound, Verdict, check_output,
-    check_products, check_width, counted, memory_limit, mixed_columns, naming, refused, score, unreadable,
+    Certificate, Classes, FORMAT, ModelFile, Provenance, Rows, TailBound, Verdict, check_output,
+    check_products, check_width, counted, memory_limit, mixed_columns, naming, refused, score_words,
+    unreadable,
 };
 
 /// Of a short stream this part is kept back; of a long one, a block.
@@ -46,17 +46,18 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
     let signals = Signals::register()?;
     // Before the stream is gone.
     check_output(arguments.output.as_deref(), &[&arguments.data])?;
+    arguments.shaping.refuse_auto("--one-pass")?;
+    let Some(loss) = &arguments.loss else {
+        return Err(Failure::input("--one-pass needs --loss: a stream is gone before its labels are known"));
+    };
     let source = Source::named(&arguments.data);
     let file = source.name();
-    let options = arguments.reading.options(&arguments.loss);
+    let options = arguments.reading.options(loss);
     let memory = memory_limit(options.memory)?;
     // A word that comes later, and a column of a LIBSVM stream, was 0 before.
     let options = Options { grow: true, memory, ..options };
     let mut blocks = Blocks::open(&source, &options, arguments.block as usize).map_err(unreadable)?;
-    let bar = std::io::stderr().is_terminal().then(|| {
-        let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
-        ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
-    });
+    let bar = Bar::endless("");
     let mut school: Option<StreamFit> = None;
     // Two blocks wait, so that the last rows can be kept back wherever the stream ends.
     let mut waiting: VecDeque<Block> = VecDeque::new();
@@ -66,7 +67,7 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
         }
         let school = match &mut school {
             Some(school) => school,
-            none => none.insert(StreamFit::open(arguments, &file, &data)?),
+            none => none.insert(StreamFit::open(arguments, loss, &file, &data)?),
         };
         waiting.push_back(school.rows(data)?);
         if waiting.len() > 2
@@ -75,17 +76,14 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
         {
             return Ok(interrupted(&signals));
         }
-        if let Some(bar) = &bar {
-            bar.tick();
-            bar.set_message(format!("{} rows learnt", grouped(school.learner.rows())));
+        if bar.is_drawn() {
+            bar.say(format!("{} rows learnt", grouped(school.learner.rows())));
         }
     }
     let empty = || Failure::input(Fault::Empty).in_file(&file);
     let mut school = school.ok_or_else(empty)?;
     let tail = school.tail(waiting, &signals)?;
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
-    }
+    drop(bar);
     let Some(tail) = tail else { return Ok(interrupted(&signals)) };
     let Some(outcome) = school.judge(arguments, tail, &signals)? else { return Ok(interrupted(&signals)) };
     let timed = format!("{:.2} s", begun.elapsed().as_secs_f64());
@@ -159,10 +157,10 @@ struct StreamFit {
 
 impl StreamFit {
     /// Learns from the first block how the others are read and scaled.
-    fn open(arguments: &Arguments, file: &str, first: &Data) -> Result<Self, Failure> {
+    fn open(arguments: &Arguments, loss: &str, file: &str, first: &Data) -> Result<Self, Failure> {
         let in_file = |failure: Failure| failure.in_file(file);
-        let classes = Classes::learn(first, &arguments.loss).map_err(in_file)?;
-        let loss = arguments.shaping.loss(&arguments.loss, classes.0.len().max(2))?;
+        let classes = Classes::learn(first, loss).map_err(in_file)?;
+        let loss = arguments.shaping.loss(loss, classes.0.len().max(2))?;
         let labels = classes.code(first).map_err(in_file)?;
         mixed_columns(&first.encoding).iter().for_each(|line| say(line));
         check_width(file, &first.encoding, arguments.reading.memory)?;
@@ -176,7 +174,7 @@ impl StreamFit {
         check_products(file, &*learner.problem(table).map_err(wrong)?)?;
         let target = match arguments.target.unwrap_or(Target::OfStart(RELATIVE)) {
             Target::Norm(norm) => given(norm),
-            share => format!("{share} of the start"),
+            share @ Target::OfStart(_) => format!("{share} of the start"),
         };
         say(&format!(
             "{file}: one pass in blocks of {} bytes, {}{}, scaled and coded by the first block of {} (later columns when they first vary); loss {}, {}, {}, degree {}, penalty \
@@ -271,8 +269,7 @@ impl StreamFit {
     fn score(&self, rows: &Linear) -> Result<Score, Failure> {
         let model = rows.raw_weights(self.learner.point());
         let table = rows.table();
-        let scored =
-            score(&model, &table.features, (*table.labels).as_ref(), None, !self.classes.0.is_empty());
+        let scored = Score::of(&model, &table.features, (*table.labels).as_ref(), None);
         scored.map_err(|error| self.refused(&error))
     }
 
@@ -367,8 +364,7 @@ impl StreamFit {
             certificate::Verdict::Certified => Verdict::Certified,
             _ => Verdict::NotCertified,
         };
-        let no_minimiser =
-            no_minimiser(&tail, &Score { separated: self.separated && held.separated, ..held }, false);
+        let no_minimiser = no_minimiser(&tail, self.separated && held.separated, false);
         let worse = worse_by(&tail, &x, &origin).map_err(|error| self.refused(&error))?;
         let mut ledger: Ledger = self.learner.ledger().clone();
         let read = Charge { samples: bound.samples, evaluations: bound.samples, exact: false };
@@ -398,6 +394,9 @@ impl StreamFit {
             ledger,
             deviation: None,
             left_out: Vec::new(),
+            summary: None,
+            conformal: None,
+            ranges: Vec::new(),
             certificate: Certificate {
                 verdict,
                 exact: false,
@@ -591,7 +590,7 @@ impl Report for Outcome {
                 "tail",
                 format!(
                     "{}; |grad f| over it {} ({} at the start, over the rows learnt)",
-                    self.held.words(),
+                    score_words(&self.held),
                     real(certificate.gradient),
                     real(certificate.start_gradient)
                 ),

@@ -1,14 +1,18 @@
 //! What a fit came to, for people and programs.
 
+use pasta_opt::cross::CrossValidation;
+use pasta_opt::inference::Summary;
+use pasta_opt::score::Score;
 use pasta_opt::stop::Stop;
 use pasta_report::console::{Exit, Failure, Report};
-use pasta_report::number::{real, upward};
+use pasta_report::number::{given, real, upward};
 use pasta_report::{Table, grouped};
 use serde::Serialize;
 use serde::ser::SerializeMap;
 
 use super::arguments::EXACT;
-use crate::table::{ModelFile, Score, Verdict};
+use super::words;
+use crate::table::{ModelFile, Verdict, score_words};
 
 /// What a fit came to.
 pub(super) struct Outcome {
@@ -25,6 +29,14 @@ pub(super) struct Outcome {
     pub(super) passes: f64,
     pub(super) training: Score,
     pub(super) validation: Option<Validation>,
+    /// The coefficients, and what they explain.
+    pub(super) summary: Summary,
+    /// Predictions and labels of some rows, for a page.
+    pub(super) pairs: Vec<(f64, f64)>,
+    /// Scores by cross-validation.
+    pub(super) crossed: Option<CrossValidation>,
+    /// Why a penalty was added that nobody asked for.
+    pub(super) rescued: Option<&'static str>,
     /// Why there is no minimiser.
     pub(super) no_minimiser: Option<(&'static str, &'static str)>,
     pub(super) output: Option<String>,
@@ -187,8 +199,11 @@ impl Serialize for Outcome {
         map.serialize_entry("certificate", &self.model.certificate)?;
         map.serialize_entry("deviation", &self.model.deviation)?;
         map.serialize_entry("left_out", &self.model.left_out)?;
+        map.serialize_entry("result", &words::headline(self))?;
         map.serialize_entry("training", &self.training)?;
         map.serialize_entry("validation", &self.validation)?;
+        map.serialize_entry("cross_validation", &self.crossed)?;
+        map.serialize_entry("summary", &self.summary)?;
         map.serialize_entry("passes", &self.passes)?;
         map.serialize_entry("ledger", &self.model.ledger)?;
         map.serialize_entry("weights", &self.model.weights)?;
@@ -203,6 +218,7 @@ impl Report for Outcome {
         let certificate = &self.model.certificate;
         let row = |name: &str, value: String| (name.to_owned(), value);
         let mut rows = vec![
+            row("result", words::headline(self)),
             row("stopped", self.stopped()),
             row("certificate", self.verdict()),
             row("objective", format!("{}, the penalty included", real(certificate.objective))),
@@ -214,25 +230,35 @@ impl Report for Outcome {
                     real(certificate.start_gradient)
                 ),
             ),
-            row("training", self.training.words()),
+            row("training", score_words(&self.training)),
         ];
+        if let Some(why) = self.rescued {
+            let penalty = given(self.model.design.penalty);
+            let why = why.split(", so ").next().unwrap_or(why);
+            rows.insert(
+                1,
+                row("penalty", format!("{penalty}, since without one {why}; --penalty 0 asks for none")),
+            );
+        }
         if let Some(deviation) = self.model.deviation {
             rows.insert(
-                2,
+                3,
                 row("scale", format!("{} from the residuals of an absolute fit", real(deviation))),
             );
         }
         if let Some(left_out) = &self.left_out {
-            rows.insert(2, row("columns", left_out.clone()));
+            rows.insert(3, row("columns", left_out.clone()));
         }
         if !self.references.is_empty() {
             let references =
                 format!("{}: other words of the column are compared with it", self.references.join(", "));
-            rows.insert(3, row("reference", references));
+            rows.insert(4, row("reference", references));
         }
         if let Some(Validation { of, score }) = &self.validation {
-            rows.push(row("validation", format!("{} of {of}", score.words())));
+            rows.push(row("validation", format!("{} of {of}", score_words(score))));
         }
+        rows.extend(self.crossed.iter().map(|crossed| row("folds", words::crossed(crossed))));
+        rows.push(row("explained", words::explained(&self.summary.explained, &self.training)));
         rows.push(row(
             "rows read",
             format!("{}, {:.1} passes", grouped(self.model.ledger.samples()), self.passes),
@@ -241,7 +267,8 @@ impl Report for Outcome {
             "model",
             self.output.clone().unwrap_or_else(|| "not written (-o FILE writes it)".into()),
         ));
-        Table::labelled(rows).text()
+        let table = Table::labelled(rows).text();
+        format!("{table}\n\n{}", words::coefficients(&self.summary, &self.model.classes.0))
     }
 }
 

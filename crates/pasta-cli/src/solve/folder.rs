@@ -76,20 +76,31 @@ pub(crate) fn point(folder: &Path, problem: &Problem) -> Result<Vec<f64>, Failur
         }
         Err(error) => return Err(failed(&path)(error)),
     };
-    let earlier: Earlier = serde_json::from_str(&text).map_err(|error| refuse(&error.to_string()))?;
+    point_in(&path, &text)?.ok_or_else(|| refuse("it has no point"))
+}
+
+/// The point that the text of a result hands out, or names a file for.
+pub(crate) fn point_in(path: &Path, text: &str) -> Result<Option<Vec<f64>>, Failure> {
+    let refuse = |what: &str| Failure::input(what).in_file(path.display().to_string());
+    let earlier: Earlier = serde_json::from_str(text).map_err(|error| refuse(&error.to_string()))?;
     match earlier {
         Earlier { format, .. } if format != Some(console::FORMAT) => {
             Err(refuse("a result of another version, whose format is not understood"))
         }
-        Earlier { point: Some(point), .. } => Ok(point),
+        Earlier { point: Some(point), .. } => Ok(Some(point)),
         Earlier { point_file: Some(name), .. } => {
-            let path = folder.join(name);
+            let path = path.with_file_name(name);
             let bytes = world::read(&path).map_err(failed(&path))?;
             let point = pasta_data::vector_from_npy(&bytes);
-            point.map_err(|fault| Failure::input(fault).in_file(path.display().to_string()))
+            point.map(Some).map_err(|fault| Failure::input(fault).in_file(path.display().to_string()))
         }
-        _ => Err(refuse("it has no point")),
+        _ => Ok(None),
     }
+}
+
+/// The result of an earlier run.
+pub(crate) fn result_file(folder: &Path) -> PathBuf {
+    folder.join(RESULT)
 }
 
 /// What a run keeps: in a folder, or in memory as long as it has none.
@@ -253,7 +264,7 @@ impl RunFolder {
     }
 
     /// Writes the result. A large point goes into a file beside it.
-    pub(super) fn write_result(&self, outcome: &mut Outcome<'_>) -> Result<(), Failure> {
+    pub(super) fn write_result(&self, outcome: &mut Outcome) -> Result<(), Failure> {
         let Some(path) = self.path() else { return Ok(()) };
         let report = &mut outcome.report;
         if let Some(point) = report.point.take_if(|point| point.len() > POINT_IN_RESULT) {

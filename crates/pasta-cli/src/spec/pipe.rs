@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use pasta_opt::run;
+use pasta_opt::digest::Digest;
+use pasta_opt::run::{self, Named};
 use pasta_pipe::{Counts, Pipe, Simulator, StartError};
 use toml_edit::Value;
 
@@ -31,6 +32,17 @@ impl Simulated {
         let all = serde_json::to_vec(&own).map(world::gather);
         let Ok(Ok(all)) = all else { return own };
         all.iter().filter_map(|one| serde_json::from_slice(one).ok()).fold(Counts::default(), Counts::plus)
+    }
+
+    /// The files that its command names, as they are now.
+    pub(crate) fn files(&self) -> Vec<Named> {
+        let Simulator { command, directory, .. } = self.pipe.simulator();
+        let directory = directory.as_deref().unwrap_or(Path::new("."));
+        let named = |name: &String| {
+            let bytes = std::fs::read(directory.join(name)).ok()?;
+            Some(Named { name: name.clone(), sha256: Digest::of(&bytes) })
+        };
+        command.iter().filter_map(named).collect()
     }
 
     /// Where it runs.

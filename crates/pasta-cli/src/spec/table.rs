@@ -10,7 +10,7 @@ use pasta_report::console::Failure;
 
 use super::problem::Problem;
 use super::section::Section;
-use crate::table::{Loaded, Reading, Shaping, delimiter, load_table, memory_size};
+use crate::table::{Loaded, Penalty, Reading, Shaping, delimiter, load_table, memory_size};
 use crate::world;
 
 /// The key that makes a problem one of this kind.
@@ -94,7 +94,7 @@ pub(super) fn read_table(problem: &Section<'_>) -> Result<Problem, Failure> {
         delta: problem.number("delta")?,
         level: problem.number("level")?,
         scale: problem.number("scale")?,
-        penalty: problem.number("penalty")?.unwrap_or(0.0),
+        penalty: problem.number("penalty")?.map(Penalty::Given),
         no_intercept: !problem.flag("intercept")?.unwrap_or(true),
         raw: !problem.flag("standardise")?.unwrap_or(true),
         degree: degree as u32,

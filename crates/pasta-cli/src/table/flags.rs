@@ -196,8 +196,10 @@ pub(crate) struct Shaping {
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true, value_parser = number)]
     pub(crate) scale: Option<f64>,
     /// l of the term l/2 |w|^2, on the weights of standardised columns unless --raw; the intercept is free
-    #[arg(long, value_name = "l", allow_hyphen_values = true, value_parser = number, default_value_t = 0.0)]
-    pub(crate) penalty: f64,
+    /// [default: 0, and for a fit in memory that has no minimiser then, such as one of classes that can be separated, 1e-4; the result says so]
+    /// `auto`, for `pasta fit`, takes the one of 15 from 10 to 1e-6 that does best in cross-validation (--cv, 5 folds unless given)
+    #[arg(long, value_name = "l|auto", allow_hyphen_values = true, value_parser = penalty)]
+    pub(crate) penalty: Option<Penalty>,
     /// Fit without an intercept
     #[arg(long)]
     pub(crate) no_intercept: bool,
@@ -209,13 +211,45 @@ pub(crate) struct Shaping {
     pub(crate) degree: u32,
 }
 
+/// A penalty on the command line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Penalty {
+    Given(f64),
+    /// To be chosen by cross-validation.
+    Auto,
+}
+
+impl Penalty {
+    /// The number; 0 until it is chosen.
+    pub(crate) fn number(self) -> f64 {
+        match self {
+            Self::Given(number) => number,
+            Self::Auto => 0.0,
+        }
+    }
+}
+
+fn penalty(text: &str) -> Result<Penalty, String> {
+    if text == "auto" { Ok(Penalty::Auto) } else { number(text).map(Penalty::Given) }
+}
+
 impl Shaping {
+    /// Refuses a penalty that is to be chosen where nothing is fitted twice.
+    pub(crate) fn refuse_auto(&self, what: &str) -> Result<(), Failure> {
+        match self.penalty {
+            Some(Penalty::Auto) => {
+                Err(Failure::input(format!("--penalty auto: {what} chooses none; give a number")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     pub(crate) fn design(&self) -> Design {
         Design {
             intercept: !self.no_intercept,
             standardise: !self.raw,
             degree: self.degree,
-            penalty: self.penalty,
+            penalty: self.penalty.map_or(0.0, Penalty::number),
         }
     }
 
@@ -227,7 +261,8 @@ impl Shaping {
                 words = format!("{words}, {what}");
             }
         };
-        say(self.penalty != 0.0, format!("penalty {}", self.penalty));
+        let penalty = self.design().penalty;
+        say(penalty != 0.0, format!("penalty {penalty}"));
         say(self.degree > 1, format!("degree {}", self.degree));
         say(self.no_intercept, "no intercept".into());
         say(self.raw, "not standardised".into());

@@ -1,14 +1,74 @@
 //! Labels that stand for classes.
 
-use pasta_data::{Data, is_same_number};
+use pasta_data::{Data, Source, is_same_number};
 use pasta_opt::table::{LOSSES, Labels};
 use pasta_report::console::Failure;
 use serde::{Deserialize, Serialize};
+
+use super::{Reading, kept, load_table};
 
 /// The classes of labels, in their order: label k is the k-th. Empty where labels are numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Classes(pub(crate) Vec<String>);
+
+/// A table, and the loss for its labels.
+pub(crate) struct Chosen {
+    pub(crate) data: Data,
+    pub(crate) loss: String,
+    /// Why this loss, where none was given.
+    pub(crate) why: Option<String>,
+}
+
+/// The loss for labels that are numbers.
+const NUMBERS: &str = "least-squares";
+/// Whole numbers that take at most this many values may be classes.
+const FEW: usize = 20;
+
+/// Reads a table. Where no loss is given the labels choose; if they turn out to be classes, they are read once more, as names.
+pub(crate) fn load_and_choose(
+    source: &Source,
+    reading: &Reading,
+    loss: Option<&str>,
+) -> Result<Chosen, Failure> {
+    if let Some(loss) = loss {
+        return Ok(Chosen { data: load_table(source, reading, loss)?, loss: loss.into(), why: None });
+    }
+    let source = kept(source, reading.memory)?;
+    let data = load_table(&source, reading, NUMBERS)?;
+    let (loss, why) = guess(&data);
+    let data = if loss == NUMBERS { data } else { load_table(&source, reading, loss)? };
+    Ok(Chosen { data, loss: loss.into(), why: Some(why) })
+}
+
+/// A loss for labels that were read as numbers unless there are words among them, and why. Numbers that take more than two values may be classes or counts, too, and nobody can
+/// tell from outside: they stay numbers, and the words say what else to ask for.
+fn guess(data: &Data) -> (&'static str, String) {
+    match &data.classes[..] {
+        [] => {}
+        [one, two] => return ("logistic", format!("two labels, {one} and {two}")),
+        many => return ("multinomial", format!("{} labels that are words", many.len())),
+    }
+    let mut values: Vec<f64> = Vec::new();
+    for label in data.labels.iter().flatten() {
+        if let Err(place) = values.binary_search_by(|value| value.total_cmp(label)) {
+            values.insert(place, *label);
+        }
+        if values.len() > FEW {
+            return (NUMBERS, "labels that are numbers".into());
+        }
+    }
+    let is_whole = values.iter().all(|value| value.fract() == 0.0);
+    match values[..] {
+        [one, two] => ("logistic", format!("two labels, {one} and {two}")),
+        _ if is_whole => {
+            let count = values.len();
+            let other = "--loss multinomial if they are classes, poisson if they are counts";
+            (NUMBERS, format!("{count} different numbers; {other}"))
+        }
+        _ => (NUMBERS, "labels that are numbers".into()),
+    }
+}
 
 /// More are hardly classes.
 const MOST: usize = 1000;

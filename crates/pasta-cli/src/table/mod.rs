@@ -6,15 +6,15 @@ mod load;
 mod model;
 mod score;
 
-pub(crate) use flags::{Reading, Shaping, delimiter, has_classes, losses, memory_size};
-pub(crate) use labels::Classes;
+pub(crate) use flags::{Filling, Penalty, Reading, Shaping, delimiter, losses, memory_size};
+pub(crate) use labels::{Chosen, Classes, load_and_choose};
 pub(crate) use load::{
     Loaded, Rows, check_folder, check_output, check_products, check_width, kept, load, load_table,
     memory_limit, mixed_columns, naming, refused, unreadable,
 };
 pub(crate) use model::{Certificate, FORMAT, LeftOutFeature, ModelFile, Provenance, TailBound};
 pub(crate) use pasta_opt::fit::Verdict;
-pub(crate) use score::{Score, class, score};
+pub(crate) use score::score_words;
 
 /// So many things: 1 column, 2,000 columns.
 pub(crate) fn counted(count: u64, thing: &str) -> String {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use pasta_data::Encoding;
+use pasta_opt::conformal::Conformal;
 use pasta_opt::fit::{LeftOut, Redundant, Verdict};
 use pasta_opt::ledger::Ledger;
 use pasta_opt::table::{Design, Loss, Model, Scaling};
@@ -48,6 +49,15 @@ pub(crate) struct ModelFile {
     /// Features whose weights the rows do not decide: they are 0.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(crate) left_out: Vec<LeftOutFeature>,
+    /// Coefficients with their standard errors, as `pasta fit --json` prints them, where they have any.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) summary: Option<Value>,
+    /// How far predictions are off, by rows that were not fitted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) conformal: Option<Conformal>,
+    /// The smallest and the largest value of each column, in the order of the encoding; none for very wide tables.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) ranges: Vec<[f64; 2]>,
 }
 
 /// A feature that was left out, by name.
@@ -171,9 +181,14 @@ impl ModelFile {
 
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let name = path.display().to_string();
-        let failed = |message: String| Failure::input(message).in_file(&name);
-        let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-        let value: Value = serde_json::from_str(&text)
+        let text =
+            std::fs::read_to_string(path).map_err(|error| Failure::input(error).in_file(name.as_str()))?;
+        Self::parse(&name, &text)
+    }
+
+    fn parse(name: &str, text: &str) -> Result<Self, Failure> {
+        let failed = |message: String| Failure::input(message).in_file(name);
+        let value: Value = serde_json::from_str(text)
             .map_err(|error| failed(format!("not a model: {error}")).hint(ORDER))?;
         match value.get("format").and_then(Value::as_u64) {
             Some(FORMAT) => {}
@@ -186,5 +201,65 @@ impl ModelFile {
             _ => return Err(failed("not a model of this program".into()).hint(ORDER)),
         }
         serde_json::from_value(value).map_err(|error| failed(format!("not a model: {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pasta_opt::draws::{Address, Role, Stream};
+
+    use super::ModelFile;
+
+    /// Written by `pasta fit` for a table with numbers, missing values and categories.
+    const EXAMPLE: &str = include_str!("../../tests/data/model.json");
+
+    /// The text with a few changes at random: bytes, words, pieces that go or stand twice.
+    fn damaged(xi: &mut Stream) -> String {
+        const WORDS: [&str; 14] = [
+            "null",
+            "0",
+            "-1",
+            "1e999",
+            "1e308",
+            "[]",
+            "{}",
+            "\"\"",
+            "true",
+            "18446744073709551616",
+            ",",
+            "2",
+            "3",
+            "1.5",
+        ];
+        let mut text = EXAMPLE.as_bytes().to_vec();
+        for _ in 0..=xi.below(3) {
+            let at = xi.below(text.len() as u64) as usize;
+            let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"_+-.".contains(byte);
+            let until = at + text[at..].iter().take_while(|byte| is_word(byte)).count();
+            match xi.below(5) {
+                0 => text[at] ^= 1 << xi.below(7),
+                1 => drop(text.drain(at..(at + 1 + xi.below(30) as usize).min(text.len()))),
+                2 => {
+                    let copy = text[at..(at + xi.below(60) as usize).min(text.len())].to_vec();
+                    text.splice(at..at, copy);
+                }
+                _ => drop(text.splice(at..until, WORDS[xi.below(14) as usize].bytes())),
+            }
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    /// `FUZZ_CASES=1000000` tries more.
+    #[test]
+    fn damaged_models_are_read_or_refused() {
+        let trials = std::env::var("FUZZ_CASES").map_or(3000, |n| n.parse().expect("a number"));
+        assert!(ModelFile::parse("m", EXAMPLE).and_then(|file| file.model()).is_ok());
+        let mut counts = [0; 2];
+        for trial in 0..trials {
+            let mut xi = Address { seed: 6, role: Role::Setup, step: 0, sample: trial }.stream();
+            let read = ModelFile::parse("m", &damaged(&mut xi)).and_then(|file| file.model());
+            counts[usize::from(read.is_ok())] += 1;
+        }
+        assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
     }
 }

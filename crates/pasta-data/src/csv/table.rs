@@ -85,6 +85,7 @@ impl<T: Number> Raw<T> {
         }
         self.stray_words(&layout)?;
         self.words_for_numbers(width);
+        let missing = self.missing(&layout);
         let left_out = if layout.missing == Missing::DropRow {
             self.drop_rows(width, layout.spare_labels)
         } else {
@@ -131,6 +132,7 @@ impl<T: Number> Raw<T> {
             classes,
             left_out,
             filled,
+            missing,
             mapped: false,
         })
     }
@@ -151,6 +153,20 @@ impl<T: Number> Raw<T> {
             }
         }
         Ok(())
+    }
+
+    /// The columns in which cells are missing, and how many are.
+    fn missing(&self, layout: &Layout<'_>) -> Vec<(String, u64)> {
+        if layout.missing == Missing::Refuse {
+            return Vec::new();
+        }
+        let width = layout.names.len();
+        let count = |place: usize| {
+            let cells = self.cells.iter().skip(place).step_by(width);
+            cells.filter(|cell| cell.code() == Some(0)).count() as u64
+        };
+        let counts = layout.names.par_iter().enumerate().map(|(place, name)| (name.clone(), count(place)));
+        counts.filter(|(_, count)| *count > 0).collect()
     }
 
     /// In a column with words, numbers are words too.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from . import methods
 from ._asktell import AskTell, Block
 from ._engine import __version__
-from ._measure import calibrate, certify, check, compare, forecast, lower_bound, plan
+from ._measure import calibrate, certify, check, compare, forecast, lower_bound, plan, verify
 from ._minimize import Exact, Growth, Kurtosis, Variance, minimize, resume
 from ._native import HardInstance, Native, Table, read_problem
 from ._oracle import Oracle, Problem
@@ -117,6 +117,7 @@ __all__ = [
     "read_problem",
     "resume",
     "serve",
+    "verify",
 ]
 
 _LATER = {"PastaRegressor": "._sklearn", "PastaClassifier": "._sklearn", "Pool": "._pool", "jax": ".jax", "torch": ".torch"}

@@ -11,7 +11,7 @@ from . import _engine, methods
 from ._minimize import AnyBasis, AnyOracle, _budget, _rule, bound
 from ._native import _number, _threads, _whole, namespace
 from ._oracle import Leaves
-from ._result import Certificate, certificate_of
+from ._result import Certificate, Result, certificate_of
 
 
 def certify(
@@ -40,6 +40,23 @@ def certify(
     whole = _whole("seed", seed, 0, 2**64 - 1)
     text = _engine.certify(Leaves(oracle, len(point)), point, rule, _budget(budget), whole, _threads(threads))
     return certificate_of(json.loads(text))
+
+
+def verify(result: Result, oracle: AnyOracle, *, threads: int | None = None) -> str:
+    """Makes the certificate of a result again: its samples are drawn once more at the point, by their addresses, and every number is compared, bit for bit.
+
+    Returns what was done, in a sentence; raises a ValueError with the first number that differs. It does not see how the run came to its point, or whether
+    seeds were tried until one was lucky: for that, :func:`certify` the point with a seed of your own. docs/formats.md lists what is compared.
+
+    >>> import numpy as np, pasta_opt
+    >>> def grad(x, rng, n):
+    ...     return n * x + rng.normal(size=(n, 2)).sum(axis=0)
+    >>> result = pasta_opt.minimize(grad, [1.0, 0.0], target=0.3)
+    >>> pasta_opt.verify(result, grad).split(":")[0]
+    'verified'
+    """
+    oracle, _, _ = bound(oracle, result.params)
+    return _engine.verify(Leaves(oracle, len(result.x)), result.x, result.report, result.checkpoint, _threads(threads))
 
 
 def calibrate(

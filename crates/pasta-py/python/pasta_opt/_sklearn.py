@@ -18,6 +18,7 @@ try:
     import scipy.sparse as sparse  # type: ignore[import-untyped]
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
     from sklearn.exceptions import ConvergenceWarning  # type: ignore[import-untyped]
+    from sklearn.utils.class_weight import compute_sample_weight  # type: ignore[import-untyped]
     from sklearn.utils.extmath import safe_sparse_dot  # type: ignore[import-untyped]
     from sklearn.utils.metaestimators import available_if  # type: ignore[import-untyped]
     from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
@@ -49,6 +50,8 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
     """What both estimators have in common."""
 
     _usual: list[str]
+    #: The penalty where None is given: 0 for a fit, and the usual one for a stream, which cannot be fitted again.
+    _without = 0.0
 
     def __init__(
         self,
@@ -57,7 +60,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         delta: float | None,
         level: float | None,
         scale: float | None,
-        penalty: float,
+        penalty: float | None,
         fit_intercept: bool,
         standardise: bool,
         target: float | str | None,
@@ -65,6 +68,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         method: str | methods.Method | None,
         seed: int,
         threads: int | None,
+        std_errors: str | None,
     ) -> None:
         self.loss = loss
         self.delta = delta
@@ -78,10 +82,12 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         self.method = method
         self.seed = seed
         self.threads = threads
+        self.std_errors = std_errors
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.target_tags.positive_only = self.loss == "poisson"
         return tags
 
     def _named(self, classes: int = 2) -> tuple[str, float | None, int]:
@@ -106,8 +112,25 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         standardise: bool,
     ) -> _engine.Native:
         numbers, shape, rows = features(X)
-        design = (bool(self.fit_intercept), standardise, 1, _number("penalty", self.penalty))
+        penalty = self._without if self._may_penalise() else _number("penalty", self.penalty)
+        design = (bool(self.fit_intercept), standardise, 1, penalty)
         return _engine.table(numbers, shape, rows, labels, weights, named, *design, _threads(self.threads))
+
+    def _may_penalise(self) -> bool:
+        """True if the penalty is left to the fit."""
+        return False
+
+    def _rounds(self, rounds: list[int]) -> Any:
+        """The rounds of the fits, in the shape that other estimators have them: a number, or for classifiers an array."""
+        return max(rounds)
+
+    def summary(self) -> str:
+        """The coefficients with their standard errors, and how much they explain, as a text; `summary_` has the numbers. Needs ``std_errors="classical"``, "hc0" or "hc1"."""
+        check_is_fitted(self)
+        found = self.__dict__.get("summary_")
+        if found is None:
+            raise AttributeError('there is no summary: fit with std_errors="classical", "hc0" or "hc1"')
+        return "\n\n".join(_table(one, self.__dict__.get("classes_")) for one in (found if isinstance(found, list) else [found]))
 
     def _names(self, X: Any) -> list[str]:
         """What columns are called."""
@@ -122,7 +145,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"target must be positive and finite, but is {self.target!r}")
         seed, threads = _whole("seed", self.seed, 0, 2**64 - 1), _threads(self.threads)
         table = self._table(X, labels, weights, named, standardise=bool(self.standardise))
-        text, point = _engine.fit(table, self._names(X), method, target, budget, seed, threads)
+        text, point = _engine.fit(table, self._names(X), method, target, budget, seed, threads, self._may_penalise(), self.std_errors)
         coef, intercept = table.raw_weights(point)
         outcome = namespace(text)
         outcome.ledger = json.loads(text)["ledger"]
@@ -165,7 +188,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
     def _ends(self, outcomes: list[SimpleNamespace]) -> None:
         """Says how fits ended."""
         self.method_ = outcomes[0].method
-        self.n_iter_ = max(outcome.steps for outcome in outcomes)
+        self.n_iter_ = self._rounds([outcome.steps for outcome in outcomes])
         self.passes_ = sum(outcome.passes for outcome in outcomes)
         self.stop_ = [outcome.stop for outcome in outcomes] if len(outcomes) > 1 else outcomes[0].stop
         self.certificate_: Any = [outcome.certificate for outcome in outcomes] if len(outcomes) > 1 else outcomes[0].certificate
@@ -173,6 +196,9 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         begun["radii"], begun["states"] = [outcome.begun["radii"][0] for outcome in outcomes], [None] * len(outcomes)
         begun["parameters"] = [outcome.parameter for outcome in outcomes]
         self.deviation_ = outcomes[0].deviation
+        summaries = [outcome.summary for outcome in outcomes]
+        self.summary_: Any = None if summaries[0] is None else summaries if len(summaries) > 1 else summaries[0]
+        self.penalty_: Any = max(outcome.penalty for outcome in outcomes)
         self.left_out_ = [column.feature for column in outcomes[0].left_out]
         self._stream = {"design": self._design(), "model": _stacked([outcome.model for outcome in outcomes]), **begun}
 
@@ -200,7 +226,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         else:
             ended = self._pass(stream, X, labels, weights, named)
         self._stream = stream
-        self.n_iter_ = int(self.__dict__.get("n_iter_", 0)) + 1
+        self.n_iter_ = self._rounds([int(np.max(self.__dict__.get("n_iter_", 0))) + 1])
         self.method_, self.certificate_, self.stop_ = stream["method"], None, "streaming"
         if ended is not None:
             warnings.warn(f"the pass ended early: {ended}", ConvergenceWarning, stacklevel=3)
@@ -233,7 +259,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         for codes in labels:
             table = self._table(X, codes, weights, named, standardise=bool(self.standardise))
             seed, threads = _whole("seed", self.seed, 0, 2**64 - 1), _threads(self.threads)
-            text, point = _engine.fit(table, self._names(X), None, None, None, seed, threads)
+            text, point = _engine.fit(table, self._names(X), None, None, None, seed, threads, False, None)
             coef, intercept = table.raw_weights(point)
             models.append((coef.reshape(len(intercept), -1), intercept))
             outcome = json.loads(text)
@@ -339,6 +365,9 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         :func:`pasta_opt.minimize`; or one of :mod:`pasta_opt.methods`. `method_` says which ran.
     seed, threads
         As in :func:`pasta_opt.minimize`.
+    std_errors
+        None for none; "classical" (from second derivatives), or the sandwiches "hc0" and "hc1". `summary_` then has the coefficients with standard errors, intervals and p values, under
+        the names that ``pasta fit --json`` has for them, and `summary()` shows them. With a penalty, kinks or no unique minimiser there are none, and `summary_.omitted` says why.
 
     After `fit`: `coef_`, `intercept_`, `method_`, `n_iter_` (rounds), `passes_`, `stop_`, and `certificate_` with `verdict`, `gradient`, `target`, `objective`; `left_out_`,
     the columns whose weights the rows do not decide and which are 0 (a UserWarning names them); `deviation_`, the standard deviation of the residuals that a loss without a given
@@ -371,6 +400,7 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         method: str | methods.Method | None = None,
         seed: int = 1,
         threads: int | None = None,
+        std_errors: str | None = None,
     ) -> None:
         super().__init__(
             loss,
@@ -385,6 +415,7 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
             method=method,
             seed=seed,
             threads=threads,
+            std_errors=std_errors,
         )
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PastaRegressor:
@@ -392,9 +423,9 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         X, y = self._rows(X, y=y, y_numeric=True)
         labels = np.ascontiguousarray(y, np.float64)
         coef, intercept, outcome = self._run(X, labels, self._weights(sample_weight, X), self._named())
-        self.coef_, self.intercept_ = coef[0], float(intercept[0])
+        self.coef_, self.intercept_ = coef[0].astype(X.dtype, copy=False), float(intercept[0])
         self._ends([outcome])
-        if outcome.has_no_minimiser and self.penalty > 0:
+        if outcome.has_no_minimiser and outcome.penalty > 0:
             _endless("all labels ask for the same", "intercept and scores", "a constant needs no fit")
         elif outcome.has_no_minimiser:
             _endless("the labels are zero wherever some columns are not", "some weights")
@@ -462,6 +493,28 @@ def _endless(why: str, what: str, mend: str = "penalty=1e-3, say, makes them fin
     warnings.warn(words, ConvergenceWarning, stacklevel=level)
 
 
+def _table(summary: SimpleNamespace, classes: Any) -> str:
+    """Coefficients in lines."""
+    law = getattr(summary, "law", None)
+    letter = f"t on {summary.degrees:g} degrees of freedom" if law == "student" else "z"
+    rows = [["coefficient", "estimate", "std. error", "95 % interval", "t" if law == "student" else "z", "p"]]
+    for one in summary.coefficients:
+        name = one.name if getattr(one, "class", None) is None or classes is None else f"{_plain(classes[getattr(one, 'class')])}: {one.name}"
+        if one.std_error is None:
+            rows.append([name, f"{one.estimate:.5g}", "", "", "", ""])
+        else:
+            low, high = one.interval
+            p = "" if one.p_value is None else f"{one.p_value:.2g}"
+            value = "" if one.statistic is None else f"{one.statistic:.3g}"
+            rows.append([name, f"{one.estimate:.5g}", f"{one.std_error:.4g}", f"{low:.4g} .. {high:.4g}", value, p])
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(width) if k == 0 else cell.rjust(width) for k, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip() for row in rows]
+    said = f"std. errors: {summary.std_errors}; {letter}" if summary.omitted is None else f"no std. errors: {summary.omitted}"
+    explained = summary.explained
+    parts = [f"{words} {value:.6g}" for words, value in [("deviance", explained.deviance), ("null deviance", explained.null_deviance), ("AIC", explained.aic)] if value is not None]
+    return "\n".join([*lines, said, "; ".join(parts)])
+
+
 def _plain(label: Any) -> Any:
     """A label as people write it."""
     return label.item() if isinstance(label, np.generic) else label
@@ -480,7 +533,11 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         logistic (of more than two classes: multinomial), multinomial, squared-hinge, hinge or sigmoid; the last three tell each class from the rest if
         there are more than two.
     penalty
-        As in :class:`PastaRegressor`, but 1e-4 unless given: without one, classes that can be separated have no best model.
+        As in :class:`PastaRegressor`, but None unless given: no penalty, or 1e-4 where the loss has no minimiser without one, as for classes that can be separated. `penalty_` says
+        which. It is what ``pasta fit`` does. `partial_fit`, which cannot begin again, has 1e-4 then.
+
+    class_weight
+        None, "balanced" (all classes weigh the same), or a dictionary of weights, as in scikit-learn; `partial_fit` has none.
 
     Everything else is as in :class:`PastaRegressor`. `partial_fit` needs `classes` in its first call. With one class against the rest, `certificate_` and `stop_`
     are lists.
@@ -498,7 +555,7 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         self,
         loss: str = "logistic",
         *,
-        penalty: float = 1e-4,
+        penalty: float | None = None,
         fit_intercept: bool = True,
         standardise: bool = True,
         target: float | str | None = None,
@@ -506,7 +563,10 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         method: str | methods.Method | None = None,
         seed: int = 1,
         threads: int | None = None,
+        std_errors: str | None = None,
+        class_weight: str | dict[Any, float] | None = None,
     ) -> None:
+        self.class_weight = class_weight
         super().__init__(
             loss,
             delta=None,
@@ -520,7 +580,14 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
             method=method,
             seed=seed,
             threads=threads,
+            std_errors=std_errors,
         )
+
+    def _may_penalise(self) -> bool:
+        return self.penalty is None
+
+    def _rounds(self, rounds: list[int]) -> Any:
+        return np.array(rounds, np.int32)
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -564,10 +631,15 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
             raise ValueError(f"there is nothing to tell apart: the labels have one class, {_plain(self.classes_[0])!r}")
         labels, named = self._labels(y)
         weights = self._weights(sample_weight, X)
+        if self.class_weight is not None:
+            of_classes = compute_sample_weight(self.class_weight, y)
+            weights = of_classes if weights is None else weights * of_classes
         if weights is not None:
             self._all_have_weight(y, weights)
         fits = [self._run(X, codes, weights, named) for codes in labels]
         self._keep(np.vstack([coef for coef, _, _ in fits]), np.concatenate([intercept for _, intercept, _ in fits]))
+        # Single precision stays single, as in other estimators.
+        self.coef_, self.intercept_ = (part.astype(X.dtype, copy=False) for part in (self.coef_, self.intercept_))
         self._ends([outcome for _, _, outcome in fits])
         if self.penalty == 0 and named[0] in ("logistic", "multinomial", "sigmoid"):
             if (self.predict(X) == y).all():
@@ -593,7 +665,11 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         if len(unknown):
             raise ValueError(f"the label {_plain(unknown[0])!r} is none of the classes {self.classes_.tolist()}")
         labels, named = self._labels(y)
-        self._keep(*self._learn(X, labels, self._weights(sample_weight, X), named))
+        self._without = 1e-4
+        try:
+            self._keep(*self._learn(X, labels, self._weights(sample_weight, X), named))
+        finally:
+            del self._without
         return self
 
     def decision_function(self, X: Any) -> Vector:

@@ -23,16 +23,20 @@
 //! ```
 
 mod consequence;
+mod made;
 pub(crate) mod means;
 pub mod moreau;
 mod rounding;
 pub(crate) mod sequential;
 
 pub use consequence::Consequence;
+pub use made::{Made, Spent};
 pub use sequential::Certifier;
 use serde::{Deserialize, Serialize};
 
 use crate::check::Agreement;
+use crate::digest::Digest;
+use crate::draws::{Role, derived_seed};
 use crate::gate::Halt;
 use crate::oracle::{About, Source};
 
@@ -228,6 +232,29 @@ impl Certificate {
         if self.bound.is_some() { claim + &compared } else { claim }
     }
 
+    /// The claim in half a line: bound, target and confidence, without what it rests on.
+    pub fn headline(&self) -> String {
+        let target = rounded(self.target);
+        match (self.bound, self.basis, self.rows) {
+            (None, ..) => self.statement(),
+            (Some(norm), Basis::Exact, Some(rows)) => {
+                format!("|grad f| = {} (target {target}), by a pass over all {rows} rows", rounded_up(norm))
+            }
+            (Some(norm), Basis::Exact, None) => {
+                format!("|grad f| = {} (target {target}), by the oracle's own formula", rounded_up(norm))
+            }
+            (Some(bound), Basis::Approximate, _) => format!(
+                "|grad f| <= {} (target {target}), about {} by normal approximation",
+                rounded_up(bound),
+                confidence(self.delta)
+            ),
+            (Some(bound), ..) => {
+                let sure = confidence(self.delta);
+                format!("|grad f| <= {} (target {target}), {sure} confidence", rounded_up(bound))
+            }
+        }
+    }
+
     /// That something follows from the bound, under the basis's assumption and perhaps another.
     fn claim(&self, what: &str, also: Option<String>) -> String {
         let sure = confidence(self.delta);
@@ -261,8 +288,13 @@ fn short(number: f64) -> String {
     if plain.len() <= 12 { plain } else { scientific }
 }
 
+/// A given number in at most six digits.
+fn rounded(number: f64) -> String {
+    short(format!("{number:.5e}").parse().unwrap_or(number))
+}
+
 /// A bound with five digits, never below itself.
-fn rounded_up(bound: f64) -> String {
+pub(crate) fn rounded_up(bound: f64) -> String {
     if bound == 0.0 || !bound.is_finite() {
         return bound.to_string();
     }
@@ -297,6 +329,19 @@ pub fn number_by_hand(attempt: u64) -> u64 {
     // A step has 24 bits for the number; a run makes far fewer attempts than half of that.
     const BY_HAND: u64 = 1 << 23;
     if attempt <= 1 { 0 } else { BY_HAND + attempt % BY_HAND }
+}
+
+/// The seed under which a point is certified by hand: it follows from the seed and from every bit of the point. So a point that was chosen by what an
+/// attempt at another one said has samples that it was not chosen by.
+///
+/// ```
+/// use pasta_opt::certificate::seed_by_hand;
+///
+/// assert_eq!(seed_by_hand(1, &[0.5]), seed_by_hand(1, &[0.5]));
+/// assert_ne!(seed_by_hand(1, &[0.5]), seed_by_hand(1, &[0.5 + f64::EPSILON]));
+/// ```
+pub fn seed_by_hand(seed: u64, x: &[f64]) -> u64 {
+    derived_seed(seed, Role::Certificate, Digest::of_point(x).word())
 }
 
 /// Why a claim cannot be certified.

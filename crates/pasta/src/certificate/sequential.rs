@@ -2,11 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::made::{Made, Spent};
 use super::means::Means;
 use super::rounding::{self, Known, LEAST_COUNT, Spread};
 use super::{Basis, Certificate, CertificateError, Claim, ClaimError, PILOT, Verdict};
 use crate::check::{self, Agreement};
 use crate::checkpoint::CheckpointError;
+use crate::digest::Digest;
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
 use crate::kernels::squared_norm;
@@ -17,7 +19,7 @@ use crate::oracle::{About, Request, Source};
 /// sharper the variance is known.
 const SUB_BATCHES: f64 = 4096.0;
 /// Each further track aims at half the margin, so at four times the samples; it gets a fifth of the error.
-const TRACKS: usize = 3;
+pub(super) const TRACKS: usize = 3;
 const FIRST_SHARE: f64 = 0.8;
 const NEXT_SHARE: f64 = 0.2;
 /// Of a variance estimated on the side, this share of all error; look j = 0, 1, .. at it gets LOOK_SHARE^(j+1) of the share.
@@ -56,6 +58,20 @@ pub struct Certifier {
     is_compared: bool,
     #[serde(default)]
     agreement: Option<Agreement>,
+    /// What it takes to make it again; `None` if it was begun by a version that did not note it.
+    #[serde(default)]
+    begun: Option<Begun>,
+}
+
+/// How a certificate began.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Begun {
+    /// The seed of its gate.
+    seed: u64,
+    /// What was claimed, with all that it could draw at the most.
+    claim: Claim,
+    /// What its roles had drawn.
+    before: Spent,
 }
 
 /// One value of s with its running sum.
@@ -98,6 +114,11 @@ impl Certifier {
             bound: None,
             is_compared: false,
             agreement: None,
+            begun: Some(Begun {
+                seed: gate.seed(),
+                claim: claim.within(gate),
+                before: Spent::of(gate.ledger()),
+            }),
         };
         let variance = match (claim.basis.declared_variance(), guess) {
             (Some(declared), _) => declared,
@@ -141,7 +162,7 @@ impl Certifier {
     /// Draws to the end, or until it is interrupted: then it answers as far as it came. `watch` sees the gate and the samples that are planned after every
     /// group.
     pub fn follow(
-        mut self,
+        &mut self,
         gate: &mut Gate,
         mut watch: impl FnMut(&Gate, u128),
     ) -> Result<Certificate, Halt> {
@@ -192,6 +213,28 @@ impl Certifier {
         let Claim { target, delta, basis, .. } = self.claim;
         let Self { bound, samples, rows, agreement, .. } = *self;
         Certificate { verdict, bound, target, delta, basis, samples, rows, agreement }
+    }
+
+    /// How it was made, as far as it came: what it takes to make it again, and the numbers behind its bound.
+    pub fn made(&self) -> Option<Made> {
+        let Begun { seed, mut claim, before } = self.begun?;
+        let own = self.claim.budget.filter(|most| *most < u128::MAX);
+        claim.budget = claim.budget.into_iter().chain(own).min();
+        let scale = |i: usize| self.tracks.get(i).map_or(0.0, |track| track.scale);
+        Some(Made {
+            seed,
+            attempt: self.attempt,
+            claim,
+            point: Digest::of_point(&self.x),
+            samples_each: self.samples_each,
+            sub_batches: self.moments.count,
+            planned: self.tracks.first().map_or(0.0, |track| track.planned),
+            scales: std::array::from_fn(scale),
+            variance: self.variance,
+            mean: squared_norm(&self.moments.mean).sqrt(),
+            scatter: self.moments.scatter(),
+            before,
+        })
     }
 
     /// Compares losses with gradients at the point, if its samples allow that. Whether any was drawn.
@@ -398,6 +441,12 @@ impl Certifier {
 }
 
 impl Claim {
+    /// The same claim, with the budget that it has at this gate.
+    fn within(self, gate: &Gate) -> Self {
+        let most = self.budget.map_or(gate.left(), |budget| budget.min(gate.left()));
+        Self { budget: Some(most).filter(|most| *most < u128::MAX), ..self }
+    }
+
     /// log(1/delta) for the mean, with the share of delta that a track has.
     fn log_of(&self, track: i32) -> f64 {
         let mean_share = match self.basis {

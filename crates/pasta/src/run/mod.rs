@@ -41,7 +41,7 @@ use serde::{Deserialize, Serialize};
 
 pub use chosen::{AUTO, CHOICES, ChoiceError, Chosen, Given, Promise, names};
 pub use problem::{KnownTable, Problem, Truth};
-pub use report::{Certified, Expected, Promised, Report, Stopped, Truths, void};
+pub use report::{Certified, Expected, Named, Promised, Report, RestsOn, Stopped, Truths, void};
 pub use task::{MethodSpec, Task};
 
 pub use crate::target::{OfStart, Target, TargetError};
@@ -481,10 +481,7 @@ impl Run {
     fn doubt(&self) -> Option<String> {
         let view = self.walk.view();
         let is_false = self.problem.false_assumption(&view.certification?.last?.basis, view.point);
-        let skipped = || {
-            let count = self.gate.ledger().not_finite();
-            format!("{count} samples were not finite and were left out, and may be the ones that matter")
-        };
+        let skipped = || skipped(self.gate.ledger().not_finite());
         is_false.or_else(|| self.gate.has_skipped().then(skipped))
     }
 
@@ -553,6 +550,11 @@ impl Run {
         to.put(SECTION, &stored, []);
         to.put(FORECAST, &self.outlook, []);
     }
+}
+
+/// Why a certificate is void beside samples that were left out.
+pub(crate) fn skipped(count: u128) -> String {
+    format!("{count} samples were not finite and were left out, and may be the ones that matter")
 }
 
 /// The walk with its certificates, if any are asked for and it does not make them itself.

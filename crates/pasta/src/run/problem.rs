@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use crate::certificate::Basis;
+use crate::kernels::squared_distance;
 use crate::objective::{Facts, Objective};
 use crate::oracle::{Noise, Noisy, Oracle};
 use crate::recipe::{Constant, Constants};
@@ -46,6 +47,11 @@ impl Problem {
     /// The probability that a constant of [`proved`](Self::proved) does not hold, as far as it was asked for.
     pub fn failure(&self) -> f64 {
         self.table.as_ref().map_or(0.0, KnownTable::failure)
+    }
+
+    /// |x - x0|, for a point with as many coordinates as the start.
+    pub fn distance(&self, x: &[f64]) -> f64 {
+        squared_distance(x, &self.start).sqrt()
     }
 
     /// What a certificate rests on by default: the declared noise of a formula, or all rows of a table.

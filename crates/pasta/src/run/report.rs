@@ -1,13 +1,14 @@
 //! What a run came to: one type for files, for programs and for Python.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Run;
 use super::chosen::Promise;
-use crate::certificate::{Certificate, Verdict};
+use crate::certificate::{Certificate, Made, Verdict};
+use crate::digest::Digest;
 use crate::forecast::{Family, Said};
 use crate::ledger::Ledger;
-use crate::objective::Measure;
+use crate::objective::{Measure, Objective};
 use crate::recipe::{Cost, Guarantee};
 use crate::stop::Stop;
 use crate::target::OfStart;
@@ -49,12 +50,17 @@ pub struct Report {
     pub asked: bool,
     /// The gradient at the start, where the target is a share of it.
     pub of_start: Option<OfStart>,
+    /// Attempts at certificates.
+    #[serde(skip)]
+    pub attempts: u64,
     /// The last certificate, if it is about the point.
     pub certificate: Option<Certified>,
     /// The first forecast that the run made of itself.
     pub forecast: Option<Expected>,
     /// Why there is none.
     pub forecast_silent: Option<String>,
+    /// What a verification rests on.
+    pub rests_on: RestsOn,
 }
 
 /// A forecast, with how often such ranges held.
@@ -115,6 +121,19 @@ pub struct Truths {
     pub moreau_squared: Option<f64>,
 }
 
+impl Truths {
+    /// By the formulas of an objective; `promised` is what a theorem bounds, if one does.
+    pub(crate) fn at(objective: &dyn Objective, x: &[f64], promised: Option<Measure>) -> Self {
+        let at = |measure: Measure| measure.at(objective, x);
+        let is_moreau = |measure: &Measure| matches!(measure, Measure::MoreauSquared { .. });
+        Self {
+            gap: at(Measure::Gap),
+            gradient_squared: at(Measure::GradientSquared),
+            moreau_squared: promised.filter(is_moreau).and_then(at),
+        }
+    }
+}
+
 /// A certificate of the point, with its words.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
@@ -132,6 +151,45 @@ pub struct Certified {
     pub about: Option<Candidate>,
     /// How many attempts the run made.
     pub attempts: u64,
+    /// How it was made, so that it can be [verified](crate::verify); `None` if it was begun by a version that did not note it.
+    pub made: Option<Made>,
+}
+
+impl Certified {
+    /// A certificate with its words; void, if there is a doubt.
+    pub(crate) fn of(
+        certificate: Certificate,
+        doubt: Option<String>,
+        about: Option<Candidate>,
+        attempts: u64,
+        made: Option<&Made>,
+    ) -> Self {
+        let certificate = if doubt.is_some() { certificate.void() } else { certificate };
+        let statement = doubt.as_deref().map_or_else(|| certificate.statement(), void);
+        let words = certificate.verdict.words();
+        Self { certificate, words, statement, doubt, about, attempts, made: made.copied() }
+    }
+}
+
+/// What a verification of a report rests on.
+#[derive(Debug, Clone, Default, Serialize)]
+#[non_exhaustive]
+pub struct RestsOn {
+    /// The version of this library that wrote it.
+    pub version: &'static str,
+    /// The [identity](crate::oracle::About::identity) of the oracle; that of a table has a checksum of its values.
+    pub oracle: String,
+    /// Programs and other files that a simulator is made of, as far as its command names them.
+    pub files: Vec<Named>,
+}
+
+/// A file as it was when the report was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    /// Its name in the command.
+    pub name: String,
+    /// SHA-256 of its bytes.
+    pub sha256: Digest,
 }
 
 /// What is said in place of a certificate whose assumption is false.
@@ -144,27 +202,13 @@ impl Report {
     pub(super) fn of(run: &Run, stop: Stop) -> Self {
         let (view, problem, chosen) = (run.view(), &run.problem, &run.chosen);
         let certificate = view.certification.and_then(|log| {
-            let certificate = log.last?;
-            let doubt = run.doubt();
-            let certificate = if doubt.is_some() { certificate.void() } else { certificate };
-            let statement = doubt.as_deref().map_or_else(|| certificate.statement(), void);
-            let (about, attempts) = (log.handed_out(), log.attempts);
-            let words = certificate.verdict.words();
-            Some(Certified { certificate, words, statement, doubt, about, attempts })
+            Some(Certified::of(log.last?, run.doubt(), log.handed_out(), log.attempts, log.made.as_ref()))
         });
         // A certificate may be about another point.
         let handed_out = view.certification.and_then(CertificateLog::handed_out);
         let drawn_at = view.drawn_at.filter(|_| handed_out.is_none_or(|about| about == Candidate::Output));
         let promised = chosen.promise.as_ref().map(|promise| promise.plan.guarantee.measure);
-        let truth = problem.objective().map(|objective| {
-            let at = |measure: Measure| measure.at(objective, view.point);
-            let is_moreau = |measure: &Measure| matches!(measure, Measure::MoreauSquared { .. });
-            Truths {
-                gap: at(Measure::Gap),
-                gradient_squared: at(Measure::GradientSquared),
-                moreau_squared: promised.filter(is_moreau).and_then(at),
-            }
-        });
+        let truth = problem.objective().map(|objective| Truths::at(objective, view.point, promised));
         Self {
             method: chosen.name.to_owned(),
             problem: problem.words.clone(),
@@ -182,21 +226,21 @@ impl Report {
             truth,
             asked: run.task.certify.is_some(),
             of_start: run.of_start,
+            attempts: view.certification.map_or(0, |log| log.attempts),
             certificate,
             forecast: run.outlook.first.map(|said| Expected::of(said, chosen.name)),
             forecast_silent: run.outlook.silent.clone(),
+            rests_on: RestsOn {
+                version: env!("CARGO_PKG_VERSION"),
+                oracle: run.gate.about().identity.clone(),
+                files: Vec::new(),
+            },
         }
     }
 
     /// True if the point is certified.
     pub fn is_certified(&self) -> bool {
         self.certificate.as_ref().is_some_and(|c| c.certificate.verdict == Verdict::Certified)
-    }
-
-    /// |grad f| at the point, where a certificate passed over all rows of a table.
-    pub fn exact_gradient(&self) -> Option<f64> {
-        let Certified { certificate, about, .. } = self.certificate.as_ref()?;
-        certificate.rows.and(*about).and(certificate.bound)
     }
 }
 

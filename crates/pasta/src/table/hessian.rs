@@ -212,6 +212,11 @@ pub(super) struct Bent {
     caution: f64,
 }
 
+impl Bent {
+    /// The second derivative itself.
+    pub(super) const EXACT: Self = Self { width: 0.0, caution: 0.0 };
+}
+
 impl Linear {
     /// The second derivatives of f at x, by a pass over all rows, in an order of additions that no number of threads changes.
     ///
@@ -397,8 +402,7 @@ impl Linear {
         bent: Bent,
         bends: &mut [f64],
     ) {
-        let (u, offset) = &point.outputs[0];
-        let (first, labels) = (rows.start, reader.labels);
+        let labels = reader.labels;
         if let Loss::Multinomial { classes } = self.loss() {
             let mut chances = vec![0.0; classes];
             for (row, bend) in rows.clone().zip(&mut *bends) {
@@ -407,14 +411,7 @@ impl Linear {
                 *bend = sum / (classes as f64 - 1.0);
             }
         } else {
-            if self.way() == Way::Computed {
-                for (row, z) in rows.clone().zip(&mut *bends) {
-                    reader.open(row);
-                    *z = reader.product(row, u) + offset;
-                }
-            } else {
-                reader.write_scores(rows.len(), |i| first + i, (u, *offset), bends);
-            }
+            self.write_scores(reader, rows.clone(), point, bends);
             let labels = &labels[rows.clone()];
             with_scalar!(self.loss(), loss => if bent.width > 0.0 {
                 bends.iter_mut().zip(labels).for_each(|(z, y)| *z = bend(loss, *z, *y, bent.width));
@@ -424,6 +421,26 @@ impl Linear {
         }
         if let Some(weights) = reader.weights {
             bends.iter_mut().zip(&weights[rows]).for_each(|(bend, weight)| *bend *= weight);
+        }
+    }
+
+    /// The first score of each of some rows.
+    pub(super) fn write_scores(
+        &self,
+        reader: &mut Reader<'_>,
+        rows: Range<usize>,
+        point: &super::linear::Point<'_>,
+        scores: &mut [f64],
+    ) {
+        let (u, offset) = &point.outputs[0];
+        if self.way() == Way::Computed {
+            for (row, z) in rows.zip(scores) {
+                reader.open(row);
+                *z = reader.product(row, u) + offset;
+            }
+        } else {
+            let first = rows.start;
+            reader.write_scores(rows.len(), |i| first + i, (u, *offset), scores);
         }
     }
 

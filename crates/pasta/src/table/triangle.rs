@@ -57,8 +57,14 @@ impl Triangle {
         }
     }
 
+    /// The product with a vector.
+    pub(super) fn times(&self, v: &[f64]) -> Vec<f64> {
+        let row = |i: usize| rows::dot(&self.entries[i * self.d + i..(i + 1) * self.d], &v[i..]);
+        (0..self.d).map(row).collect()
+    }
+
     /// Takes in another triangle.
-    fn join(&mut self, other: &Self) {
+    pub(super) fn join(&mut self, other: &Self) {
         let d = self.d;
         let mut columns: Vec<f64> = (0..d * d).map(|k| other.entries[(k % d) * d + k / d]).collect();
         self.take(&mut columns, d);

@@ -123,6 +123,12 @@ impl Linear {
         Self::scaled(Arc::clone(&self.table), loss, self.design, self.scaling.clone())
     }
 
+    /// The same table, loss and scaling with another penalty.
+    pub fn with_penalty(&self, penalty: f64) -> Result<Self, TableError> {
+        let design = Design { penalty, ..self.design };
+        Self::scaled(Arc::clone(&self.table), self.loss, design, self.scaling.clone())
+    }
+
     /// The number of coordinates.
     pub fn dim(&self) -> usize {
         self.about.dim

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::certificate::{Certificate, Verdict};
+use crate::certificate::{Certificate, Made, Verdict};
 use crate::stop::{Hopeless, Stop};
 
 use super::look::Seen;
@@ -22,6 +22,9 @@ pub struct CertificateLog {
     pub attempts: u64,
     /// The last one, if nothing has moved since.
     pub last: Option<Certificate>,
+    /// How the last one was made.
+    #[serde(default)]
+    pub(crate) made: Option<Made>,
     /// Looks whether to try one.
     pub(super) looks: u64,
     /// The run looks again when it has drawn this many samples.
@@ -67,6 +70,7 @@ impl CertificateLog {
         Self {
             attempts: self.attempts + other.attempts,
             last: self.last.map(|last| Certificate { delta, ..last }),
+            made: self.made,
             ended,
             // What two walks saw is no ladder of one.
             sightings: Vec::new(),

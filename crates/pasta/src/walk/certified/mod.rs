@@ -415,6 +415,7 @@ impl<W: Walk> Certified<W> {
         let Some(Attempt { certifier, about, ending, .. }) = &mut self.attempt else { return Ok(None) };
         let (about, ending) = (*about, *ending);
         let Some(certificate) = certifier.advance(gate)? else { return Ok(Some(Advance::Checked)) };
+        self.log.made = certifier.made();
         self.attempt = None;
         // Which attempt is the last was decided by the samples: it is only as sure as all of them together.
         let certificate = Certificate { delta: self.rule.delta, ..certificate };
