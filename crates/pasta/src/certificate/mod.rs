@@ -23,6 +23,7 @@
 //! ```
 
 mod consequence;
+pub(crate) mod mapping;
 pub(crate) mod means;
 pub mod moreau;
 mod rounding;
@@ -189,6 +190,10 @@ pub struct Certificate {
     /// [pathwise](About::pathwise), or the oracle is one of this library.
     #[serde(default)]
     pub agreement: Option<Agreement>,
+    /// Where there is a term: gamma of the gradient mapping (x - prox(gamma, x - gamma grad f(x)))/gamma, which then is what the bound is about;
+    /// `None` where it is about grad f(x).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gamma: Option<f64>,
 }
 
 impl Certificate {
@@ -215,17 +220,27 @@ impl Certificate {
             (None, _) if self.verdict == Verdict::NoNoise => no_noise(self.samples),
             (None, _) => "no bound: there were too few samples for one".into(),
             (Some(norm), Basis::Exact) => match self.rows {
-                Some(rows) => format!("|grad f(x)| = {} over all {rows} rows.", rounded_up(norm)),
+                Some(rows) => format!("{} over all {rows} rows.", self.comparison("=", norm)),
                 None => {
-                    format!(
-                        "|grad f(x)| = {} by the oracle's own formula, but for rounding.",
-                        rounded_up(norm)
-                    )
+                    format!("{} by the oracle's own formula, but for rounding.", self.comparison("=", norm))
                 }
             },
-            (Some(bound), _) => self.claim(&format!("|grad f(x)| <= {}", rounded_up(bound)), None),
+            (Some(bound), _) => self.claim(&self.comparison("<=", bound), None),
         };
         if self.bound.is_some() { claim + &compared } else { claim }
+    }
+
+    /// What is bounded, beside a number.
+    fn comparison(&self, sign: &str, bound: f64) -> String {
+        let up = rounded_up(bound);
+        match self.gamma {
+            None => format!("|grad f(x)| {sign} {up}"),
+            Some(gamma) => format!(
+                "|x - prox(x - gamma grad f(x))|/gamma {sign} {up} with gamma = {} (the gradient mapping of f + h: a step of length {})",
+                short(gamma),
+                rounded_up(gamma * bound)
+            ),
+        }
     }
 
     /// That something follows from the bound, under the basis's assumption and perhaps another.
@@ -320,6 +335,18 @@ pub enum ClaimError {
         point: usize,
         /// Coordinates of the oracle.
         oracle: usize,
+    },
+    /// The point is outside of the domain of the term.
+    #[error("certificate: the point is outside of the domain: {words}")]
+    Outside {
+        /// Which coordinate, and what it breaks.
+        words: String,
+    },
+    /// A certificate that is not derived for problems with a term.
+    #[error("certificate: {what} is not proved where a term stands beside f")]
+    Term {
+        /// Which.
+        what: &'static str,
     },
     /// The target is out of reach.
     #[error("certificate: it would take some {planned:.1e} samples; a larger target takes fewer")]

@@ -168,6 +168,7 @@ impl Run {
     pub fn of(gate: Gate, walk: impl Walk + 'static) -> Self {
         let walk: Box<dyn Walk> = Box::new(walk);
         let problem = Problem::of(Arc::clone(gate.oracle()), walk.view().start.to_vec());
+        let problem = Problem { term: gate.term().cloned(), ..problem };
         let task = Task { budget: gate.budget(), seed: gate.seed(), ..Task::default() };
         let run = Self::with(Arc::new(problem), task, Chosen::auto(None), gate, walk);
         Self { trail: None, outlook: Outlook::silent("none was asked for"), ..run }
@@ -202,8 +203,10 @@ impl Run {
     pub fn start(problem: Arc<Problem>, task: Task, stop: Arc<AtomicBool>) -> Result<Self, RunError> {
         let chosen = task.choose(&problem)?;
         task.check_end(&chosen)?;
-        let gate = task.limit(Gate::over(Arc::clone(&problem.oracle), task.seed), stop);
-        let walk = chosen.engine.clone().start(&gate, &problem.start)?;
+        let start = problem.feasible_start(task.project)?;
+        let gate = Gate::over(Arc::clone(&problem.oracle), task.seed).with_term(problem.term.clone());
+        let gate = task.limit(gate, stop);
+        let walk = chosen.engine.clone().start(&gate, &start)?;
         let walk = certified(&task, &chosen, &gate, walk)?;
         Ok(Self::with(problem, task, chosen, gate, walk))
     }
@@ -223,7 +226,8 @@ impl Run {
         if with_certificates && task.certify.is_none() {
             return Err(other("the run has been making certificates, but none is asked for".into()));
         }
-        let gate = task.limit(Gate::resume(Arc::clone(&problem.oracle), checkpoint)?, stop);
+        let gate = Gate::resume_with_term(Arc::clone(&problem.oracle), problem.term.clone(), checkpoint)?;
+        let gate = task.limit(gate, stop);
         if Engine::of(checkpoint)? != chosen.engine {
             return Err(other("the checkpoint is of another method, or of other settings".into()));
         }

@@ -8,7 +8,9 @@ use crate::certificate::Basis;
 use crate::objective::{Facts, Objective};
 use crate::oracle::{Noise, Noisy, Oracle};
 use crate::recipe::{Constant, Constants};
+use crate::state::StartError;
 use crate::table::{Class, Linear, TableError};
+use crate::term::{Term, keep_inside};
 
 /// What is to be minimised, from where, and what is known about it.
 pub struct Problem {
@@ -16,6 +18,8 @@ pub struct Problem {
     pub oracle: Arc<dyn Oracle>,
     /// x0.
     pub start: Vec<f64>,
+    /// h, where f + h is minimised: constraints and penalties.
+    pub term: Option<Arc<dyn Term>>,
     /// Formulas, where they are known.
     pub truth: Option<Truth>,
     /// The table, where the samples are its rows.
@@ -28,7 +32,23 @@ impl Problem {
     /// An oracle about which nothing else is known.
     pub fn of(oracle: Arc<dyn Oracle>, start: Vec<f64>) -> Self {
         let words = oracle.about().identity.clone();
-        Self { oracle, start, truth: None, table: None, words }
+        Self { oracle, start, term: None, truth: None, table: None, words }
+    }
+
+    /// Refuses a term that cannot be, and a start outside of its domain; or moves such a start into the domain.
+    pub(super) fn feasible_start(&self, project: bool) -> Result<Vec<f64>, StartError> {
+        let mut start = self.start.clone();
+        let Some(term) = &self.term else { return Ok(start) };
+        term.check(self.oracle.about().dim).map_err(|error| StartError::Term { what: error.0 })?;
+        if start.len() == self.oracle.about().dim && start.iter().all(|x| x.is_finite()) {
+            if project {
+                keep_inside(&**term, &mut start);
+            }
+            if let Some(outside) = term.outside(&start) {
+                return Err(StartError::Outside { words: outside.words });
+            }
+        }
+        Ok(start)
     }
 
     /// What is proved about it, seen from its start, and the classes that it is in; `None` where nothing is.

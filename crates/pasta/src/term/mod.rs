@@ -4,10 +4,13 @@
 //! infinite elsewhere, and its prox is the projection.
 
 mod interval;
+mod mapping;
 
 use std::fmt;
 
 pub use interval::Interval;
+pub use mapping::Mapping;
+pub(crate) use mapping::keep_inside;
 
 /// A convex function h of x, infinite outside of its domain.
 ///
