@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pasta_opt::oracle::Oracle;
-use pasta_opt::run;
+use pasta_opt::run::{self, Target};
 use pasta_opt::walk::StopRule;
 use pasta_report::console::Failure;
 
@@ -32,7 +32,7 @@ pub struct Race {
     /// How a run is certified, where there is a target and nothing but samples can tell.
     pub rule: Option<StopRule>,
     /// The gradient at which a run ends.
-    pub target: Option<f64>,
+    pub target: Option<Target>,
     /// Samples of each run.
     pub budget: u64,
     /// Runs of each method.
@@ -48,7 +48,15 @@ impl Race {
         let judged = oracle.about().full_pass().is_some();
         let problem = run::Problem::of(oracle, start).into();
         let setup = Setup { seed, threads: None, problem };
-        let contest = Contest { setup, own: None, rule: rule.filter(|_| !judged) };
+        let (target, rule) = match target {
+            Some(Target::OfStart(share)) => {
+                let mut gate = setup.problem.gate(seed, None, Arc::clone(stop));
+                let target = setup.problem.of_start(share, &mut gate).map_err(said)?.target;
+                (Some(target), rule.map(|rule| StopRule { target, ..rule }))
+            }
+            given => (given.and_then(Target::norm), rule),
+        };
+        let contest = Contest { setup, own: None, rule: rule.filter(|_| !judged), target };
         let limits = Limits { target, budget, seeds, seed };
         let Some(samples) = checked(&contest, &limits, false, stop).map_err(said)? else { return Ok(None) };
         let results = raced(&contest, limits, &methods, grid, samples, stop).map_err(said)?;

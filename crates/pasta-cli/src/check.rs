@@ -61,16 +61,21 @@ pub(crate) struct Arguments {
 
 /// Checks the oracle of a run before its first step. False if a signal ended it.
 pub(crate) fn before_run(run: &mut Run) -> Result<bool, Failure> {
-    if !run.gate().doubts() {
+    if run.is_prepared() {
         return Ok(true);
     }
     let left = run.gate().left();
     match run.next() {
         Ok(Event::End(_)) => {
-            say("interrupted during the check of the simulator; nothing was kept");
+            say("interrupted before the first step; nothing was kept");
             return Ok(false);
         }
+        Ok(Event::Aimed(measured)) => {
+            say(&format!("target {}: {}", real(measured.target), measured.words()));
+            return Ok(true);
+        }
         Ok(_) => {}
+        Err(halt @ Halt::NoTarget(_)) => return Err(Failure::input(halt)),
         Err(halt) => return Err(refused(&halt)),
     }
     match run.findings() {
@@ -85,7 +90,7 @@ pub(crate) fn before_run(run: &mut Run) -> Result<bool, Failure> {
             }
         }
     }
-    Ok(true)
+    before_run(run)
 }
 
 /// Why an oracle did not pass.

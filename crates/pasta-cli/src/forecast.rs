@@ -91,12 +91,12 @@ pub(crate) fn run_pilot(
     samples: u128,
     watch: impl Fn(f64, u128),
 ) -> Result<Option<Pilot>, Failure> {
-    let Some(certification) = spec.certification else { return Ok(None) };
+    let Some(rule) = spec.task.certify else { return Ok(None) };
     let run = |gate: &Gate, target| {
         watch(target, samples.saturating_sub(gate.left()));
         spec.walk_to(gate, target)
     };
-    match Pilot::run(gate, &spec.problem.start, certification.rule, samples, run) {
+    match Pilot::run(gate, &spec.problem.start, rule, samples, run) {
         Ok(pilot) => Ok(Some(pilot)),
         Err(PilotError::Halt(Halt::Interrupted)) => {
             say("interrupted during the pilot; nothing was kept");

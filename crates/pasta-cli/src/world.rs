@@ -65,14 +65,6 @@ impl Oracle for Alone {
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
         self.0.answer(request, answer)
     }
-
-    fn is_vouched_for(&self) -> bool {
-        self.0.is_vouched_for()
-    }
-
-    fn is_additive(&self) -> bool {
-        self.0.is_additive()
-    }
 }
 
 /// Which of so many pieces of work are for this process: every one that the others do not do.

@@ -6,7 +6,7 @@ mod place;
 
 use std::fs;
 
-use place::{Place, with};
+use place::{TestDir, with};
 use predicates::str::contains;
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ growth = 0.5
 floor = 1.0
 "#;
 
-impl Place {
+impl TestDir {
     fn text(&self, words: &str) -> String {
         let output = self.pasta(words).assert().success().get_output().stdout.clone();
         String::from_utf8(output).unwrap()
@@ -48,7 +48,7 @@ fn figure<'a>(answer: &'a Value, constant: &str) -> &'a Value {
 fn no_table_is_wider_than_a_terminal_and_none_shows_a_hash_or_a_debug_form() {
     let heavy = with(PROBLEM, "\"gaussian\"", "\"student-t\"\ndof = 3.0");
     let run = format!("{heavy}\n[recipe]\nname = \"sgd\"\neta = 0.01\nsteps = 1e6\n");
-    let place = Place::holding(&run);
+    let place = TestDir::holding(&run);
     for words in
         ["calibrate p.toml", "solve p.toml --certify 0.5", "certify p.toml --at 0,0 --target 0.5", "problems"]
     {
@@ -65,7 +65,7 @@ fn no_table_is_wider_than_a_terminal_and_none_shows_a_hash_or_a_debug_form() {
 
 #[test]
 fn people_see_figures_with_their_origin_rays_in_words_and_the_ledger() {
-    let place = Place::holding(PROBLEM);
+    let place = TestDir::holding(PROBLEM);
     let text = place.text("calibrate p.toml --output out");
     // On the page no cell is broken into lines.
     let page = place.read("out/index.html");
@@ -94,7 +94,7 @@ fn people_see_figures_with_their_origin_rays_in_words_and_the_ledger() {
 
 #[test]
 fn machines_see_the_same_with_all_digits() {
-    let place = Place::holding(PROBLEM);
+    let place = TestDir::holding(PROBLEM);
     let answer = place.json("calibrate p.toml", 0);
     for (constant, truth) in [("smoothness", 4.0), ("growth", 0.5), ("floor", 1.0)] {
         let figure = figure(&answer, constant);
@@ -120,7 +120,7 @@ fn machines_see_the_same_with_all_digits() {
 
 #[test]
 fn noise_that_breaks_bg_0_is_called_so_with_what_it_means() {
-    let place = Place::holding(&with(PROBLEM, "growth = 0.5", "growth = 0.5\nexponent = 6"));
+    let place = TestDir::holding(&with(PROBLEM, "growth = 0.5", "growth = 0.5\nexponent = 6"));
     let text = place.text("calibrate p.toml --output out");
     let page = place.read("out/index.html");
     for cell in ["BG-0 fails along this direction: exponent 6.0", "no B is large enough"] {
@@ -131,7 +131,7 @@ fn noise_that_breaks_bg_0_is_called_so_with_what_it_means() {
     }
     assert_eq!(place.json("calibrate p.toml", 0)["bg0_fails"], true);
 
-    let place = Place::holding(&with(PROBLEM, "growth = 0.5", "growth = 0.0"));
+    let place = TestDir::holding(&with(PROBLEM, "growth = 0.5", "growth = 0.0"));
     let text = place.text("calibrate p.toml --output out");
     assert!(place.read("out/index.html").contains("bounded: exponent 0.0"));
     assert!(text.contains("growth = 0.0"), "{text}");
@@ -139,7 +139,7 @@ fn noise_that_breaks_bg_0_is_called_so_with_what_it_means() {
 
 #[test]
 fn the_folder_gets_a_page_an_object_and_a_block() {
-    let place = Place::holding(PROBLEM);
+    let place = TestDir::holding(PROBLEM);
     let printed = place.text("calibrate p.toml --output deep/out");
     let json: Value = serde_json::from_str(&place.read("deep/out/calibration.json")).unwrap();
     assert_eq!(json, place.json("calibrate p.toml", 0));
@@ -154,7 +154,7 @@ fn the_folder_gets_a_page_an_object_and_a_block() {
 }
 
 /// The problem with a recipe and the block that calibration prints, completed by what must be declared.
-fn solvable(place: &Place, recipe: &str, declared: &str) -> String {
+fn solvable(place: &TestDir, recipe: &str, declared: &str) -> String {
     place.text("calibrate p.toml --output out");
     format!(
         "{PROBLEM}\n[recipe]\nname = \"{recipe}\"\ntarget = 1.0\n\n{}\n{declared}\n",
@@ -169,7 +169,7 @@ fn solve_takes_the_block_for_every_recipe_and_promises_nothing() {
         ("mean-square-smooth", "gap = 2.5", "ms-smoothness, growth, floor are estimates"),
         ("smooth-convex", "distance = 1.5", "smoothness, growth, floor are estimates"),
     ] {
-        let place = Place::holding(PROBLEM);
+        let place = TestDir::holding(PROBLEM);
         // Above the truth, so that being an estimate is all there is against them.
         let text = solvable(&place, recipe, declared);
         let safe = text
@@ -197,7 +197,7 @@ fn solve_takes_the_block_for_every_recipe_and_promises_nothing() {
 
 #[test]
 fn an_estimate_below_the_truth_is_told_as_well() {
-    let place = Place::holding(PROBLEM);
+    let place = TestDir::holding(PROBLEM);
     let text = solvable(&place, "smooth", "gap = 2.5");
     let line = text.lines().find(|line| line.starts_with("smoothness = ")).unwrap().to_owned();
     fs::write(place.path("q.toml"), with(&text, &line, "smoothness = 3.0")).unwrap();
@@ -225,33 +225,33 @@ fn names_of_estimates_are_checked() {
         ("\"growth\"", "expected a list of names of constants"),
         ("[1]", "expected a list of names of constants"),
     ] {
-        let place = Place::holding(&block(estimated));
+        let place = TestDir::holding(&block(estimated));
         place.refuses("solve p.toml", &["p.toml:22: [recipe.constants] estimated: ", told]);
     }
     // An empty list is no estimate, and one is one.
-    let promised = Place::holding(&block("[]")).json("solve p.toml", 0);
+    let promised = TestDir::holding(&block("[]")).json("solve p.toml", 0);
     assert_eq!(promised["promise"]["holds"], true);
-    let one = Place::holding(&block("[\"growth\"]")).json("solve p.toml", 0);
+    let one = TestDir::holding(&block("[\"growth\"]")).json("solve p.toml", 0);
     assert!(
         one["promise"]["statement"].as_str().unwrap().contains("growth is an estimate (were it true: E ")
     );
     // What the recipe does not use is an error unless it is an estimate.
     let unused = with(&block("[]"), "estimated = []", "ms-smoothness = 5.0\nestimated = []");
-    Place::holding(&unused).refuses("solve p.toml", &["ms-smoothness"]);
+    TestDir::holding(&unused).refuses("solve p.toml", &["ms-smoothness"]);
     let dropped = with(&unused, "estimated = []", "estimated = [\"ms-smoothness\"]");
-    assert_eq!(Place::holding(&dropped).json("solve p.toml", 0)["promise"]["holds"], true);
+    assert_eq!(TestDir::holding(&dropped).json("solve p.toml", 0)["promise"]["holds"], true);
 }
 
 #[test]
 fn noise_of_another_power_has_no_proved_constants_and_no_promise() {
     let six = with(PROBLEM, "growth = 0.5", "growth = 0.5\nexponent = 6");
     let proved = format!("{six}\n[recipe]\nname = \"smooth\"\ntarget = 1.0\nconstants = \"problem\"\n");
-    Place::holding(&proved).refuses("solve p.toml", &["constants: ", "to the power 6", "BG-0 fails"]);
+    TestDir::holding(&proved).refuses("solve p.toml", &["constants: ", "to the power 6", "BG-0 fails"]);
     let declared = format!(
         "{six}\n[recipe]\nname = \"smooth\"\ntarget = 1.0\n\n[recipe.constants]\nsmoothness = 4.0\ngap = 2.5\n\
          growth = 0.5\nfloor = 1.0\n"
     );
-    let place = Place::holding(&declared);
+    let place = TestDir::holding(&declared);
     let answer = place.json("solve p.toml --budget 1e6", 0);
     assert_eq!(answer["promise"]["holds"], false);
     assert!(answer["problem"].as_str().unwrap().ends_with("exponent 6"), "{answer}");
@@ -261,33 +261,33 @@ fn noise_of_another_power_has_no_proved_constants_and_no_promise() {
     assert!(doubts.iter().any(|told| told == doubt), "{doubts:?}");
     for bad in ["-1", "nan", "inf"] {
         let text = with(&six, "exponent = 6", &format!("exponent = {bad}"));
-        Place::holding(&text).refuses("calibrate p.toml", &["p.toml:11: [noise] exponent: ", "at least 0"]);
+        TestDir::holding(&text).refuses("calibrate p.toml", &["p.toml:11: [noise] exponent: ", "at least 0"]);
     }
     // The square said aloud is the square.
     let two = with(PROBLEM, "growth = 0.5", "growth = 0.5\nexponent = 2.0");
     assert_eq!(
-        Place::holding(&two).json("calibrate p.toml", 0),
-        Place::holding(PROBLEM).json("calibrate p.toml", 0)
+        TestDir::holding(&two).json("calibrate p.toml", 0),
+        TestDir::holding(PROBLEM).json("calibrate p.toml", 0)
     );
 }
 
 #[test]
 fn a_recipe_is_not_needed_and_not_looked_at() {
-    let place = Place::holding(&format!("{PROBLEM}\n[recipe]\nname = \"no such recipe\"\n"));
+    let place = TestDir::holding(&format!("{PROBLEM}\n[recipe]\nname = \"no such recipe\"\n"));
     place.text("calibrate p.toml");
     place.refuses("solve p.toml", &["no such recipe"]);
 }
 
 #[test]
 fn bad_input_is_refused_with_its_place() {
-    let place = Place::holding(PROBLEM);
+    let place = TestDir::holding(PROBLEM);
     place.refuses("calibrate p.toml --budget 6399", &["--budget: ", "6399", "6400"]);
     place.refuses("calibrate p.toml --budget few", &["--budget"]);
     place.refuses("calibrate p.toml --threads 0", &["--threads"]);
     place.refuses("calibrate p.toml --seed -1", &["--seed"]);
     place.refuses("calibrate none.toml", &["none.toml: No such file"]);
     place.refuses("calibrate", &["<FILE>"]);
-    let bad = |old, new| Place::holding(&with(PROBLEM, old, new));
+    let bad = |old, new| TestDir::holding(&with(PROBLEM, old, new));
     bad("[noise]", "[nose]").refuses("calibrate p.toml", &["p.toml:8: nose: unknown key"]);
     bad("growth = 0.5", "growth = -0.5").refuses("calibrate p.toml", &["p.toml:10: [noise] growth"]);
     bad("start = [1.0, 1.0]", "start = [1.0]").refuses("calibrate p.toml", &["p.toml:6: [problem] start"]);
@@ -297,7 +297,7 @@ fn bad_input_is_refused_with_its_place() {
 
 #[test]
 fn the_help_teaches_by_examples_that_work() {
-    let place = Place::holding(PROBLEM);
+    let place = TestDir::holding(PROBLEM);
     let help = place.text("calibrate --help");
     let examples = help.split("Examples:").nth(1).unwrap();
     let commands: Vec<_> = examples.lines().filter_map(|line| line.trim().strip_prefix("pasta ")).collect();
@@ -312,7 +312,7 @@ fn the_help_teaches_by_examples_that_work() {
 #[test]
 fn ctrl_c_ends_it_with_130_and_writes_nothing() {
     use std::process::{Command as Process, Stdio};
-    let place = Place::holding(PROBLEM);
+    let place = TestDir::holding(PROBLEM);
     // Hours of work, were it not interrupted.
     let mut child = Process::new(env!("CARGO_BIN_EXE_pasta"))
         .args(["calibrate", "p.toml", "--budget", "1e12", "--output", "out"])
@@ -333,7 +333,7 @@ fn ctrl_c_ends_it_with_130_and_writes_nothing() {
 
 /// The text of an example with the printed block in place of its constants, and what no sample can tell taken from the
 /// problem's own proofs.
-fn example_with_printed_constants(place: &Place, name: &str, needed: &[&str], seed: u64) -> String {
+fn example_with_printed_constants(place: &TestDir, name: &str, needed: &[&str], seed: u64) -> String {
     let path = format!("{}/../../examples/{name}", env!("CARGO_MANIFEST_DIR"));
     place.write("p.toml", &fs::read_to_string(path).unwrap());
     let answer = place.json(&format!("calibrate p.toml --seed {seed}"), 0);
@@ -349,7 +349,7 @@ fn example_with_printed_constants(place: &Place, name: &str, needed: &[&str], se
 #[test]
 fn calibrate_paste_solve_arrives_on_the_examples() {
     const SEEDS: u64 = 10;
-    let place = Place::holding(PROBLEM);
+    let place = TestDir::holding(PROBLEM);
     for (name, needed, target) in [
         ("sine-bowl.toml", &["gap"][..], 0.1),
         ("ramp-page.toml", &["gap"], 0.25),
@@ -377,7 +377,7 @@ fn calibrate_paste_solve_arrives_on_the_examples() {
 fn calibrate_paste_solve_arrives_on_the_other_examples_with_a_recipe_in_place_of_their_methods() {
     const SMOOTH: &str = "name = \"smooth\"\ntarget = 0.1";
     const KINKED: &str = "name = \"weakly-convex\"\nlambda = 3.0\ntarget = 0.7";
-    let place = Place::holding(PROBLEM);
+    let place = TestDir::holding(PROBLEM);
     let examples = format!("{}/../../examples", env!("CARGO_MANIFEST_DIR"));
     fs::copy(format!("{examples}/iris.csv"), place.path("iris.csv")).unwrap();
     // With what no sample can tell, and the target that the run has to come to.

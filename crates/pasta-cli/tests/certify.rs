@@ -6,7 +6,7 @@ mod place;
 use std::fs;
 use std::path::PathBuf;
 
-use place::{PASTA, Place, unwrapped};
+use place::{PASTA, TestDir, unwrapped};
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
@@ -52,7 +52,7 @@ pilot = 0
 
 #[test]
 fn a_good_point_is_certified_with_its_confidence_and_its_assumption() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     place
         .pasta("certify p.toml --at 0.001 --target 0.1")
         .assert()
@@ -70,7 +70,7 @@ fn a_good_point_is_certified_with_its_confidence_and_its_assumption() {
 
 #[test]
 fn a_bad_point_is_not_certified_and_the_exit_code_says_so() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let above = place.json("certify p.toml --at 1.1", 4);
     assert_eq!(above["certificate"]["verdict"], "above");
     let poor = place.json("certify p.toml --at 0.001 --budget 1000", 4);
@@ -81,7 +81,7 @@ fn a_bad_point_is_not_certified_and_the_exit_code_says_so() {
 
 #[test]
 fn every_basis_names_what_it_rests_on() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let statement = |flags: &str, code| {
         let answer = place.json(&format!("certify p.toml --at 0.001 --target 0.1 {flags}"), code);
         answer["certificate"]["statement"].as_str().unwrap().to_owned()
@@ -99,7 +99,7 @@ fn every_basis_names_what_it_rests_on() {
 
 #[test]
 fn what_follows_is_said_with_what_it_needs() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let answer = place.json("certify p.toml --at 0.001 --mu 0.25 --radius 1.5", 0);
     let bound = answer["certificate"]["bound"].as_f64().unwrap();
     let gaps = &answer["certificate"]["gaps"];
@@ -112,7 +112,8 @@ fn what_follows_is_said_with_what_it_needs() {
 
 #[test]
 fn a_kink_is_certified_by_the_moreau_envelope() {
-    let place = Place::holding(&BOWL.replace("sine-bowl", "absolute").replace("smooth", "lipschitz-convex"));
+    let place =
+        TestDir::holding(&BOWL.replace("sine-bowl", "absolute").replace("smooth", "lipschitz-convex"));
     let base = "certify p.toml --at 0.01 --target 0.6 --variance 150";
     place.pasta(base).assert().code(4);
     let answer = place.json(&format!("{base} --moreau 2 --rho 0"), 0);
@@ -133,7 +134,7 @@ fn a_kink_is_certified_by_the_moreau_envelope() {
 
 #[test]
 fn points_come_from_flags_files_and_runs() {
-    let place = Place::holding(&BOWL.replace("target = 0.1", "target = 0.5"));
+    let place = TestDir::holding(&BOWL.replace("target = 0.1", "target = 0.5"));
     fs::write(place.path("x.json"), "[0.001]").unwrap();
     assert_eq!(place.json("certify p.toml --at @x.json", 0)["point"], serde_json::json!([0.001]));
     place.pasta("solve p.toml --output run").assert().code(0);
@@ -146,7 +147,7 @@ fn points_come_from_flags_files_and_runs() {
 
 #[test]
 fn what_the_file_asks_of_a_certificate_holds_unless_a_flag_says_otherwise() {
-    let place = Place::holding(&format!("{BOWL}\n[certificate]\ndelta = 0.001\nkurtosis = 50\n"));
+    let place = TestDir::holding(&format!("{BOWL}\n[certificate]\ndelta = 0.001\nkurtosis = 50\n"));
     let statement = |flags: &str| {
         let answer = place.json(&format!("certify p.toml --at 0.001 {flags}"), 0);
         answer["certificate"]["statement"].as_str().unwrap().to_owned()
@@ -161,7 +162,7 @@ fn what_the_file_asks_of_a_certificate_holds_unless_a_flag_says_otherwise() {
 
 #[test]
 fn bad_questions_are_refused_with_a_hint() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let cases = [
         ("certify", "FILE or DIR"),
         ("certify nothing.toml --at 1", "nothing.toml"),
@@ -171,7 +172,7 @@ fn bad_questions_are_refused_with_a_hint() {
         ("certify p.toml --at nan", "the point must be finite"),
         ("certify p.toml --at @none.json", "none.json"),
         ("certify p.toml --at 0 --delta 0", "delta must be at least 1e-100 and below 1"),
-        ("certify p.toml --at 0 --target 0", "target must be positive"),
+        ("certify p.toml --at 0 --target 0", "expected a positive number such as 0.1"),
         ("certify p.toml --at 0 --variance -1", "variance must be finite, at least 0"),
         ("certify p.toml --at 0 --variance 1 --kurtosis", "cannot be used with"),
         ("certify p.toml --at 0 --growth 1", "--floor"),
@@ -184,7 +185,7 @@ fn bad_questions_are_refused_with_a_hint() {
 
 #[test]
 fn the_same_seed_gives_the_same_certificate_on_any_number_of_threads() {
-    let place = Place::holding(STREAM);
+    let place = TestDir::holding(STREAM);
     let of =
         |threads: u8| place.json(&format!("certify p.toml --at 0.001,0 --target 0.2 --threads {threads}"), 0);
     assert_eq!(of(1), of(2));
@@ -193,7 +194,7 @@ fn the_same_seed_gives_the_same_certificate_on_any_number_of_threads() {
 
 #[test]
 fn a_certified_run_shows_forecast_worst_case_and_actual_and_counts_everything() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let result = place.json("solve p.toml --certify 0.1", 0);
     assert_eq!(result["stop"]["kind"], "certified");
     let ledger = &result["ledger"];
@@ -222,7 +223,7 @@ fn a_certified_run_shows_forecast_worst_case_and_actual_and_counts_everything() 
 
 #[test]
 fn a_forecast_can_be_put_off_or_left_out_and_changes_nothing_else() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let mut whole = place.json("solve p.toml --certify 0.1", 0);
     for (flag, why) in [
         ("--pilot none", "none was asked for"),
@@ -245,7 +246,7 @@ fn a_forecast_can_be_put_off_or_left_out_and_changes_nothing_else() {
 
 #[test]
 fn a_price_is_in_the_forecast_the_report_and_the_result() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let words = "solve p.toml --certify 0.1 --budget 1e9 --output run --price";
     let output = place.pasta(words).arg("0.2 EUR").output().unwrap();
     let (said, printed) = (unwrapped(&output.stderr), unwrapped(&output.stdout));
@@ -271,7 +272,8 @@ fn a_price_is_in_the_forecast_the_report_and_the_result() {
 
 #[test]
 fn a_table_of_certificates_may_leave_its_target_to_the_flag() {
-    let sgd = Place::holding(&STREAM.replace("target = 0.05\npilot = 0\n", "delta = 0.01\nvariance = 20\n"));
+    let sgd =
+        TestDir::holding(&STREAM.replace("target = 0.05\npilot = 0\n", "delta = 0.01\nvariance = 20\n"));
     let certified = sgd.json("certify p.toml --at 0.001,0.001 --target 0.5", 0);
     assert_eq!(certified["certificate"]["delta"], 0.01);
     assert_eq!(certified["certificate"]["grade"]["variance"], 20.0, "{certified}");
@@ -280,7 +282,7 @@ fn a_table_of_certificates_may_leave_its_target_to_the_flag() {
 
 #[test]
 fn a_point_that_was_drawn_at_random_says_so() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let result = place.json("solve p.toml", 0);
     let (drawn, steps) = (result["drawn_at"].as_u64().unwrap(), result["steps"].as_u64().unwrap());
     assert!(drawn < steps && result["last"].is_array());
@@ -292,7 +294,7 @@ fn a_point_that_was_drawn_at_random_says_so() {
 
 #[test]
 fn a_recipe_aims_at_a_certified_target_that_is_finer_than_its_own() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let aims = |folder: &str| place.read(&format!("{folder}/problem.toml"));
     place.pasta("solve p.toml --certify 0.05 --output a").assert().code(0);
     assert!(aims("a").contains("target = 0.05\nconstants"), "{}", aims("a"));
@@ -307,7 +309,7 @@ fn a_recipe_aims_at_a_certified_target_that_is_finer_than_its_own() {
 
 #[test]
 fn what_the_file_knows_to_be_false_is_said_to_be() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     for flags in ["--variance 0.01", "--growth 1 --floor 1", "--kurtosis 2.9"] {
         let words = format!("certify p.toml --at 0.03 --target 0.1 {flags}");
         let told = "VOID: the declared noise is wrong: [noise] has";
@@ -342,7 +344,7 @@ fn what_the_file_knows_to_be_false_is_said_to_be() {
 #[test]
 fn rare_events_behind_a_kurtosis_make_a_certificate_void() {
     let rare = BOWL.replace(r#"tail = "gaussian""#, "tail = \"two-point\"\nprobability = 1e-4");
-    let place = Place::holding(&rare);
+    let place = TestDir::holding(&rare);
     // True, but void: what it rests on is not.
     let answer = place.json("certify p.toml --at 0.001 --target 5 --kurtosis", 4);
     assert_eq!(answer["certificate"]["verdict"], "void");
@@ -353,7 +355,7 @@ fn rare_events_behind_a_kurtosis_make_a_certificate_void() {
 
 #[test]
 fn attempts_by_hand_share_delta_and_have_samples_of_their_own() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let of = |flags: &str| {
         let answer = place.json(&format!("certify p.toml --at 0.001 --target 0.1 --delta 0.06 {flags}"), 0);
         answer["certificate"].clone()
@@ -374,7 +376,7 @@ fn attempts_by_hand_share_delta_and_have_samples_of_their_own() {
 
 #[test]
 fn noise_of_another_exponent_is_declared_where_the_point_is_known_and_asked_for_elsewhere() {
-    let place = Place::holding(&STREAM.replace("growth = 0.5", "growth = 0.5\nexponent = 3.0"));
+    let place = TestDir::holding(&STREAM.replace("growth = 0.5", "growth = 0.5\nexponent = 3.0"));
     place.write("point.toml", place.read("p.toml").split_once("[certificate]").unwrap().0);
     let answer = place.json("certify point.toml --at 0,0 --target 0.05", 0);
     // B^2 |x - x0|^3 + b^2 at the origin.
@@ -395,7 +397,7 @@ fn noise_of_another_exponent_is_declared_where_the_point_is_known_and_asked_for_
 
 #[test]
 fn a_run_that_makes_certificates_cannot_go_on_without_them() {
-    let place = Place::holding(STREAM);
+    let place = TestDir::holding(STREAM);
     place.pasta("solve p.toml --budget 1000 --output run").assert().code(4);
     let text = place.read("run/problem.toml");
     let (before, _) = text.split_once("[certificate]").unwrap();
@@ -407,7 +409,7 @@ fn a_run_that_makes_certificates_cannot_go_on_without_them() {
 fn counts_beyond_64_bits_are_written_in_full() {
     let sgd =
         STREAM.replace("student-t\"\ndof = 3.0", "gaussian\"").replace("target = 0.05", "target = 5e-10");
-    let place = Place::holding(&sgd.replace("eta = 1e-3", "eta = 0.3\nbatch = 100000000000000000"));
+    let place = TestDir::holding(&sgd.replace("eta = 1e-3", "eta = 0.3\nbatch = 100000000000000000"));
     let result = place.json("solve p.toml --output run", 0);
     assert!(result["certificate"]["samples"].as_f64().unwrap() > u64::MAX as f64, "{result}");
     assert_eq!(place.json("resume run", 0), result);
@@ -415,7 +417,7 @@ fn counts_beyond_64_bits_are_written_in_full() {
 
 #[test]
 fn a_run_that_asked_for_a_certificate_and_got_none_exits_with_4() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let result = place.json("solve p.toml --certify 0.1 --budget 100000", 4);
     assert_eq!(result["stop"]["kind"], "out-of-budget");
     assert!(result["ledger"]["samples"].as_u64().unwrap() <= 100_000);
@@ -423,7 +425,7 @@ fn a_run_that_asked_for_a_certificate_and_got_none_exits_with_4() {
 
 #[test]
 fn a_run_that_is_stopped_by_budgets_goes_on_and_no_attempt_is_counted_twice() {
-    let place = Place::holding(STREAM);
+    let place = TestDir::holding(STREAM);
     place.pasta("solve p.toml --output whole").assert().code(0);
     // Budgets that grow stop the run at many places; each time the certificates go on where they were.
     place.pasta("solve p.toml --output parts --budget 1000").assert().code(4);
@@ -455,7 +457,7 @@ fn a_run_that_is_stopped_by_budgets_goes_on_and_no_attempt_is_counted_twice() {
 
 #[test]
 fn a_killed_certified_run_is_resumed_bit_for_bit() {
-    let place = Place::holding(&STREAM.replace("0.05", "0.02"));
+    let place = TestDir::holding(&STREAM.replace("0.05", "0.02"));
     place.pasta("solve p.toml --output whole").assert().code(0);
     let mut child = std::process::Command::new(PASTA)
         .args(["solve", "p.toml", "--output", "killed", "--checkpoint-every", "0"])
@@ -488,14 +490,14 @@ fn tables_of_certificates_are_checked_with_file_and_line() {
         ("size = 1", "p.toml:16: [certificate] size: unknown key"),
     ];
     for (line, message) in cases {
-        let place = Place::holding(&format!("{}\n[certificate]\n{line}\n", BOWL.trim_end()));
+        let place = TestDir::holding(&format!("{}\n[certificate]\n{line}\n", BOWL.trim_end()));
         place.pasta("solve p.toml").assert().code(2).stderr(contains(message));
     }
-    let sgd = Place::holding(&STREAM.replace("target = 0.05\n", ""));
+    let sgd = TestDir::holding(&STREAM.replace("target = 0.05\n", ""));
     sgd.pasta("solve p.toml").assert().code(2).stderr(contains("target is missing: sgd has no target"));
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     for (target, message) in [
-        ("0", "--certify (or --target): certificate: target must be positive"),
+        ("0", "'--certify <EPS>': expected a positive number such as 0.1"),
         ("1e-60", "--certify: smooth: K would be"),
     ] {
         let words = format!("solve p.toml --certify {target}");
@@ -505,7 +507,7 @@ fn tables_of_certificates_are_checked_with_file_and_line() {
 
 #[test]
 fn a_forecast_is_labelled_beside_worst_case_and_lower_bound() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     place
         .pasta("plan --pilot p.toml --target 0.05")
         .assert()
@@ -534,7 +536,7 @@ fn a_forecast_is_labelled_beside_worst_case_and_lower_bound() {
 
 #[test]
 fn the_examples_of_the_help_run() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let help = String::from_utf8(place.pasta("certify --help").output().unwrap().stdout).unwrap();
     let examples: Vec<_> = help.lines().filter_map(|line| line.trim().strip_prefix("pasta ")).collect();
@@ -544,4 +546,45 @@ fn the_examples_of_the_help_run() {
         let words = example.replace("examples/", &format!("{}/examples/", root.display()));
         place.pasta(&words).assert().code(0);
     }
+}
+
+#[test]
+fn a_target_may_be_a_share_of_the_gradient_at_the_start() {
+    // |grad f| at the start is 1.2 + sin 2.4 = 1.8755, and known by a formula.
+    let bowl = BOWL.replace("\"smooth\"\ntarget = 0.1\nconstants = \"problem\"", "\"auto\"");
+    let place = TestDir::holding(&bowl);
+    let words = "target 0.0937732: 5% of |grad f| at the start, 1.8755";
+    place.pasta("solve p.toml --target 5% --output run --json").assert().code(0).stderr(contains(words));
+    let result: Value = serde_json::from_str(&place.read("run/result.json")).unwrap();
+    let target = result["certificate"]["target"].as_f64().unwrap();
+    assert!((target - 0.05 * (1.2 + 2.4_f64.sin())).abs() < 1e-15, "{target}");
+    assert_eq!(result["of_start"]["share"], 0.05);
+    // The folder says what was asked for, and goes on from there.
+    assert!(fs::read_to_string(place.path("run/problem.toml")).unwrap().contains("target = \"5%\""));
+    place.pasta("resume run").assert().code(0).stdout(contains("(target 0.0937732, 5% of"));
+    place.pasta("certify p.toml --at 0.001 --target 5%").assert().code(0).stderr(contains(words));
+    place
+        .pasta("compare p.toml --target 5% --methods auto --seeds 1")
+        .assert()
+        .code(0)
+        .stderr(contains(words));
+    let in_file = TestDir::holding(&format!("{bowl}\n[certificate]\ntarget = \"5%\"\n"));
+    in_file.pasta("solve p.toml").assert().code(0).stderr(contains(words));
+    in_file.pasta("plan --pilot p.toml --samples 2000").assert().stderr(contains(words));
+    for (text, says) in [("100%", "a share of the gradient at the start such as 1%"), ("0%", "0%")] {
+        place.pasta(&format!("solve p.toml --target {text}")).assert().code(2).stderr(contains(says));
+    }
+    let wrong = TestDir::holding(&format!("{bowl}\n[certificate]\ntarget = \"much\"\n"));
+    wrong
+        .pasta("solve p.toml")
+        .assert()
+        .code(2)
+        .stderr(contains("p.toml:15: [certificate] target: expected a positive number"));
+    // A theorem is about a number.
+    let recipe = TestDir::holding(BOWL);
+    recipe
+        .pasta("solve p.toml --target 5%")
+        .assert()
+        .code(2)
+        .stderr(contains("a recipe is planned for a number"));
 }

@@ -3,7 +3,7 @@
 
 mod place;
 
-use place::{BOWL, Place, SGD, with};
+use place::{BOWL, SGD, TestDir, with};
 use predicates::str::contains;
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ fn number(value: &Value) -> f64 {
 
 #[test]
 fn all_methods_that_need_nothing_run_with_both_batches_and_the_file_s_own_once() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let answer = place.json("compare p.toml --budget 2000 --seeds 3", 0);
     assert_eq!((answer["format"].as_u64(), answer["judged_by"].as_str()), (Some(1), Some("formula")));
     let rows = answer["methods"].as_array().unwrap();
@@ -37,7 +37,7 @@ fn all_methods_that_need_nothing_run_with_both_batches_and_the_file_s_own_once()
 
 #[test]
 fn with_a_target_a_run_ends_when_it_is_there_and_recipes_are_planned_for_it() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let answer = place.json("compare p.toml --target 0.3 --seeds 4 --methods auto,dog,smooth,pl", 0);
     for (method, batch) in
         [("auto", None), ("dog", Some(1)), ("dog", Some(8)), ("smooth", None), ("pl", None)]
@@ -70,7 +70,7 @@ fn where_only_samples_are_known_a_certificate_says_when_a_run_is_there() {
         "constants = \"problem\"",
         "constants = { smoothness = 3.0, gap = 1.6, growth = 9.0, floor = 1.0 }",
     );
-    let place = Place::holding(&hidden);
+    let place = TestDir::holding(&hidden);
     let words = "compare p.toml --target 0.5 --budget 100000 --seeds 2 --methods auto,dog";
     place.pasta(words).assert().code(2).stderr(contains("kurtosis = 100"));
     place.write("p.toml", &format!("{hidden}\n[certificate]\nkurtosis = 100\n"));
@@ -86,7 +86,7 @@ fn where_only_samples_are_known_a_certificate_says_when_a_run_is_there() {
 
 #[test]
 fn a_grid_adds_the_best_and_the_median_of_every_method_with_a_step_size() {
-    let place = Place::holding(SGD);
+    let place = TestDir::holding(SGD);
     let answer = place.json("compare p.toml --budget 500 --seeds 2 --methods auto,sgd,clipped-sgd --grid", 0);
     let entries = |method: &str| -> Vec<(String, f64)> {
         let rows = answer["methods"].as_array().unwrap().iter().filter(|row| row["method"] == method);
@@ -112,7 +112,7 @@ fn a_grid_adds_the_best_and_the_median_of_every_method_with_a_step_size() {
 
 #[test]
 fn one_thread_and_three_write_the_same_bytes() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let words = "compare p.toml --target 0.4 --budget 3000 --seeds 3 --grid --methods auto,adam,dog";
     for threads in ["1", "3"] {
         let files = format!("--csv runs{threads}.csv --page page{threads}.html --threads {threads}");
@@ -134,7 +134,7 @@ fn one_thread_and_three_write_the_same_bytes() {
 #[test]
 fn tables_fit_and_a_run_that_diverges_is_counted_and_not_hidden() {
     let wild = with(SGD, "growth = 0.5", "growth = 40.0");
-    let place = Place::holding(&wild);
+    let place = TestDir::holding(&wild);
     let output =
         place.pasta("compare p.toml --budget 20000 --seeds 3 --methods dog,prodigy,auto").assert().success();
     let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
@@ -153,7 +153,7 @@ fn tables_fit_and_a_run_that_diverges_is_counted_and_not_hidden() {
 
 #[test]
 fn what_cannot_be_compared_is_refused_with_a_way_out() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     for (words, told) in [
         ("compare p.toml", "--target"),
         ("compare p.toml --budget 0", "at least 1"),

@@ -3,14 +3,14 @@
 
 mod place;
 
-use place::Place;
+use place::TestDir;
 use predicates::str::contains;
 
 const SDK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk");
 
 /// A simulator of one sample, whose body is given.
-fn simulator(body: &str, more: &str) -> Place {
-    let place = Place::holding(&format!(
+fn simulator(body: &str, more: &str) -> TestDir {
+    let place = TestDir::holding(&format!(
         "seed = 1\n{more}\n\n[problem]\ncommand = [\"python3\", \"sim.py\"]\nenvironment = {{ PYTHONPATH = \"{SDK}\" }}\n\
          dimension = 2\nstart = 3.0\nretries = 0\n"
     ));
@@ -71,7 +71,7 @@ fn a_function_without_a_minimum_ends_as_lost() {
 
 #[test]
 fn a_target_out_of_reach_ends_a_run_without_a_budget_and_a_budget_goes_on() {
-    let place = Place::holding(
+    let place = TestDir::holding(
         "seed = 1\n[problem]\nname = \"sine-bowl\"\nstart = [1.2]\n[noise]\ntail = \"gaussian\"\ngrowth = 1.0\nfloor = 1.0\n\
          [recipe]\nname = \"auto\"\n[certificate]\ntarget = 1e-6\npilot = 0\n",
     );

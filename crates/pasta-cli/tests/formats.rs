@@ -5,7 +5,7 @@ mod place;
 
 use std::fs;
 
-use place::{BOWL, Place, SGD, with};
+use place::{BOWL, SGD, TestDir, with};
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
@@ -78,7 +78,7 @@ const FORECAST: &[&str] =
 
 #[test]
 fn the_keys_of_a_result_are_those_of_format_1() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let certified = place.json("solve p.toml --certify 0.5", 0);
     let plain = place.json("solve p.toml", 0);
     let all = keys(&certified);
@@ -104,6 +104,7 @@ fn the_keys_of_a_result_are_those_of_format_1() {
         "by",
         "truth",
         "asked",
+        "of_start",
         "certificate",
         "forecast",
         "forecast_silent",
@@ -112,7 +113,7 @@ fn the_keys_of_a_result_are_those_of_format_1() {
     ];
     assert_eq!(outermost(&certified), expected);
     assert_eq!(outermost(&plain), expected);
-    assert_eq!(outermost(&Place::holding(SGD).json("solve p.toml --budget 10", 5)), expected);
+    assert_eq!(outermost(&TestDir::holding(SGD).json("solve p.toml --budget 10", 5)), expected);
     assert_eq!((&plain["certificate"], &plain["forecast"]), (&Value::Null, &Value::Null));
     assert_eq!(plain["forecast_silent"], "the run is not to be certified");
     assert_eq!(certified["forecast_silent"], Value::Null);
@@ -120,7 +121,7 @@ fn the_keys_of_a_result_are_those_of_format_1() {
 
 #[test]
 fn the_keys_of_a_trace_are_those_of_format_1() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     place.json("solve p.toml --certify 0.5 --output run", 0);
     let text = place.read("run/trace.jsonl");
     let of = |event: &str| {
@@ -139,7 +140,7 @@ fn the_keys_of_a_trace_are_those_of_format_1() {
 
 #[test]
 fn the_sections_of_a_checkpoint_are_those_of_format_2() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     place.json("solve p.toml --certify 0.5 --output run", 0);
     let bytes = fs::read(place.path("run/checkpoint.pasta")).unwrap();
     let mut lines = bytes.split(|byte| *byte == b'\n');
@@ -154,7 +155,7 @@ fn the_sections_of_a_checkpoint_are_those_of_format_2() {
 
 #[test]
 fn older_results_and_traces_are_refused_with_a_sentence() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     place.json("solve p.toml --output run --budget 1e4", 5);
     let result = place.read("run/result.json");
     for altered in [with(&result, "\"format\": 1,", ""), with(&result, "\"format\": 1", "\"format\": 2")] {
@@ -171,9 +172,9 @@ fn older_results_and_traces_are_refused_with_a_sentence() {
 #[test]
 fn a_result_lives_in_no_problem_file() {
     let forecast = "\n[certificate]\n[certificate.forecast]\npilot = 5\nlow = 1\nmiddle = 2\nhigh = 3\n";
-    let place = Place::holding(&(BOWL.to_owned() + forecast));
+    let place = TestDir::holding(&(BOWL.to_owned() + forecast));
     place.pasta("solve p.toml").assert().code(2).stderr(contains("forecast: unknown key"));
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let run = place.json("solve p.toml --certify 0.5 --output run", 0);
     assert!(!place.read("run/problem.toml").contains("forecast"));
     assert_eq!(place.json("resume run", 0)["forecast"], run["forecast"]);
@@ -182,7 +183,7 @@ fn a_result_lives_in_no_problem_file() {
 #[test]
 fn a_large_point_goes_into_a_file_that_numpy_reads_and_is_certified_from_there() {
     let text = with(SGD, "start = [1.2]", "dimension = 20000\nstart = 1.2");
-    let place = Place::holding(&with(&text, "steps = 1000", "steps = 3"));
+    let place = TestDir::holding(&with(&text, "steps = 1000", "steps = 3"));
     let result = place.json("solve p.toml --output run", 0);
     assert_eq!((&result["point"], &result["point_file"]), (&Value::Null, &"point.npy".into()));
     let bytes = fs::read(place.path("run/point.npy")).unwrap();

@@ -11,7 +11,7 @@ use std::io::{BufWriter, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use place::{PASTA, Place, unwrapped};
+use place::{PASTA, TestDir, unwrapped};
 use predicates::str::contains;
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ fn write_array(path: &Path, shape: &str, numbers: impl Iterator<Item = f64>) {
 }
 
 /// The program with at most so many megabytes of memory of its own: heap and private maps, not files that are mapped.
-fn limited(place: &Place, megabytes: u64, words: &str) -> Command {
+fn limited(place: &TestDir, megabytes: u64, words: &str) -> Command {
     let mut command = Command::new("sh");
     let script = format!("ulimit -d {} && exec {PASTA} {words} --threads 1", 1024 * megabytes);
     command.args(["-c", &script]).current_dir(place.path(".")).stderr(Stdio::piped()).stdout(Stdio::piped());
@@ -71,7 +71,7 @@ fn limited(place: &Place, megabytes: u64, words: &str) -> Command {
 
 #[test]
 fn tables_larger_than_the_memory_that_is_allowed_are_mapped_and_fitted() {
-    let place = Place::new();
+    let place = TestDir::new();
     // 32 MB of values.
     let (rows, columns) = (40_000, 100);
     write_pairs(File::create(place.path("train.svm")).unwrap(), rows, columns);
@@ -96,7 +96,7 @@ fn tables_larger_than_the_memory_that_is_allowed_are_mapped_and_fitted() {
 
 #[test]
 fn reading_needs_at_most_1_3_times_the_memory_of_the_table() {
-    let place = Place::new();
+    let place = TestDir::new();
     // 40,000 rows of 100 values of 8 bytes and a label: 32.3 million bytes.
     write_pairs(File::create(place.path("dense.svm")).unwrap(), 40_000, 100);
     // 100,000 rows of 26 values of 8 bytes, indices of 4, a place of 8 and a label: 32.8 million.
@@ -121,7 +121,7 @@ fn reading_needs_at_most_1_3_times_the_memory_of_the_table() {
 
 #[test]
 fn text_larger_than_half_of_the_free_memory_gets_a_cache_unasked() {
-    let place = Place::new();
+    let place = TestDir::new();
     write_pairs(File::create(place.path("a.svm")).unwrap(), 2000, 5);
     let size = std::fs::metadata(place.path("a.svm")).unwrap().len();
     let words = "fit a.svm --loss least-squares -o";
@@ -142,7 +142,7 @@ fn text_larger_than_half_of_the_free_memory_gets_a_cache_unasked() {
 
 #[test]
 fn a_cache_gives_the_same_model_and_is_written_again_when_the_text_changes() {
-    let place = Place::new();
+    let place = TestDir::new();
     // More than one block of 4 MB, and sparse; the first block has no index 0 and fewer columns.
     let mut text = String::new();
     for k in 0..300_000_u64 {
@@ -205,7 +205,7 @@ fn a_cache_gives_the_same_model_and_is_written_again_when_the_text_changes() {
 
 #[test]
 fn a_stream_is_learnt_in_memory_that_does_not_grow() {
-    let place = Place::new();
+    let place = TestDir::new();
     let fit = "fit - --one-pass --block 1000000 --loss least-squares -o m.json --json";
     // 15 and 60 MB of text, which would be 10 and 40 MB of values.
     for rows in [62_500, 250_000] {
@@ -236,7 +236,7 @@ fn a_stream_is_learnt_in_memory_that_does_not_grow() {
 
 #[test]
 fn a_stream_can_be_predicted_with_and_its_faults_have_lines() {
-    let place = Place::new();
+    let place = TestDir::new();
     let rows = |from: u64, to: u64| -> String {
         (from..to)
             .map(|k| {
@@ -291,7 +291,7 @@ fn a_stream_can_be_predicted_with_and_its_faults_have_lines() {
 
 #[test]
 fn a_tail_that_contradicts_its_certificate_has_none() {
-    let place = Place::new();
+    let place = TestDir::new();
     let stream = |outlier: &str| -> String {
         (0..40_000_u64)
             .map(|k| {
@@ -318,7 +318,7 @@ fn a_tail_that_contradicts_its_certificate_has_none() {
 
 #[test]
 fn a_stream_whose_start_has_no_gradient_is_certified_there() {
-    let place = Place::new();
+    let place = TestDir::new();
     let text: String = (0..40_000_u64).map(|k| format!("0 1:{:.6}\n", number(k))).collect();
     let fit = "fit - --one-pass --loss least-squares --block 65536 --json";
     let done = place.pasta(fit).write_stdin(text).assert().success();
@@ -332,7 +332,7 @@ fn a_stream_whose_start_has_no_gradient_is_certified_there() {
 
 #[test]
 fn a_sorted_stream_is_not_certified() {
-    let place = Place::new();
+    let place = TestDir::new();
     // What was learnt first says the opposite of what comes last.
     let text: String = (0..40_000_u64)
         .map(|k| {
@@ -347,7 +347,7 @@ fn a_sorted_stream_is_not_certified() {
 
 #[test]
 fn second_order_steps_say_so_and_refuse_what_they_cannot() {
-    let place = Place::new();
+    let place = TestDir::new();
     let text: String = (0..2000)
         .map(|k| {
             let (values, label) = row(k, 3);
@@ -376,7 +376,7 @@ fn second_order_steps_say_so_and_refuse_what_they_cannot() {
 
 #[test]
 fn quasi_separation_and_counts_without_a_minimiser_get_a_verdict() {
-    let place = Place::new();
+    let place = TestDir::new();
     let rows = "1,0,1\n1,0,0\n0,0,1\n0,0,0\n1,1,1\n2,1,1\n3,1,1\n2,0,0\n3,0,1\n";
     place.write("q.csv", rows);
     for method in ["auto", "exact"] {
@@ -399,7 +399,7 @@ fn quasi_separation_and_counts_without_a_minimiser_get_a_verdict() {
 
 #[test]
 fn an_interrupted_fit_goes_on_to_the_same_model() {
-    let place = Place::new();
+    let place = TestDir::new();
     write_pairs(File::create(place.path("a.svm")).unwrap(), 20_000, 20);
     // Kinks: more than a hundred passes.
     let words = "fit a.svm --loss absolute -o m.json";

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pasta_opt::draws::{Address, Role};
-use place::{PASTA, Place, SGD, STATE, with};
+use place::{PASTA, SGD, STATE, TestDir, with};
 use serde_json::Value;
 
 /// Batches that are drawn sample by sample, and certificates.
@@ -63,7 +63,7 @@ trait OnRanks {
     fn step(&self, folder: &str) -> Option<u64>;
 }
 
-impl OnRanks for Place {
+impl OnRanks for TestDir {
     /// `mpirun -n RANKS pasta WORDS` in this place.
     fn on(&self, ranks: usize, words: &str) -> Command {
         let mut command = mpirun();
@@ -106,7 +106,7 @@ fn signal(name: &str, process: u32) -> bool {
 }
 
 /// The process with this rank, which works in `place`.
-fn process(place: &Place, rank: usize) -> u32 {
+fn process(place: &TestDir, rank: usize) -> u32 {
     let names = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"].map(|name| format!("{name}={rank}"));
     let folder = fs::canonicalize(place.0.path()).unwrap();
     let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| {
@@ -129,7 +129,7 @@ impl Job {
     }
 
     /// Waits until the checkpoint in `folder` has come to `step`.
-    fn until(&mut self, place: &Place, folder: &str, step: u64) {
+    fn until(&mut self, place: &TestDir, folder: &str, step: u64) {
         // The ranks need the cores.
         for _ in 0..300_000 {
             if place.step(folder).is_some_and(|at| at >= step) {
@@ -159,12 +159,12 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Lets the run in `folder` go on alone for some steps and compares it with one that was never stopped.
-fn assert_same_as_uninterrupted(place: &Place, folder: &str) {
+fn assert_same_as_uninterrupted(place: &TestDir, folder: &str) {
     assert_goes_on_alike(place, folder, 1500);
 }
 
 /// The same for steps of so many samples.
-fn assert_goes_on_alike(place: &Place, folder: &str, batch: u64) {
+fn assert_goes_on_alike(place: &TestDir, folder: &str, batch: u64) {
     let budget = batch * (place.step(folder).unwrap() + 30);
     place.pasta(&format!("resume {folder} --budget {budget}")).assert().code(5);
     place.pasta(&format!("solve p.toml --budget {budget} --output whole --overwrite")).assert().code(5);
@@ -186,7 +186,7 @@ fn any_number_of_ranks_prints_and_writes_what_one_process_does() {
     let certified = format!("{}{certificate}", endless());
     let auto = format!("budget = 20000\n{}{auto}", &STUDENT[..start]);
     for (problem, code) in [(STUDENT, 0), (certified.as_str(), 0), (auto.as_str(), 0)] {
-        let place = Place::holding(problem);
+        let place = TestDir::holding(problem);
         let alone = place.pasta("solve p.toml --output alone --json").output().unwrap();
         assert_eq!(alone.status.code(), Some(code), "{}", text(&alone.stderr));
         for ranks in [1, 2, 3, 4, 7] {
@@ -204,7 +204,7 @@ fn any_number_of_ranks_prints_and_writes_what_one_process_does() {
 
 #[test]
 fn calibrate_certify_and_plan_answer_as_one_process_does() {
-    let place = Place::holding(STUDENT);
+    let place = TestDir::holding(STUDENT);
     for words in [
         "calibrate p.toml --budget 6400 --json",
         "certify p.toml --at 0.01,0.01,0.01 --target 0.5 --json",
@@ -220,7 +220,7 @@ fn calibrate_certify_and_plan_answer_as_one_process_does() {
 
 #[test]
 fn a_failure_is_told_once_and_ends_all_ranks_alike() {
-    let place = Place::holding(&with(STUDENT, "dof = 3.0", "dof = 1.0"));
+    let place = TestDir::holding(&with(STUDENT, "dof = 3.0", "dof = 1.0"));
     for (words, complaint) in [
         ("solve p.toml", "error: p.toml:10: [noise] dof"),
         ("solve nothing.toml", "error: nothing.toml: No such file"),
@@ -233,7 +233,7 @@ fn a_failure_is_told_once_and_ends_all_ranks_alike() {
         assert_eq!(said.matches(complaint).count(), 1, "{words}: {said}");
     }
     // Only the first knows that its folder is taken; the others hear of it.
-    let place = Place::holding(STUDENT);
+    let place = TestDir::holding(STUDENT);
     place.pasta("solve p.toml --output run").assert().code(0);
     let output = place.output(3, "solve p.toml --output run");
     let said = text(&output.stderr);
@@ -243,7 +243,7 @@ fn a_failure_is_told_once_and_ends_all_ranks_alike() {
 
 #[test]
 fn a_run_goes_on_bit_for_bit_on_another_number_of_ranks() {
-    let place = Place::holding(&endless());
+    let place = TestDir::holding(&endless());
     assert_eq!(place.output(2, "solve p.toml --output run --budget 30000").status.code(), Some(5));
     assert_eq!(place.output(3, "resume run --budget 60000").status.code(), Some(5));
     assert_eq!(place.output(1, "resume run --budget 90000").status.code(), Some(5));
@@ -257,7 +257,7 @@ fn a_run_goes_on_bit_for_bit_on_another_number_of_ranks() {
 #[test]
 fn a_signal_at_mpirun_ends_in_a_checkpoint() {
     for (name, ranks) in [("-TERM", 3), ("-INT", 2)] {
-        let place = Place::holding(&endless());
+        let place = TestDir::holding(&endless());
         let mut command = place.on(ranks, "solve p.toml --output run --checkpoint-every inf");
         // Time for a checkpoint between the request to end and the end by force, also on a busy machine.
         let mut job = Job::start(command.env("OMPI_MCA_odls_base_sigkill_timeout", "5"));
@@ -273,7 +273,7 @@ fn a_signal_at_mpirun_ends_in_a_checkpoint() {
 
 #[test]
 fn a_signal_at_any_rank_stops_all_of_them() {
-    let place = Place::holding(&endless());
+    let place = TestDir::holding(&endless());
     let mut job = Job::start(&mut place.on(3, "solve p.toml --output run --checkpoint-every 0"));
     job.until(&place, "run", 3);
     assert!(signal("-INT", process(&place, 2)));
@@ -285,7 +285,7 @@ fn a_signal_at_any_rank_stops_all_of_them() {
 
 /// Kills a rank, begins again on another number of ranks, and so on, so many times: which rank, after how many steps and on how many ranks
 /// is random, and the same every time.
-fn killed_at_random(place: &Place, times: u64, seed: u64, batch: u64) {
+fn killed_at_random(place: &TestDir, times: u64, seed: u64, batch: u64) {
     let address = |sample| Address { seed, role: Role::Setup, step: 0, sample };
     let mut verb = "solve p.toml --output run";
     for time in 0..times {
@@ -308,7 +308,7 @@ fn killed_at_random(place: &Place, times: u64, seed: u64, batch: u64) {
 
 #[test]
 fn a_rank_that_is_killed_takes_the_job_down_and_the_last_checkpoint_is_good() {
-    killed_at_random(&Place::holding(&endless()), 5, 1, 1500);
+    killed_at_random(&TestDir::holding(&endless()), 5, 1, 1500);
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn so_it_is_with_a_simulator() {
 #[test]
 fn steps_that_are_too_cheap_to_share_still_stop_together() {
     // Gaussian batches are drawn whole: no rank can help another, and they talk only now and then.
-    let place = Place::holding(&with(SGD, "steps = 1000", "steps = 1e15"));
+    let place = TestDir::holding(&with(SGD, "steps = 1000", "steps = 1e15"));
     let mut command = place.on(3, "solve p.toml --output run --checkpoint-every 0");
     let mut job = Job::start(command.env("OMPI_MCA_odls_base_sigkill_timeout", "5"));
     job.until(&place, "run", 1000);
@@ -378,7 +378,7 @@ impl Hosts {
     }
 
     /// A program that takes the place of ssh: it runs a command on the host with an address.
-    fn launcher(&self, place: &Place) -> PathBuf {
+    fn launcher(&self, place: &TestDir) -> PathBuf {
         let [first, second] = &self.names;
         let [one, other] = ADDRESSES;
         place.write(
@@ -395,7 +395,7 @@ impl Hosts {
     }
 
     /// `mpirun` on the first host, with a rank on each.
-    fn mpirun(&self, place: &Place, words: &str) -> Command {
+    fn mpirun(&self, place: &TestDir, words: &str) -> Command {
         let [name, _] = &self.names;
         place.write("hosts", &ADDRESSES.map(|address| format!("{address} slots=1\n")).concat());
         let mut command = Command::new("ip");
@@ -451,7 +451,7 @@ fn two_hosts_work_together_and_one_that_is_cut_off_costs_nothing_but_time() {
         println!("skipped: two_hosts_work_together, since network namespaces are not permitted here");
         return;
     };
-    let place = Place::holding(STUDENT);
+    let place = TestDir::holding(STUDENT);
     let output = hosts.mpirun(&place, "solve p.toml --output on-two --json").output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     place.pasta("solve p.toml --output alone").assert().code(0);
@@ -471,7 +471,7 @@ fn two_hosts_work_together_and_one_that_is_cut_off_costs_nothing_but_time() {
 }
 
 /// An NPY file of doubles.
-fn npy(place: &Place, name: &str, shape: &str, numbers: &[f64]) {
+fn npy(place: &TestDir, name: &str, shape: &str, numbers: &[f64]) {
     let mut header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}");
     // Ten bytes come before it, and a newline ends it.
     header.push_str(&" ".repeat((64 - (header.len() + 11) % 64) % 64));
@@ -484,8 +484,8 @@ fn npy(place: &Place, name: &str, shape: &str, numbers: &[f64]) {
 }
 
 /// A table of 20,000 rows and 16 columns, which is three blocks, with classes as labels.
-fn table() -> Place {
-    let place = Place::holding(
+fn table() -> TestDir {
+    let place = TestDir::holding(
         "seed = 1\n\n[problem]\ntable = \"x.npy\"\nlabels = \"y.npy\"\nloss = \"logistic\"\n\n[recipe]\nname = \"sgd\"\neta = 0.5\nsteps = 40\nbatch = 6000\n",
     );
     let value = |row: usize, column: usize| (0.7 * (row * (column + 1)) as f64 + column as f64).sin();
@@ -524,8 +524,8 @@ fn a_table_is_solved_and_fitted_alike_on_any_number_of_ranks() {
 }
 
 /// A text of words and numbers with 6,000 rows.
-fn text_table() -> Place {
-    let place = Place::new();
+fn text_table() -> TestDir {
+    let place = TestDir::new();
     let row = |i: usize| {
         let (a, b) = ((0.37 * i as f64).sin(), (0.11 * (i * i) as f64).cos());
         let kind = ["red", "green", "blue"][i * i % 7 % 3];
@@ -582,7 +582,7 @@ fn a_text_is_read_once_on_a_machine_and_mapped_by_all_its_ranks() {
     assert!(output.status.code() == Some(1) && said.contains("TMPDIR names another folder"), "{said}");
 }
 
-fn three_ranks_answer_as_one_process(place: &Place, words: &str) {
+fn three_ranks_answer_as_one_process(place: &TestDir, words: &str) {
     let alone = place.pasta(words).output().unwrap();
     let together = place.output(3, words);
     assert_eq!(text(&together.stdout), text(&alone.stdout), "{words}: {}", text(&together.stderr));
@@ -604,7 +604,7 @@ fn certify_calibrate_and_compare_answer_on_tables_as_one_process_does() {
 
 #[test]
 fn runs_of_a_comparison_are_shared_out_and_its_files_are_those_of_one_process() {
-    let place = Place::holding(STUDENT);
+    let place = TestDir::holding(STUDENT);
     let words = "compare p.toml --budget 3000 --seeds 3 --json --csv";
     let alone = place.pasta(&format!("{words} alone.csv")).output().unwrap();
     assert_eq!(alone.status.code(), Some(0), "{}", text(&alone.stderr));
@@ -617,7 +617,7 @@ fn runs_of_a_comparison_are_shared_out_and_its_files_are_those_of_one_process() 
 
 #[test]
 fn rows_from_standard_input_reach_all_ranks() {
-    let place = Place::new();
+    let place = TestDir::new();
     let rows: Vec<String> = (0..200).map(|i| format!("{},{}", i % 7, (i % 7) * 3 + i % 5)).collect();
     place.write("rows.csv", &format!("a,y\n{}\n", rows.join("\n")));
     let fit = "fit - --loss least-squares --label y --json";
@@ -655,8 +655,8 @@ pasta.serve(sample, losses=True, reproducible=os.environ.get("SEEDED") != "no", 
 const SDK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk");
 
 /// A simulator, and SGD with batches of so many samples.
-fn simulator(batch: u64, steps: &str, seeded: &str) -> Place {
-    let place = Place::holding(&format!(
+fn simulator(batch: u64, steps: &str, seeded: &str) -> TestDir {
+    let place = TestDir::holding(&format!(
         "seed = 1\n\n[problem]\ncommand = [\"python3\", \"sim.py\"]\nenvironment = {{ PYTHONPATH = \"{SDK}\", SEEDED = \"{seeded}\" }}\n\
          dimension = 2\nstart = 3.0\nworkers = 1\nretries = 1\n\n[recipe]\nname = \"sgd\"\neta = 0.1\nsteps = {steps}\nbatch = {batch}\n"
     ));
@@ -665,7 +665,7 @@ fn simulator(batch: u64, steps: &str, seeded: &str) -> Place {
 }
 
 /// The ranks whose workers ran in this place, of which none must be left.
-fn ranks_of_workers(place: &Place) -> Vec<String> {
+fn ranks_of_workers(place: &TestDir) -> Vec<String> {
     let text = place.read("pids");
     let mut ranks = Vec::new();
     for line in text.lines() {
@@ -688,7 +688,7 @@ fn ranks_of_workers(place: &Place) -> Vec<String> {
 }
 
 /// A result without what depends on the number of processes.
-fn result(place: &Place, folder: &str) -> (Value, Value) {
+fn result(place: &TestDir, folder: &str) -> (Value, Value) {
     let mut result: Value = serde_json::from_str(&place.read(&format!("{folder}/result.json"))).unwrap();
     let simulator = result.as_object_mut().unwrap().remove("simulator").unwrap();
     (result, simulator)

@@ -5,7 +5,7 @@ mod place;
 
 use std::fs;
 
-use place::{BOWL, Place, with};
+use place::{BOWL, TestDir, with};
 use predicates::str::contains;
 
 /// y = 2 a - b, where b is not a multiple of a.
@@ -17,8 +17,8 @@ fn rows(count: u32) -> String {
     (0..count).map(row).collect()
 }
 
-fn place() -> Place {
-    let place = Place::new();
+fn place() -> TestDir {
+    let place = TestDir::new();
     place.write("a.csv", &format!("Price,a,b\n{}", rows(60)));
     place.pasta("fit a.csv --loss least-squares --label Price -o m.json").assert().success();
     place
@@ -72,7 +72,7 @@ fn predictions_are_made_where_labels_are_missing_or_of_another_kind() {
 
 #[test]
 fn a_label_that_becomes_a_word_late_in_a_stream_is_no_number() {
-    let place = Place::new();
+    let place = TestDir::new();
     let text = format!("y,a,b\n{}cheap,1,2\n", rows(20_000));
     let fit = "fit - --one-pass --loss least-squares --block 65536 -o m.json";
     place
@@ -118,7 +118,7 @@ fn an_output_that_is_a_link_stays_a_link() {
 
 #[test]
 fn a_header_with_numbers_is_one_and_the_first_line_says_what_was_taken_for_it() {
-    let place = Place::new();
+    let place = TestDir::new();
     let body = rows(60);
     let said = |head: &str, more: &str, what: &str| {
         let text = format!("{head}{body}");

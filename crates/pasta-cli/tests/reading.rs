@@ -6,7 +6,7 @@ mod place;
 
 use std::fs;
 
-use place::{Place, unwrapped};
+use place::{TestDir, unwrapped};
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
@@ -31,7 +31,7 @@ const ONE_PASS: &str = "fit - --one-pass --block 65536 --loss least-squares";
 
 #[test]
 fn a_column_that_begins_late_in_a_stream_is_learnt() {
-    let place = Place::new();
+    let place = TestDir::new();
     let done = place.pasta(&format!("{ONE_PASS} --json")).write_stdin(switched_on(40_000, 20_000)).assert();
     let result: Value = serde_json::from_slice(&done.success().get_output().stdout).unwrap();
     assert!(result["tail"]["r2"].as_f64().unwrap() > 0.999, "{result:#}");
@@ -43,7 +43,7 @@ fn a_column_that_begins_late_in_a_stream_is_learnt() {
 
 #[test]
 fn a_column_that_only_the_end_of_a_stream_shows_is_not_certified() {
-    let place = Place::new();
+    let place = TestDir::new();
     // The tail is the last block, some 2,400 rows.
     let text = switched_on(40_000, 38_500);
     let done = place.pasta(&format!("{ONE_PASS} -o m.json")).write_stdin(text).assert().code(4);
@@ -55,7 +55,7 @@ fn a_column_that_only_the_end_of_a_stream_shows_is_not_certified() {
 
 #[test]
 fn new_words_and_new_columns_of_a_stream_are_learnt() {
-    let place = Place::new();
+    let place = TestDir::new();
     // y is 1, 2 or 3 by the colour, 10 times a, and noise; green comes late.
     let line = |k: u64| {
         let (a, late) = (number(k), k > 15_000 && k.is_multiple_of(3));
@@ -89,7 +89,7 @@ fn new_words_and_new_columns_of_a_stream_are_learnt() {
 /// Labels in one tail row that are far out change |grad f| over it, and the target no longer.
 #[test]
 fn the_target_of_a_stream_comes_from_other_rows_than_those_that_certify() {
-    let place = Place::new();
+    let place = TestDir::new();
     let target = |outlier: &str| {
         let line = |k: u64| {
             let y = if k == 39_990 { outlier.to_owned() } else { format!("{:.5}", 2.0 * number(k)) };
@@ -105,7 +105,7 @@ fn the_target_of_a_stream_comes_from_other_rows_than_those_that_certify() {
 
 #[test]
 fn features_with_one_name_are_refused_where_they_are_fitted() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.write("words.csv", "y,c,c=r\n1,r,2\n2,b,3\n3,r,5\n");
     let words = place.pasta("fit words.csv --loss least-squares --one-hot -o m.json").assert().code(2);
     words.stderr(contains("two features would be called \"c=r\"").and(contains("--ignore")));
@@ -122,7 +122,7 @@ fn features_with_one_name_are_refused_where_they_are_fitted() {
 
 #[test]
 fn predictions_keep_the_lines_of_their_rows_and_filled_cells_are_counted() {
-    let place = Place::new();
+    let place = TestDir::new();
     let rows: String = (0..40).map(|k| format!("{},{k},{}\n", 2 * k, k % 7)).collect();
     place.write("t.csv", &("y,a,b\n".to_owned() + &rows));
     place.pasta("fit t.csv --loss least-squares -o m.json").assert().success();
@@ -155,7 +155,7 @@ fn predictions_keep_the_lines_of_their_rows_and_filled_cells_are_counted() {
 
 #[test]
 fn a_page_changes_nothing() {
-    let place = Place::new();
+    let place = TestDir::new();
     let line = |k: u64| {
         let (a, b) = (number(3 * k), number(3 * k + 1));
         format!("{},{a},{}\n", if a - b + number(3 * k + 2) > 0.0 { "u" } else { "v" }, 100.0 * b)
@@ -175,7 +175,7 @@ fn a_page_changes_nothing() {
 
 #[test]
 fn a_table_that_takes_more_memory_than_it_may_is_refused() {
-    let place = Place::new();
+    let place = TestDir::new();
     let rows: String = (0..40_000).map(|k| format!("{},{k},{}\n", 2 * k, k % 7)).collect();
     let said = |words: &str, text: &str| {
         let failed = place.pasta(words).write_stdin(text.to_owned()).assert().code(1);
@@ -204,7 +204,7 @@ fn a_table_that_takes_more_memory_than_it_may_is_refused() {
 
 #[test]
 fn a_flipped_bit_in_a_cache_is_no_certificate() {
-    let place = Place::new();
+    let place = TestDir::new();
     let rows: String =
         (0..400).map(|k| format!("{} 1:{} 2:{}\n", k % 2, number(k), number(k + 999))).collect();
     place.write("t.svm", &rows);

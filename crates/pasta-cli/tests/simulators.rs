@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use place::{PASTA, Place, STATE, unwrapped, with};
+use place::{PASTA, STATE, TestDir, unwrapped, with};
 use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
 use serde_json::Value;
@@ -88,14 +88,14 @@ fn sgd(steps: u64, more: &str) -> String {
     format!("{head}[recipe]\nname = \"sgd\"\neta = 0.1\nsteps = {steps}\nbatch = 16\n")
 }
 
-fn place(text: &str) -> Place {
-    let place = Place::holding(text);
+fn place(text: &str) -> TestDir {
+    let place = TestDir::holding(text);
     place.write("sim.py", SIM);
     place
 }
 
 /// The processes that simulated in this place, all of which must have ended.
-fn assert_no_worker_left(place: &Place) {
+fn assert_no_worker_left(place: &TestDir) {
     let pids = place.read("pids");
     assert!(!pids.is_empty());
     let until = Instant::now() + Duration::from_secs(20);
@@ -305,7 +305,9 @@ fn slips_are_named_before_a_run_and_in_a_check() {
         place.pasta("solve p.toml --output run").assert().code(2).stderr(contains(told));
         assert!(!place.path("run").exists());
         let verdict = place.json("check p.toml", 2);
-        assert!(verdict["sentences"][0].as_str().unwrap().contains(told), "{verdict}");
+        // Which worker answers is left to chance, so that there may be others.
+        let sentences = verdict["sentences"].as_array().unwrap();
+        assert!(sentences.iter().any(|said| said.as_str().unwrap().contains(told)), "{verdict}");
         place.pasta("solve p.toml --no-check").assert().code(0);
         place.write("q.toml", &sgd(20, "check = false"));
         place.pasta("solve q.toml").assert().code(0);
@@ -514,7 +516,7 @@ fn program(name: &str) {
 #[test]
 fn the_examples_in_python_c_and_r_run_and_find_what_is_known() {
     ["python3", "cc", "Rscript"].iter().for_each(|name| program(name));
-    let place = Place::new();
+    let place = TestDir::new();
     let built = Command::new("cc")
         .args(["-O2", "-Wall", "-Wextra", "-Werror", "-I", SDK, "-o"])
         .arg(place.path("mm1"))
@@ -561,7 +563,7 @@ fn a_simulator_in_julia_works_where_julia_is_installed() {
         println!("skipped: a_simulator_in_julia_works, since julia is not installed");
         return;
     }
-    let place = Place::holding(
+    let place = TestDir::holding(
         "seed = 1\n\n[problem]\ncommand = [\"julia\", \"--startup-file=no\", \"sim.jl\"]\ndimension = 2\nstart = 3.0\nworkers = 2\n\n\
          [recipe]\nname = \"sgd\"\neta = 0.1\nsteps = 100\nbatch = 20\n",
     );
@@ -601,7 +603,7 @@ fn the_worker_of_the_documentation_works() {
 }
 
 /// A copy of a folder without folders in it.
-fn copy(place: &Place, from: &str, to: &str) {
+fn copy(place: &TestDir, from: &str, to: &str) {
     std::fs::create_dir(place.path(to)).unwrap();
     for entry in std::fs::read_dir(place.path(from)).unwrap() {
         let entry = entry.unwrap();
@@ -630,7 +632,7 @@ fn the_program_of_a_folder_from_elsewhere_is_not_started_without_trust() {
     // From here on it is one of ours.
     place.pasta("resume copy --budget 600").assert().code(5);
     // Nothing is started by problems without a program.
-    let other = Place::holding(place::SGD);
+    let other = TestDir::holding(place::SGD);
     other.pasta("solve p.toml --output run --budget 500").assert().code(5);
     copy(&other, "run", "copy");
     other.pasta("resume copy --budget 600").assert().code(5);

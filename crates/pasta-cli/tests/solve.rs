@@ -9,12 +9,12 @@ use std::path::Path;
 use std::process::{self, Child, ChildStderr, Stdio};
 
 use assert_cmd::Command;
-use place::{BOWL, DECLARED, PASTA, Place, SGD, unwrapped, with};
+use place::{BOWL, DECLARED, PASTA, SGD, TestDir, unwrapped, with};
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
 
-impl Place {
+impl TestDir {
     fn spawn(&self, words: &str) -> Running {
         let mut command = process::Command::new(PASTA);
         command.args(words.split_whitespace()).current_dir(self.0.path());
@@ -56,7 +56,7 @@ impl Drop for Running {
 impl Running {
     /// Waits until the checkpoint in `folder` has come to `step`. The program may take as long as it likes, but
     /// not for ever.
-    fn until(&mut self, place: &Place, folder: &str, step: u64) {
+    fn until(&mut self, place: &TestDir, folder: &str, step: u64) {
         for _ in 0..10_000_000 {
             if place.checkpoint_step(folder).is_some_and(|at| at >= step) {
                 return;
@@ -120,7 +120,7 @@ fn every_example_ends_with_the_exit_code_that_it_documents() {
 
 #[test]
 fn the_table_goes_to_stdout_and_a_quiet_run_says_nothing_on_stderr() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let promise = "E |grad f|^2 <= 0.25 for an iterate drawn uniformly";
     place
         .pasta("solve p.toml")
@@ -132,7 +132,7 @@ fn the_table_goes_to_stdout_and_a_quiet_run_says_nothing_on_stderr() {
 
 #[test]
 fn json_is_one_object_on_stdout_and_agrees_with_result_json() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let output = place.pasta("solve p.toml --json --output run").assert().code(0).get_output().clone();
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
     let kept: Value = serde_json::from_str(&place.read("run/result.json")).unwrap();
@@ -145,7 +145,7 @@ fn json_is_one_object_on_stdout_and_agrees_with_result_json() {
 
 #[test]
 fn nothing_is_written_without_an_output_folder() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     place.json("solve p.toml", 0);
     place.pasta("solve p.toml --budget 10").assert().code(5);
     assert_eq!(place.names(), ["p.toml"]);
@@ -154,7 +154,7 @@ fn nothing_is_written_without_an_output_folder() {
 #[test]
 fn flags_override_the_file_and_are_kept_for_resuming() {
     let place =
-        Place::holding(&with(BOWL, "seed = 1", "seed = 1\nbudget = 10\nthreads = 2\noutput = \"file\""));
+        TestDir::holding(&with(BOWL, "seed = 1", "seed = 1\nbudget = 10\nthreads = 2\noutput = \"file\""));
     let flags = "--seed 7 --budget 1e20 --target 0.4 --threads 1 --output flag";
     let result = place.json(&format!("solve p.toml {flags}"), 0);
     assert_eq!((&result["seed"], &result["stop"]["kind"]), (&7.into(), &"planned-end".into()));
@@ -168,7 +168,7 @@ fn flags_override_the_file_and_are_kept_for_resuming() {
 
 #[test]
 fn a_relative_output_folder_is_taken_from_where_the_program_runs() {
-    let place = Place::new();
+    let place = TestDir::new();
     fs::create_dir(place.path("sub")).unwrap();
     place.write("sub/p.toml", &with(BOWL, "seed = 1", "output = \"runs/bowl\""));
     place.json("solve sub/p.toml", 0);
@@ -177,7 +177,7 @@ fn a_relative_output_folder_is_taken_from_where_the_program_runs() {
 
 #[test]
 fn the_trace_has_one_event_a_line_adds_up_and_has_the_last_step() {
-    let place = Place::holding(&with(SGD, "steps = 1000", "steps = 1000\nbatch = 3"));
+    let place = TestDir::holding(&with(SGD, "steps = 1000", "steps = 1000\nbatch = 3"));
     place.json("solve p.toml --output run", 0);
     let lines: Vec<Value> =
         place.read("run/trace.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -197,7 +197,7 @@ fn the_trace_has_one_event_a_line_adds_up_and_has_the_last_step() {
 #[test]
 fn one_thread_and_two_give_the_same_bits_under_student_t_noise() {
     let noise = "tail = \"student-t\"\ndof = 2.5";
-    let place = Place::holding(&with(BOWL, "tail = \"gaussian\"", noise));
+    let place = TestDir::holding(&with(BOWL, "tail = \"gaussian\"", noise));
     for threads in [1, 2] {
         place.json(&format!("solve p.toml --threads {threads} --output t{threads}"), 0);
     }
@@ -208,7 +208,7 @@ fn one_thread_and_two_give_the_same_bits_under_student_t_noise() {
 
 #[test]
 fn counts_beyond_64_bits_survive_result_and_resume() {
-    let place = Place::holding(&with(SGD, "steps = 1000", "steps = 100\nbatch = 9e18"));
+    let place = TestDir::holding(&with(SGD, "steps = 1000", "steps = 100\nbatch = 9e18"));
     let result = place.json("solve p.toml --output run", 0);
     assert_eq!(result["ledger"]["samples"].as_f64(), Some(9e20));
     assert!(place.read("run/result.json").contains("\"samples\": 900000000000000000000,"));
@@ -219,7 +219,7 @@ fn counts_beyond_64_bits_survive_result_and_resume() {
 
 #[test]
 fn a_problem_that_starts_solved_takes_no_step() {
-    let place = Place::holding(&with(BOWL, "[1.2]", "0"));
+    let place = TestDir::holding(&with(BOWL, "[1.2]", "0"));
     let result = place.json("solve p.toml", 0);
     assert_eq!((&result["steps"], &result["ledger"]["samples"]), (&0.into(), &0.into()));
     assert_eq!(result["promise"]["holds"], true);
@@ -237,7 +237,7 @@ fn every_other_method_runs() {
         "name = \"adam\"\nfirst = 0.5\nsecond = 0.9\nepsilon = 1e-4",
         "name = \"adagrad-norm\"\noffset = 1",
     ] {
-        let place = Place::holding(&with(SGD, "name = \"sgd\"", method));
+        let place = TestDir::holding(&with(SGD, "name = \"sgd\"", method));
         let result = place.json("solve p.toml --output run", 0);
         let (steps, stop) = (&result["steps"], &result["stop"]["kind"]);
         assert_eq!((steps, stop), (&1000.into(), &"planned-end".into()), "{method}");
@@ -249,7 +249,7 @@ fn every_other_method_runs() {
 #[test]
 fn a_method_without_constants_takes_a_budget_or_a_target_and_resumes() {
     let (problem, _) = BOWL.split_once("[recipe]").unwrap();
-    let place = Place::holding(&format!("{problem}[recipe]\nname = \"auto\"\n"));
+    let place = TestDir::holding(&format!("{problem}[recipe]\nname = \"auto\"\n"));
     let needs = contains("auto needs a target or a budget").and(contains("--target EPS"));
     place.pasta("solve p.toml").assert().code(2).stderr(needs);
     let spent = place.json("solve p.toml --budget 20000 --output run", 0);
@@ -270,7 +270,7 @@ fn tables_may_be_written_inline_or_dotted() {
     let inline = "noise = { tail = \"gaussian\", growth = 9.0, floor = 1.0 }\nproblem.name = \"sine-bowl\"\n\
                   problem.start = 1.2\nrecipe.name = \"smooth\"\nrecipe.target = 0.5\n\
                   recipe.constants = { smoothness = 3, gap = 1.6, growth = 9, floor = 1 }\n";
-    let (a, b) = (Place::holding(inline), Place::holding(DECLARED));
+    let (a, b) = (TestDir::holding(inline), TestDir::holding(DECLARED));
     assert_eq!(a.json("solve p.toml --target 0.6", 0), b.json("solve p.toml --target 0.6", 0));
     a.write("p.toml", &with(inline, "gap = 1.6", "gap = -1"));
     a.pasta("solve p.toml").assert().code(2).stderr(contains("p.toml:6: [recipe.constants] gap: "));
@@ -281,7 +281,7 @@ fn tables_may_be_written_inline_or_dotted() {
 
 #[test]
 fn declared_constants_that_are_safe_keep_the_promise() {
-    let result = Place::holding(DECLARED).json("solve p.toml", 0);
+    let result = TestDir::holding(DECLARED).json("solve p.toml", 0);
     let promise = &result["promise"];
     assert_eq!((&promise["holds"], &promise["doubts"]), (&true.into(), &Value::Array(vec![])));
 }
@@ -297,7 +297,7 @@ fn declared_constants_that_are_too_bold_give_a_doubt_instead_of_a_promise() {
             "growth = 9 is declared, but 9.5",
         ),
     ] {
-        let place = Place::holding(&with(DECLARED, old, new));
+        let place = TestDir::holding(&with(DECLARED, old, new));
         let none = format!("none for this problem: {doubt}");
         let output =
             place.pasta("solve p.toml").assert().code(0).stderr(contains(doubt)).get_output().clone();
@@ -311,7 +311,7 @@ fn declared_constants_that_are_too_bold_give_a_doubt_instead_of_a_promise() {
 #[test]
 fn a_curvature_that_is_declared_too_large_is_too_bold() {
     let pl = with(DECLARED, "\"smooth\"", "\"pl\"");
-    let place = Place::holding(&with(&pl, "gap = 1.6", "gap = 1.6\nmu = 0.2525"));
+    let place = TestDir::holding(&with(&pl, "gap = 1.6", "gap = 1.6\nmu = 0.2525"));
     assert_eq!(place.json("solve p.toml --budget 0", 5)["promise"]["doubts"], Value::Array(vec![]));
     place.write("p.toml", &with(&pl, "gap = 1.6", "gap = 1.6\nmu = 0.3"));
     let doubt = "mu = 0.3 is declared, but 0.2525 is true";
@@ -321,7 +321,7 @@ fn a_curvature_that_is_declared_too_large_is_too_bold() {
 #[test]
 fn a_theorem_for_other_problems_gives_a_doubt() {
     let text = with(DECLARED, "\"smooth\"", "\"smooth-convex\"");
-    let place = Place::holding(&with(&text, "gap = 1.6", "distance = 1.2"));
+    let place = TestDir::holding(&with(&text, "gap = 1.6", "distance = 1.2"));
     let doubt = "smooth-convex is not proved to cover sine-bowl(dimension = 1)";
     let output = place.pasta("solve p.toml").assert().code(0).stderr(contains(doubt)).get_output().clone();
     assert!(unwrapped(&output.stdout).contains(doubt));
@@ -332,7 +332,7 @@ fn a_theorem_for_other_problems_gives_a_doubt() {
 
 #[test]
 fn a_run_out_of_budget_never_overspends_and_promises_nothing() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     for budget in [0, 1, 8, 1_000, 10_000] {
         let result = place.json(&format!("solve p.toml --budget {budget}"), 5);
         assert!(result["ledger"]["samples"].as_u64().unwrap() <= budget);
@@ -345,7 +345,7 @@ fn a_run_out_of_budget_never_overspends_and_promises_nothing() {
 
 #[test]
 fn a_larger_budget_resumes_to_the_result_of_the_run_that_had_it_from_the_start() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let whole = place.json("solve p.toml --output whole --budget 1e9", 0);
     assert_eq!(whole["stop"]["kind"], "planned-end");
     place.json("solve p.toml --output parts --budget 0", 5);
@@ -359,7 +359,7 @@ fn a_larger_budget_resumes_to_the_result_of_the_run_that_had_it_from_the_start()
 
 #[test]
 fn a_new_budget_holds_for_later_resumes_too() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     place.json("solve p.toml --output run --budget 10", 5);
     let more = place.json("resume run --budget 10000", 5);
     assert_eq!(place.json("resume run", 5), more);
@@ -367,7 +367,7 @@ fn a_new_budget_holds_for_later_resumes_too() {
 
 #[test]
 fn a_budget_below_what_was_drawn_is_refused_and_changes_nothing() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let before = place.json("solve p.toml --output run --budget 10000", 5);
     let drawn = &before["ledger"]["samples"];
     let message = format!("already drawn {drawn} samples, more than the budget of 5");
@@ -401,7 +401,7 @@ fn endless_and_bold() -> String {
 }
 
 /// Lets the run in `folder` go on for a thousand steps or so and compares it with one that was never stopped.
-fn assert_same_as_uninterrupted(place: &Place, folder: &str, name: &str) {
+fn assert_same_as_uninterrupted(place: &TestDir, folder: &str, name: &str) {
     let (step, drawn) = (place.checkpoint_step(folder).unwrap(), place.checkpoint_samples(folder));
     let budget = drawn + 1000 * drawn.div_ceil(step.max(1)).max(1);
     let resumed = place.json(&format!("resume {folder} --budget {budget}"), 5);
@@ -416,7 +416,7 @@ fn assert_same_as_uninterrupted(place: &Place, folder: &str, name: &str) {
 #[test]
 fn a_run_that_is_signalled_again_and_again_equals_the_run_that_is_not() {
     for (seed, (name, text)) in (1..).zip(endless()) {
-        let place = Place::holding(&text);
+        let place = TestDir::holding(&text);
         let mut verb = "solve p.toml --output run";
         let ends = [("-INT", Some(130)), ("-TERM", Some(143)), ("-KILL", None), ("-INT", Some(130))];
         for ((signal, code), further) in ends.into_iter().zip(scattered(seed, 20_000)) {
@@ -437,7 +437,7 @@ fn a_run_that_is_signalled_again_and_again_equals_the_run_that_is_not() {
 #[test]
 fn a_run_that_is_killed_between_checkpoints_equals_the_run_that_is_not() {
     let (name, text) = &endless()[0];
-    let place = Place::holding(text);
+    let place = TestDir::holding(text);
     let mut verb = "solve p.toml --output run";
     for further in scattered(99, 20_000).take(3) {
         let before = place.checkpoint_step("run").unwrap_or(0);
@@ -452,7 +452,7 @@ fn a_run_that_is_killed_between_checkpoints_equals_the_run_that_is_not() {
 
 #[test]
 fn a_folder_belongs_to_one_run_at_a_time_and_is_free_again_after_a_kill() {
-    let place = Place::holding(&with(SGD, "1000", "1e15"));
+    let place = TestDir::holding(&with(SGD, "1000", "1e15"));
     let mut running = place.spawn("solve p.toml --output run --checkpoint-every 0");
     running.until(&place, "run", 1000);
     for command in ["resume run", "solve p.toml --output run --overwrite"] {
@@ -467,7 +467,7 @@ fn a_folder_belongs_to_one_run_at_a_time_and_is_free_again_after_a_kill() {
 
 #[test]
 fn an_interrupted_run_without_a_folder_is_rescued_with_its_whole_trace() {
-    let place = Place::holding(&endless_and_bold());
+    let place = TestDir::holding(&endless_and_bold());
     for (signal, code, rescue) in
         [("-INT", 130, "p.interrupted"), ("-TERM", 143, "p.interrupted-2"), ("-HUP", 129, "p.interrupted-3")]
     {
@@ -490,7 +490,7 @@ fn a_step_that_would_take_years_is_dropped_and_the_state_before_it_is_kept() {
     let text = with(&endless_and_bold(), "\"gaussian\"", "\"student-t\"\ndof = 3");
     for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
         // A folder for each: the checkpoint of an earlier run would say too early that this one listens.
-        let place = Place::holding(&with(&text, "target = 1e-5", "target = 1e-8"));
+        let place = TestDir::holding(&with(&text, "target = 1e-5", "target = 1e-8"));
         let mut running = place.spawn("solve p.toml --output run --json");
         running.until(&place, "run", 0);
         running.signal(signal);
@@ -508,7 +508,7 @@ fn a_step_that_would_take_years_is_dropped_and_the_state_before_it_is_kept() {
 fn a_certificate_that_is_interrupted_in_its_own_pilot_exits_as_interrupted() {
     // 256 samples in 100,000 dimensions, drawn one by one, take a while.
     let text = with(BOWL, "\"gaussian\"", "\"student-t\"\ndof = 3");
-    let place = Place::holding(&with(&text, "start = [1.2]", "dimension = 100000\nstart = 1.2"));
+    let place = TestDir::holding(&with(&text, "start = [1.2]", "dimension = 100000\nstart = 1.2"));
     place.write("x.json", &format!("[{}1.0]", "1.0,".repeat(99_999)));
     let mut running = place.spawn("certify p.toml --at @x.json --target 5 --kurtosis --json");
     // Nobody says when it has begun: ask until it is heard, and no more.
@@ -534,7 +534,7 @@ fn a_certificate_that_is_interrupted_in_its_own_pilot_exits_as_interrupted() {
 
 #[test]
 fn a_finished_run_prints_its_result_again() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let table = place.pasta("solve p.toml --output run").assert().code(0).get_output().stdout.clone();
     let [before, trace] = ["run/result.json", "run/trace.jsonl"].map(|file| place.read(file));
     let again = place.pasta("resume run").assert().code(0).stdout(table);
@@ -544,7 +544,7 @@ fn a_finished_run_prints_its_result_again() {
 
 #[test]
 fn a_damaged_checkpoint_is_refused_wherever_the_damage_is() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     place.json("solve p.toml --output run --budget 1e4", 5);
     let [trace, whole] = ["run/trace.jsonl", "run/checkpoint.pasta"].map(|file| place.path(file));
     let (trace_before, bytes) = (fs::read(&trace).unwrap(), fs::read(&whole).unwrap());
@@ -569,7 +569,7 @@ fn a_damaged_checkpoint_is_refused_wherever_the_damage_is() {
 
 #[test]
 fn a_checkpoint_of_another_version_is_refused_by_its_number() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     place.json("solve p.toml --output run --budget 1e4", 5);
     let bytes = fs::read(place.path("run/checkpoint.pasta")).unwrap();
     let rest = bytes.strip_prefix(b"pasta checkpoint 2\n").unwrap();
@@ -594,7 +594,7 @@ fn a_checkpoint_of_another_run_than_problem_toml_describes_is_refused() {
         (SGD, "\"sgd\"", "\"halpern\"", "of another method"),
     ];
     for (text, old, new, message) in other {
-        let place = Place::holding(text);
+        let place = TestDir::holding(text);
         place.json("solve p.toml --output run --budget 100", 5);
         place.write("run/problem.toml", &with(&place.read("run/problem.toml"), old, new));
         let said = contains(message).and(contains("hint: problem.toml must stay"));
@@ -604,7 +604,7 @@ fn a_checkpoint_of_another_run_than_problem_toml_describes_is_refused() {
 
 #[test]
 fn a_folder_that_is_no_run_is_refused() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     fs::create_dir(place.path("empty")).unwrap();
     place
         .pasta("resume nowhere")
@@ -626,7 +626,7 @@ fn a_folder_that_is_no_run_is_refused() {
 
 #[test]
 fn a_damaged_trace_is_cut_with_a_warning_and_the_run_goes_on() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let whole = place.json("solve p.toml --output run", 0);
     place.json("solve p.toml --output run --budget 1e4 --overwrite", 5);
     let trace = place.read("run/trace.jsonl");
@@ -656,7 +656,7 @@ fn a_damaged_trace_is_cut_with_a_warning_and_the_run_goes_on() {
 #[test]
 fn a_diverged_run_exits_with_3_names_the_step_and_keeps_the_last_finite_point() {
     let place =
-        Place::holding(&with(&with(SGD, "growth = 0.5", "growth = 9.0"), "eta = 0.05", "eta = 0.333"));
+        TestDir::holding(&with(&with(SGD, "growth = 0.5", "growth = 9.0"), "eta = 0.05", "eta = 0.333"));
     let output = place.pasta("solve p.toml --output run").assert().code(3).get_output().clone();
     let result: Value = serde_json::from_str(&place.read("run/result.json")).unwrap();
     let step = &result["steps"];
@@ -675,7 +675,7 @@ fn a_diverged_run_exits_with_3_names_the_step_and_keeps_the_last_finite_point() 
 fn numbers_that_overflow_are_null_in_json_and_never_break_it() {
     // The curvature is finite, but f and the step are not.
     let text = with(&with(SGD, "\"sine-bowl\"", "\"quadratic\"\nspectrum = [1e308]"), "[1.2]", "[1e20]");
-    let place = Place::holding(&text);
+    let place = TestDir::holding(&text);
     let output = place.pasta("solve p.toml --json --output run").assert().code(3).get_output().stdout.clone();
     let result: Value = serde_json::from_slice(&output).unwrap();
     assert_eq!((&result["point"][0], &result["truth"]["gap"]), (&1e20.into(), &Value::Null));
@@ -688,7 +688,7 @@ fn numbers_that_overflow_are_null_in_json_and_never_break_it() {
 
 #[test]
 fn a_folder_that_holds_a_run_is_overwritten_only_when_asked() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let first = place.json("solve p.toml --output run --budget 1e4", 5);
     let said = contains("run already holds a run").and(contains("hint: go on with `pasta resume run`"));
     place
@@ -707,7 +707,7 @@ fn a_folder_that_holds_a_run_is_overwritten_only_when_asked() {
 
 #[test]
 fn a_problem_file_of_the_user_is_not_overwritten_by_the_copy() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.write("problem.toml", BOWL);
     place.pasta("solve problem.toml --output . --seed 5").assert().code(2).stderr(contains("--overwrite"));
     assert_eq!(place.read("problem.toml"), BOWL);
@@ -715,7 +715,7 @@ fn a_problem_file_of_the_user_is_not_overwritten_by_the_copy() {
 
 #[test]
 fn a_folder_that_cannot_be_made_is_a_system_failure() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     place
         .pasta("solve p.toml --output p.toml/run")
         .assert()
@@ -726,7 +726,7 @@ fn a_folder_that_cannot_be_made_is_a_system_failure() {
 }
 
 /// `pasta` where no file may grow beyond some kilobytes, as on a disk that is nearly full.
-fn pasta_on_a_full_disk(place: &Place, words: &str) -> Command {
+fn pasta_on_a_full_disk(place: &TestDir, words: &str) -> Command {
     let mut shell = Command::new("sh");
     let script = format!("trap '' XFSZ; ulimit -f 4; exec {PASTA} {words}");
     shell.args(["-c", &script]).current_dir(place.0.path());
@@ -735,7 +735,7 @@ fn pasta_on_a_full_disk(place: &Place, words: &str) -> Command {
 
 #[test]
 fn a_full_disk_under_the_trace_is_a_system_failure_and_the_run_can_go_on_later() {
-    let place = Place::holding(&endless()[3].1);
+    let place = TestDir::holding(&endless()[3].1);
     let run = "solve p.toml --output run --checkpoint-every 0";
     let said = contains("run/trace.jsonl: ").and(contains("too large"));
     pasta_on_a_full_disk(&place, run).assert().code(1).stdout("").stderr(said);
@@ -745,7 +745,7 @@ fn a_full_disk_under_the_trace_is_a_system_failure_and_the_run_can_go_on_later()
 #[test]
 fn a_full_disk_under_the_checkpoint_leaves_the_old_one_whole() {
     // 200 coordinates: the checkpoint is larger than the limit.
-    let place = Place::holding(&with(&endless()[3].1, "start = [1.2]", "dimension = 200\nstart = 1.2"));
+    let place = TestDir::holding(&with(&endless()[3].1, "start = [1.2]", "dimension = 200\nstart = 1.2"));
     place.json("solve p.toml --output run --budget 100", 5);
     let before = fs::read(place.path("run/checkpoint.pasta")).unwrap();
     let said = contains("run/checkpoint.pasta: ").and(contains("too large"));
@@ -757,7 +757,7 @@ fn a_full_disk_under_the_checkpoint_leaves_the_old_one_whole() {
 
 #[test]
 fn a_reader_that_leaves_is_no_failure_and_a_full_stdout_is_one() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     for words in ["solve p.toml", "solve p.toml --json"] {
         let mut running = place.spawn(words);
         drop(running.0.stdout.take());
@@ -773,7 +773,7 @@ fn a_reader_that_leaves_is_no_failure_and_a_full_stdout_is_one() {
 
 #[test]
 fn a_run_that_ended_as_planned_is_whole_and_has_nothing_left_to_do() {
-    let place = Place::holding(
+    let place = TestDir::holding(
         "[problem]\nname = \"quadratic\"\nstart = 2.0\nspectrum = [1.0, 3.0]\n\
          [noise]\ntail = \"gaussian\"\ngrowth = 0.5\nfloor = 1.0\n[recipe]\nname = \"auto\"\n",
     );
@@ -785,7 +785,7 @@ fn a_run_that_ended_as_planned_is_whole_and_has_nothing_left_to_do() {
 #[test]
 fn a_run_whose_folder_is_removed_goes_on_in_another_beside_it() {
     let text = with(SGD, "steps = 1000", "steps = 20000000");
-    let place = Place::holding(&text);
+    let place = TestDir::holding(&text);
     let whole = place.json("solve p.toml --output whole --budget 3000000", 5);
     let mut running = place.spawn("solve p.toml --output run --checkpoint-every 0 --budget 3000000");
     running.until(&place, "run", 5);
@@ -806,7 +806,7 @@ fn a_run_whose_folder_is_removed_goes_on_in_another_beside_it() {
 #[cfg(unix)]
 #[test]
 fn a_limit_on_the_size_of_files_is_told_in_a_sentence() {
-    let place = Place::holding(BOWL);
+    let place = TestDir::holding(BOWL);
     let mut command = process::Command::new("sh");
     // Half a kilobyte: enough for the problem file, too little for a checkpoint.
     command
@@ -821,7 +821,7 @@ fn a_limit_on_the_size_of_files_is_told_in_a_sentence() {
 #[cfg(not(feature = "mpi"))]
 #[test]
 fn one_of_several_processes_of_mpi_says_that_it_was_built_without() {
-    let place = Place::holding(SGD);
+    let place = TestDir::holding(SGD);
     for name in ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"] {
         let told = contains("started by MPI as one of 4 processes, but built without MPI");
         place.pasta("solve p.toml --output run").env(name, "4").assert().code(2).stderr(told);

@@ -3,7 +3,7 @@
 
 mod place;
 
-use place::{DECLARED, Place, SGD, unwrapped, with};
+use place::{DECLARED, SGD, TestDir, unwrapped, with};
 use predicates::str::contains;
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ fn stranger(text: &str) -> String {
 #[test]
 fn a_run_without_formulas_takes_the_same_steps_and_says_what_is_not_known() {
     for text in [DECLARED, SGD] {
-        let (known, unknown) = (Place::holding(text), Place::holding(&stranger(text)));
+        let (known, unknown) = (TestDir::holding(text), TestDir::holding(&stranger(text)));
         let [known, there] = [&known, &unknown].map(|place| place.json("solve p.toml --output run", 0));
         assert_eq!((&known["point"], &known["ledger"]), (&there["point"], &there["ledger"]));
         assert_eq!(there["truth"], Value::Null);
@@ -24,16 +24,16 @@ fn a_run_without_formulas_takes_the_same_steps_and_says_what_is_not_known() {
         assert!(trace.lines().skip(1).all(|line| line.contains("\"gap\":null,\"gradient_squared\":null")));
         assert_eq!(unknown.json("resume run", 0), there);
     }
-    let promise = &Place::holding(&stranger(DECLARED)).json("solve p.toml", 0)["promise"];
+    let promise = &TestDir::holding(&stranger(DECLARED)).json("solve p.toml", 0)["promise"];
     assert!(promise["statement"].as_str().unwrap().ends_with("provided the constants are true"), "{promise}");
 }
 
 #[test]
 fn what_would_rest_on_formulas_is_refused_with_what_to_give() {
-    let place = Place::holding(&stranger(&with(DECLARED, "[recipe.constants]", "[other]")));
+    let place = TestDir::holding(&stranger(&with(DECLARED, "[recipe.constants]", "[other]")));
     place.write("p.toml", &stranger(place::BOWL));
     place.pasta("solve p.toml").assert().code(2).stderr(contains("nothing is proved about this problem"));
-    let place = Place::holding(&stranger(DECLARED));
+    let place = TestDir::holding(&stranger(DECLARED));
     let noise = "nothing is known about the noise on which a certificate could rest";
     place.pasta("solve p.toml --certify 0.5").assert().code(2).stderr(contains(noise));
     place.pasta("certify p.toml --at 0 --target 0.5").assert().code(2).stderr(contains(noise));
@@ -46,7 +46,7 @@ fn what_would_rest_on_formulas_is_refused_with_what_to_give() {
 #[test]
 fn every_command_works_on_samples_alone() {
     let text = stranger(DECLARED) + "\n[certificate]\ntarget = 0.5\nkurtosis = 10\n";
-    let place = Place::holding(&text);
+    let place = TestDir::holding(&text);
     let run = place.json("solve p.toml --output run", 0);
     assert_eq!(run["certificate"]["verdict"], "certified");
     assert!(run["forecast"]["middle"].as_f64().unwrap() > 0.0);
@@ -63,7 +63,7 @@ fn every_command_works_on_samples_alone() {
 
 #[test]
 fn the_problems_are_listed_with_all_that_a_file_may_say_of_them() {
-    let place = Place::new();
+    let place = TestDir::new();
     let listed = place.json("problems", 0);
     let problems = listed["problems"].as_array().unwrap();
     assert_eq!(problems.len(), 10);
@@ -86,7 +86,7 @@ fn the_problems_are_listed_with_all_that_a_file_may_say_of_them() {
 #[test]
 fn a_plan_too_short_for_a_certificate_is_told_before_anything_is_drawn() {
     let text = with(SGD, "steps = 1000", "steps = 1000") + "\n[certificate]\ntarget = 0.05\n";
-    let place = Place::holding(&text);
+    let place = TestDir::holding(&text);
     let told = "sgd ends after 1,000 samples, which leaves 1,000 for certificates; one of |grad f| <= 0.05 takes at least";
     place.pasta("solve p.toml --output run").assert().code(2).stderr(contains(told));
     assert!(!place.path("run").exists());
@@ -100,7 +100,7 @@ fn a_plan_too_short_for_a_certificate_is_told_before_anything_is_drawn() {
 #[test]
 fn the_pilot_of_plan_draws_a_tenth_of_the_budget_at_most() {
     let text = place::BOWL.to_owned() + "\n[certificate]\ntarget = 0.5\n";
-    let place = Place::holding(&text);
+    let place = TestDir::holding(&text);
     let pilot = |words: &str| place.json(words, 0)["pilot"]["samples"].as_u64().unwrap();
     assert!(pilot("plan --pilot p.toml --samples 3000") <= 3000);
     place.write("p.toml", &with(&text, "seed = 1", "seed = 1\nbudget = 20000"));

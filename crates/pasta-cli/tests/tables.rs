@@ -4,7 +4,7 @@
 
 mod place;
 
-use place::{PASTA, Place, unwrapped};
+use place::{PASTA, TestDir, unwrapped};
 use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
 use serde_json::{Value, json};
@@ -29,8 +29,8 @@ fn pairs() -> String {
     (1..400).map(row).collect()
 }
 
-fn place() -> Place {
-    let place = Place::new();
+fn place() -> TestDir {
+    let place = TestDir::new();
     place.write("plane.csv", &plane());
     place.write("pairs.svm", &pairs());
     place
@@ -242,7 +242,7 @@ fn classed(names: [&str; 2]) -> String {
 
 #[test]
 fn classes_that_look_like_numbers_are_predicted_as_the_file_writes_them() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.write("new.csv", "a\n-9\n9\n");
     for names in
         [["02139", "10001"], ["900719925474099300", "900719925474099301"], ["-1", "+1"], ["1.10", "1.2"]]
@@ -266,7 +266,7 @@ fn classes_that_look_like_numbers_are_predicted_as_the_file_writes_them() {
 
 #[test]
 fn a_class_that_is_written_in_two_ways_is_refused_where_it_is_learnt_and_known_where_it_is_scored() {
-    let place = Place::new();
+    let place = TestDir::new();
     let text = classed(["0", "1"]);
     place.write("t.csv", &text);
     place.write("both.csv", &(text.clone() + "3,1.0\n"));
@@ -311,7 +311,7 @@ fn a_validation_file_or_share_is_scored_and_not_fitted() {
 
 #[test]
 fn separable_classes_get_a_verdict_and_no_model() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.write("two.svm", "1 1:1\n1 1:2\n-1 1:-1\n-1 1:-3\n");
     let assert = place.pasta("fit two.svm --loss logistic -o m.json").assert().code(3);
     assert
@@ -383,7 +383,7 @@ fn a_run_that_does_not_get_there_is_not_a_model_unless_a_budget_was_asked_for() 
 
 #[test]
 fn a_fit_arrives_where_every_row_begins_on_the_flat_part_of_its_loss() {
-    let place = Place::new();
+    let place = TestDir::new();
     let row =
         |k: u32| format!("{},{}\n", f64::from(k) / 7.0, 1000.0 + 3.0 * f64::from(k) + f64::from(k * k % 11));
     place.write("far.csv", &format!("x,y\n{}", (0..60).map(row).collect::<String>()));
@@ -451,7 +451,7 @@ const AUTO: &str = "seed = 1\n[problem]\ntable = \"data/pairs.svm\"\nloss = \"lo
 
 #[test]
 fn every_command_works_on_a_table() {
-    let place = Place::holding(AUTO);
+    let place = TestDir::holding(AUTO);
     std::fs::create_dir(place.path("data")).unwrap();
     place.write("data/pairs.svm", &pairs());
     let run = place.json("solve p.toml --target 1e-5 --output run", 0);
@@ -531,7 +531,7 @@ fn signs() -> String {
 
 #[test]
 fn constants_that_hold_with_a_probability_say_so_wherever_they_are_used() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.write("signs.svm", &signs());
     let is_random = |constant: &Value| {
         let how = constant["how"].as_str().unwrap();
@@ -569,7 +569,7 @@ fn constants_that_hold_with_a_probability_say_so_wherever_they_are_used() {
 
 #[test]
 fn a_changed_table_is_not_resumed() {
-    let place = Place::holding(AUTO);
+    let place = TestDir::holding(AUTO);
     std::fs::create_dir(place.path("data")).unwrap();
     place.write("data/pairs.svm", &pairs());
     place.json("solve p.toml --budget 2000 --output run", 0);
@@ -579,7 +579,7 @@ fn a_changed_table_is_not_resumed() {
 
 #[test]
 fn a_problem_file_with_a_table_is_checked_key_by_key() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.write("pairs.svm", &pairs());
     let says = |old: &str, new: &str, what: &'static str| {
         let text = AUTO.replace("data/", "");
@@ -628,7 +628,7 @@ fn columns_that_are_left_out_are_named_on_screen_in_json_and_in_the_model() {
 
 #[test]
 fn the_scale_of_a_robust_loss_follows_the_labels_and_is_said() {
-    let place = Place::new();
+    let place = TestDir::new();
     let row = |k: u32, unit: f64| {
         let error = if k.is_multiple_of(9) { 400.0 } else { f64::from(k * 31 % 13) - 6.0 };
         format!("{},{}\n", f64::from(k) / 7.0, unit * (3.0 * f64::from(k) + error))

@@ -9,7 +9,7 @@ mod place;
 use std::path::Path;
 use std::process::Command;
 
-use place::{PASTA, Place};
+use place::{PASTA, TestDir};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -65,7 +65,7 @@ fn shows(shown: &str, printed: &str) -> bool {
 }
 
 /// Runs a command as a shell would, with `pasta` among its programs, and returns what it printed.
-fn run(place: &Place, command: &str) -> String {
+fn run(place: &TestDir, command: &str) -> String {
     let folder = Path::new(PASTA).parent().unwrap().to_str().unwrap();
     let search = format!("{folder}:{}", std::env::var("PATH").unwrap());
     let mut shell = Command::new("sh");
@@ -79,7 +79,7 @@ fn run(place: &Place, command: &str) -> String {
 fn every_command_of_the_tutorial_prints_what_the_page_shows() {
     let path = Path::new(ROOT).join("docs/tutorial.md");
     let mut page = std::fs::read_to_string(&path).unwrap();
-    let place = Place::new();
+    let place = TestDir::new();
     for file in ["sdk/pasta.py", "examples/iris.csv"] {
         let from = Path::new(ROOT).join(file);
         std::fs::copy(&from, place.path(from.file_name().unwrap().to_str().unwrap())).unwrap();
@@ -122,7 +122,7 @@ fn every_command_of_the_tutorial_prints_what_the_page_shows() {
 #[test]
 fn every_command_of_the_readme_runs_and_prints_what_it_shows() {
     let readme = std::fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
-    let place = Place::holding("");
+    let place = TestDir::holding("");
     std::fs::create_dir(place.path("examples")).unwrap();
     for name in ["iris.csv", "sine-bowl.toml"] {
         std::fs::copy(Path::new(ROOT).join("examples").join(name), place.path("examples").join(name))

@@ -188,7 +188,7 @@ fn locked(place: &Path) -> io::Result<File> {
 
 /// A table in files that several processes of a machine map. A folder with a description and the arrays of a cache.
 #[derive(Debug, Serialize, Deserialize)]
-struct Shelf {
+struct SharedTable {
     contents: Contents,
     labelled: bool,
     left_out: Vec<u64>,
@@ -220,14 +220,14 @@ pub fn put_down(data: &Data, place: &Path) -> io::Result<()> {
         seal: 0,
     };
     let (labelled, left_out) = (data.labels.is_some(), data.left_out.clone());
-    let shelf = Shelf { contents, labelled, left_out };
+    let shelf = SharedTable { contents, labelled, left_out };
     fs::write(place.join("about.json"), serde_json::to_vec(&shelf)?)
 }
 
 /// The table that was [put down](put_down) in a folder. Its columns are mapped; once it is picked up, the folder may be removed.
 pub fn pick_up(place: &Path) -> io::Result<Data> {
-    let shelf: Shelf = serde_json::from_slice(&fs::read(place.join("about.json"))?)?;
-    let Shelf { contents, labelled, left_out } = shelf;
+    let shelf: SharedTable = serde_json::from_slice(&fs::read(place.join("about.json"))?)?;
+    let SharedTable { contents, labelled, left_out } = shelf;
     let data = map(place, contents, labelled, false).map_err(io::Error::other)?;
     Ok(Data { left_out, ..data })
 }

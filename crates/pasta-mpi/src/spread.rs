@@ -36,14 +36,6 @@ impl<O: Oracle> Oracle for Spread<O> {
         self.oracle.about()
     }
 
-    fn is_vouched_for(&self) -> bool {
-        self.oracle.is_vouched_for()
-    }
-
-    fn is_additive(&self) -> bool {
-        self.oracle.is_additive()
-    }
-
     fn price(&self, request: &Request<'_>) -> Charge {
         self.oracle.price(request)
     }

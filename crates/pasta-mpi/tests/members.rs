@@ -118,7 +118,7 @@ fn samples_that_cannot_be_repeated_are_drawn_once_and_all_get_them() {
             let ends = members(size, sharing, |world| {
                 let about = About { shared: false, ..About::stream(1, "nowhere") };
                 let oracle = Nowhere { about, drawn: Arc::clone(&drawn) };
-                let mut gate = Gate::new(Spread::new(oracle, world), 5).believing();
+                let mut gate = Gate::new(Spread::new(oracle, world), 5).without_check();
                 let rule = Rule::Sgd { eta: Sequence::Constant(0.05) };
                 // Batches of one leaf and of several.
                 [4, 100].map(|batch| {
@@ -253,7 +253,7 @@ fn what_the_first_finds_all_get() {
 fn an_exchange_is_two_messages_for_each_member_but_the_first() {
     for size in [2, 3, 7] {
         let tallies = members(size, Sharing::Always, |world| {
-            let mut gate = Gate::new(Spread::new(Batched::new(Regression), world), 5).believing();
+            let mut gate = Gate::new(Spread::new(Batched::new(Regression), world), 5).without_check();
             let rule = Rule::Sgd { eta: Sequence::Constant(0.05) };
             let settings = Settings { rule, steps: 10, batch: 4096 };
             Baseline::start(&gate, settings, &[0.0; 3]).unwrap().finish(&mut gate).unwrap();

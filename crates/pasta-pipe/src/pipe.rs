@@ -148,6 +148,8 @@ impl Pipe {
             losses: hello.losses,
             shared: hello.reproducible,
             pathwise: simulator.pathwise.unwrap_or(hello.pathwise),
+            additive: hello.additive,
+            trusted: false,
         };
         let mut slots: Vec<Slot> = (0..simulator.workers).map(|_| Slot::Vacant).collect();
         slots[0] = Slot::Idle(Box::new(worker));
@@ -328,10 +330,6 @@ impl Oracle for Pipe {
             spare.push(Spare { bytes, vectors });
         }
         Ok(request.usual_price(&self.about))
-    }
-
-    fn is_additive(&self) -> bool {
-        self.hello.additive
     }
 
     fn leaf(&self) -> Option<u64> {

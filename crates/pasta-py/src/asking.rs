@@ -14,7 +14,7 @@ use pyo3::sync::MutexExt;
 use crate::oracle::{Line, Message, Question};
 use crate::run::{self, Job, Outcome, Shows, Trouble};
 use crate::serve::{PATIENCE, before, read_only, warn};
-use crate::{Beginning, Ended, asked::Asked, ended, pool, trouble};
+use crate::{Beginning, Ended, ended, pool, source::OracleSource, trouble};
 
 /// A run that asks and is told.
 #[pyclass(frozen, module = "pasta_opt._engine")]
@@ -50,7 +50,7 @@ impl Asking {
     ) -> PyResult<Self> {
         let Beginning { budget, threads, no_limit, .. } = beginning;
         let dim = beginning.x0.as_slice()?.len();
-        let asked = Asked::Python { identity, dim, batched, losses: Some(losses), pathwise };
+        let asked = OracleSource::Python { identity, dim, batched, losses: Some(losses), pathwise };
         let (begin, shows) = (beginning.read()?, Shows::Never);
         let job = Job { begin, asked, budget, no_limit, shows, checkpoint: None };
         let pool = pool(threads)?;

@@ -18,7 +18,7 @@ use pyo3::types::PyBytes;
 use serde::Serialize;
 
 use crate::native::Native;
-use crate::{MethodOf, alone, value_error};
+use crate::{MethodOf, TargetOf, alone, value_error};
 
 /// The end of a fit, with the keys of a model file.
 #[derive(Serialize)]
@@ -31,7 +31,7 @@ struct Outcome {
     ledger: Ledger,
     certificate: Certificate,
     /// Whether the loss has no minimiser.
-    falls_for_ever: bool,
+    has_no_minimiser: bool,
     /// Of a loss whose scale was taken from the residuals: their standard deviation.
     deviation: Option<f64>,
     /// The parameter of the loss.
@@ -89,11 +89,12 @@ pub(crate) fn fit(
     table: Bound<'_, Native>,
     names: Vec<String>,
     method: Option<MethodOf>,
-    target: Option<f64>,
+    target: Option<TargetOf>,
     budget: Option<u128>,
     seed: u64,
     threads: usize,
 ) -> PyResult<(String, Bound<'_, PyArray1<f64>>)> {
+    let target = target.map(TargetOf::read).transpose()?;
     let (py, linear) = (table.py(), linear(&table)?);
     let rows = linear.table().rows() as f64;
     let (way, method) = way(method, &linear)?;
@@ -106,13 +107,13 @@ pub(crate) fn fit(
         let budget = budget.map(|budget| budget.saturating_sub(before));
         let fit = Fit { way, start: None, target, budget, seed };
         let mut fitted = fit.run(&linear, linear.clone(), Arc::clone(stop), &mut |_, _| ())?;
-        let falls = fitted.falls_for_ever(&linear, budget, Arc::clone(stop))?;
+        let falls = fitted.has_no_minimiser(&linear, budget, Arc::clone(stop))?;
         if let Some(at_scale) = &at_scale {
             fitted.gate.merge(&at_scale.gate);
         }
         Ok((fitted, falls, at_scale.map(|at_scale| at_scale.deviation), parameter(linear.loss())))
     })?;
-    let (fitted, falls_for_ever, deviation, parameter) = fitted.map_err(|error: FitError| match error {
+    let (fitted, has_no_minimiser, deviation, parameter) = fitted.map_err(|error: FitError| match error {
         error if error.is_interrupted() => PyKeyboardInterrupt::new_err("interrupted"),
         error if error.is_not_finite() => value_error(format!(
             "the gradient of the loss is not finite: {error}; the labels or columns are too large for this loss, or the weights of rows too small; scale them"
@@ -136,7 +137,7 @@ pub(crate) fn fit(
             objective: end.objective,
             gap,
         },
-        falls_for_ever,
+        has_no_minimiser,
         deviation,
         parameter,
         redundant: LeftOut::words(&left_out, &names),
@@ -220,7 +221,7 @@ pub(crate) fn stream<'py>(
         };
         gate = gate.with_stop(Arc::clone(stop));
         oracle.first.store(walk.view().step, Ordering::Relaxed);
-        let mut run = Run::of(gate.believing(), walk);
+        let mut run = Run::of(gate.without_check(), walk);
         let mut ended = None;
         for _ in 0..steps {
             if let Event::End(stop) = run.next().map_err(|halt| said(&halt))? {

@@ -4,7 +4,6 @@
 //! `run` is the run, `asking` one that is answered from outside. `native` has the oracles of the library, `fit` linear models;
 //! `borrowed` reads numpy's memory without a copy.
 
-mod asked;
 mod asking;
 mod borrowed;
 mod fit;
@@ -12,6 +11,7 @@ mod native;
 mod oracle;
 mod run;
 mod serve;
+mod source;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -32,22 +32,22 @@ use pasta_opt::forecast::{Outlook, Pilot};
 use pasta_opt::method::{Engine, METHODS, find};
 use pasta_opt::oracle::Oracle;
 use pasta_opt::recipe::{Constant, Constants};
-use pasta_opt::run::{ChoiceError, MethodSpec, Problem, Stored, Task};
+use pasta_opt::run::{ChoiceError, MethodSpec, Problem, Stored, Target, Task};
 use pasta_opt::walk::StopRule;
 use pasta_report::Table;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::asked::Asked;
 use crate::asking::Asking;
 use crate::native::Native;
 use crate::oracle::Line;
 use crate::run::{Begin, Job, Outcome, Shows, Trouble};
 use crate::serve::{PATIENCE, Server};
+use crate::source::OracleSource;
 
 /// When a run is certified: target, delta, share, and on what that rests, a name and its numbers in order.
-type RuleOf = (f64, f64, f64, (String, Vec<f64>));
+type RuleOf = (TargetOf, f64, f64, (String, Vec<f64>));
 /// An outcome as JSON, the point, the columns of the trace, and a checkpoint.
 type Ended<'py> = (String, Bound<'py, PyArray1<f64>>, Columns<'py>, Bound<'py, PyBytes>);
 type Columns<'py> = (
@@ -81,9 +81,12 @@ impl Beginning<'_> {
         let Self { x0, method, rule, budget, seed, check, pilot, on_nan, no_limit, .. } = self;
         let on_nan = on_nan.parse().map_err(|error| value_error(format!("on_nan: {error}")))?;
         let start = x0.as_slice()?.to_vec();
-        let certify = rule.map(read_rule).transpose()?;
+        let (certify, of_start) = match rule.map(read_rule).transpose()? {
+            Some((rule, target)) => (Some(rule), target.share()),
+            None => (None, None),
+        };
         let method = method.spec()?;
-        let task = Box::new(Task { method, certify, budget, seed, check, pilot, on_nan, no_limit });
+        let task = Box::new(Task { method, certify, of_start, budget, seed, check, pilot, on_nan, no_limit });
         Ok(Begin::Fresh { start, task })
     }
 }
@@ -129,7 +132,7 @@ fn work<'py>(
         None => Shows::Never,
         Some(_) => Shows::Every(Duration::from_secs_f64(every.clamp(0.0, 1e6))),
     };
-    let job = Job { begin, asked: Asked::of(&leaves)?, budget, no_limit, shows, checkpoint };
+    let job = Job { begin, asked: OracleSource::of(&leaves)?, budget, no_limit, shows, checkpoint };
     let outcome = beside(leaves, callback, threads, move |line| run::run(job, line))?;
     ended(py, outcome)
 }
@@ -224,7 +227,11 @@ fn certify(
     seed: u64,
     threads: usize,
 ) -> PyResult<String> {
-    let (asked, x, rule) = (Asked::of(&leaves)?, x.as_slice()?.to_vec(), read_rule(rule)?);
+    let (asked, x) = (OracleSource::of(&leaves)?, x.as_slice()?.to_vec());
+    let (rule, target) = read_rule(rule)?;
+    if target.norm().is_none() {
+        return Err(value_error("target: a point that is certified by hand has no start; give a number"));
+    }
     let certify = move |line| run::certify(&asked, &x, rule, budget, seed, &line);
     let certified = beside(leaves, None, threads, certify)?;
     serde_json::to_string(&certified).map_err(value_error)
@@ -239,7 +246,7 @@ fn calibrate(
     seed: u64,
     threads: usize,
 ) -> PyResult<String> {
-    let (asked, x0) = (Asked::of(&leaves)?, x0.as_slice()?.to_vec());
+    let (asked, x0) = (OracleSource::of(&leaves)?, x0.as_slice()?.to_vec());
     let measured =
         beside(leaves, None, threads, move |line| run::calibrate(&asked, &x0, budget, seed, &line))?;
     serde_json::to_string(&measured).map_err(value_error)
@@ -253,7 +260,7 @@ fn check(
     seed: u64,
     threads: usize,
 ) -> PyResult<String> {
-    let (asked, x0) = (Asked::of(&leaves)?, x0.as_slice()?.to_vec());
+    let (asked, x0) = (OracleSource::of(&leaves)?, x0.as_slice()?.to_vec());
     beside(leaves, None, threads, move |line| run::check(&asked, &x0, seed, &line))
 }
 
@@ -268,7 +275,8 @@ fn forecast(
     seed: u64,
     threads: usize,
 ) -> PyResult<String> {
-    let (asked, x0, rule) = (Asked::of(&leaves)?, x0.as_slice()?.to_vec(), read_rule(rule)?);
+    let (asked, x0) = (OracleSource::of(&leaves)?, x0.as_slice()?.to_vec());
+    let rule = read_rule(rule)?;
     let method = method.spec()?;
     beside(leaves, None, threads, move |line| run::forecast(&asked, &x0, rule, samples, &method, seed, &line))
 }
@@ -282,14 +290,13 @@ fn compare(
     methods: Vec<String>,
     grid: bool,
     rule: Option<RuleOf>,
-    target: Option<f64>,
     budget: u64,
     seeds: u64,
     seed: u64,
     threads: usize,
 ) -> PyResult<String> {
-    let (asked, start) = (Asked::of(&leaves)?, x0.as_slice()?.to_vec());
-    let rule = rule.map(read_rule).transpose()?;
+    let (asked, start) = (OracleSource::of(&leaves)?, x0.as_slice()?.to_vec());
+    let (rule, target) = rule.map(read_rule).transpose()?.unzip();
     beside(leaves, None, threads, move |line| {
         let (_, losses) = run::gate(&asked, &start, seed, None, &line)?;
         let oracle = asked.oracle(losses, &line);
@@ -326,7 +333,24 @@ fn value_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-fn read_rule((target, delta, share, (name, numbers)): RuleOf) -> PyResult<StopRule> {
+/// A target: a number, or a text such as "1%".
+#[derive(FromPyObject)]
+pub(crate) enum TargetOf {
+    Number(f64),
+    Text(String),
+}
+
+impl TargetOf {
+    pub(crate) fn read(self) -> PyResult<Target> {
+        match self {
+            Self::Number(number) => Ok(Target::Norm(number)),
+            Self::Text(text) => text.parse().map_err(|error| value_error(format!("target: {error}"))),
+        }
+    }
+}
+
+fn read_rule((target, delta, share, (name, numbers)): RuleOf) -> PyResult<(StopRule, Target)> {
+    let target = target.read()?;
     let basis = match (name.as_str(), numbers.as_slice()) {
         ("variance", [variance]) => Basis::Variance(*variance),
         ("kurtosis", [kurtosis]) => Basis::Kurtosis(*kurtosis),
@@ -334,7 +358,7 @@ fn read_rule((target, delta, share, (name, numbers)): RuleOf) -> PyResult<StopRu
         ("growth", [growth, floor]) => Basis::Growth { growth: *growth, floor: *floor, distance: 0.0 },
         _ => return Err(PyValueError::new_err(format!("no certificate rests on {name} {numbers:?}"))),
     };
-    Ok(StopRule { target, delta, basis, share })
+    Ok((StopRule { target: target.provisional(), delta, basis, share }, target))
 }
 
 /// A method: its name, its settings by name, its steps, and their samples.

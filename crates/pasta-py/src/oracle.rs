@@ -51,8 +51,6 @@ pub(crate) struct Snapshot {
 /// Asks the thread that called.
 pub(crate) struct Remote {
     pub(crate) about: About,
-    /// Whether each sample has a generator of its own, so that sums are sums of samples that can be asked for one by one.
-    pub(crate) is_additive: bool,
     pub(crate) line: Line,
 }
 
@@ -81,10 +79,6 @@ impl Oracle for Remote {
             answer.losses.copy_from_slice(losses);
         }
         Ok(request.usual_price(&self.about))
-    }
-
-    fn is_additive(&self) -> bool {
-        self.is_additive
     }
 }
 

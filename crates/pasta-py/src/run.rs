@@ -14,20 +14,21 @@ use pasta_opt::forecast::{Family, Forecast, Pilot, PilotError};
 use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::oracle::{Answer, Request};
 use pasta_opt::run::{
-    ChoiceError, Chosen, Event, Mark, MethodSpec, Problem, Report, Run, RunError, Stored, Task,
+    ChoiceError, Chosen, Event, Mark, MethodSpec, OfStart, Problem, Report, Run, RunError, Stored, Target,
+    Task,
 };
 use pasta_opt::stop::Stop;
 use pasta_opt::walk::StopRule;
 use pasta_report::console;
 use serde::Serialize;
 
-use crate::asked::Asked;
 use crate::oracle::{Line, Message, Snapshot, is_set, sent};
+use crate::source::OracleSource;
 
 /// What is to be run.
 pub(crate) struct Job {
     pub(crate) begin: Begin,
-    pub(crate) asked: Asked,
+    pub(crate) asked: OracleSource,
     pub(crate) budget: Option<u128>,
     /// Whether it goes on without a budget where its target is not within reach.
     pub(crate) no_limit: bool,
@@ -141,7 +142,7 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
             let problem = Problem::of(asked.oracle(losses, &line), start);
             let mut run = Run::start(Arc::new(problem), *task, stop).map_err(input)?;
             run.count(&probe);
-            believed(&mut run, &line)?;
+            prepared(&mut run, &line)?;
             Live { run, line }
         }
         Begin::Stored(mut stored) => {
@@ -156,26 +157,28 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
                 ),
                 error => input(error),
             })?;
-            believed(&mut run, &line)?;
+            prepared(&mut run, &line)?;
             Live { run, line }
         }
     };
     live.finish(shows, checkpoint)
 }
 
-/// Refuses an oracle that a few samples show to be wrong, and warns of one that shows no noise. Whoever stops it meanwhile is heard by the run.
-fn believed(run: &mut Run, line: &Line) -> Result<(), Trouble> {
-    if !run.gate().doubts() {
+/// Refuses an oracle that a few samples show to be wrong, warns of one that shows no noise, and measures the target where that is a share. Whoever stops it
+/// meanwhile is heard by the run.
+fn prepared(run: &mut Run, line: &Line) -> Result<(), Trouble> {
+    if run.is_prepared() {
         return Ok(());
     }
     match run.next() {
-        Ok(_) => {
+        Ok(Event::Checked) => {
             if let Some(note) = run.findings().and_then(check::Findings::note) {
                 // Nobody may be there any more.
                 let _ = line.messages.send(Message::Warn(note.into()));
             }
-            Ok(())
+            prepared(run, line)
         }
+        Ok(_) => Ok(()),
         Err(_) if run.gate().is_stopped() => Ok(()),
         Err(Halt::Oracle(error)) => {
             let words =
@@ -190,7 +193,7 @@ fn believed(run: &mut Run, line: &Line) -> Result<(), Trouble> {
 }
 
 /// What a check at length finds, as JSON.
-pub(crate) fn check(asked: &Asked, x0: &[f64], seed: u64, line: &Line) -> Result<String, Trouble> {
+pub(crate) fn check(asked: &OracleSource, x0: &[f64], seed: u64, line: &Line) -> Result<String, Trouble> {
     #[derive(Serialize)]
     struct Checked {
         problem: String,
@@ -212,7 +215,7 @@ pub(crate) fn check(asked: &Asked, x0: &[f64], seed: u64, line: &Line) -> Result
 
 /// The gate, and whether there are losses, which one sample at the start shows where it is not known.
 pub(crate) fn gate(
-    asked: &Asked,
+    asked: &OracleSource,
     start: &[f64],
     seed: u64,
     budget: Option<u128>,
@@ -227,7 +230,7 @@ pub(crate) fn gate(
 }
 
 /// A gate that Ctrl-C and exceptions stop.
-fn over(asked: &Asked, losses: bool, seed: u64, line: &Line) -> Gate {
+fn over(asked: &OracleSource, losses: bool, seed: u64, line: &Line) -> Gate {
     Gate::over(asked.oracle(losses, line), seed).with_stop(Arc::clone(&line.stop))
 }
 
@@ -246,11 +249,19 @@ fn run_pilot(
     })
 }
 
+/// The gradient at the start, of which the target is a share.
+fn measured(gate: &mut Gate, start: &[f64], share: f64) -> Result<OfStart, Trouble> {
+    OfStart::measure(share, gate, start).map_err(|halt| match halt {
+        Halt::Interrupted => Trouble::Raised,
+        other => input(other),
+    })
+}
+
 /// What a certified run of a method will probably cost.
 pub(crate) fn forecast(
-    asked: &Asked,
+    asked: &OracleSource,
     start: &[f64],
-    rule: StopRule,
+    (rule, target): (StopRule, Target),
     samples: u128,
     method: &MethodSpec,
     seed: u64,
@@ -267,6 +278,10 @@ pub(crate) fn forecast(
     }
     let (mut gate, losses) = gate(asked, start, seed, None, line)?;
     let method = method.choose(&Problem::of(asked.oracle(losses, line), start.to_vec())).map_err(input)?;
+    let rule = match target.share() {
+        Some(share) => StopRule { target: measured(&mut gate, start, share)?.target, ..rule },
+        None => rule,
+    };
     let pilot = run_pilot(&mut gate, start, rule, samples, &method)?;
     let forecasted = Forecasted {
         problem: gate.about().identity.clone(),
@@ -296,7 +311,7 @@ fn probed(mut gate: Gate, start: &[f64]) -> Result<Gate, Trouble> {
 
 /// A certificate of a point. Its samples are not those of any run with this seed.
 pub(crate) fn certify(
-    asked: &Asked,
+    asked: &OracleSource,
     x: &[f64],
     StopRule { target, delta, basis, .. }: StopRule,
     budget: Option<u128>,
@@ -316,7 +331,7 @@ pub(crate) fn certify(
 
 /// What samples say about the constants of an oracle.
 pub(crate) fn calibrate(
-    asked: &Asked,
+    asked: &OracleSource,
     x0: &[f64],
     budget: u64,
     seed: u64,

@@ -39,6 +39,7 @@ use crate::oracle::Oracle;
 use crate::state::StartError;
 use crate::stop::Stop;
 use crate::table::{Class, Design, Kink, Linear, Loss, TableError};
+use crate::target::Target;
 use crate::walk::{Advance, Walk};
 
 /// The settings of a fit: its method, target and budget.
@@ -46,11 +47,11 @@ use crate::walk::{Advance, Walk};
 pub struct Fit {
     /// The way down.
     pub way: Way,
-    /// Where it starts. If nothing is said, at [`Linear::best_constant`]; with a loss that is [flat far out](crate::table::Loss::convex_kin), where the fit of its convex kin ends.
+    /// Where it starts. If nothing is said, at [`Linear::best_constant`]; with a loss that is [flat far out](crate::table::Loss::convex_surrogate), where the fit of its convex kin ends.
     pub start: Option<Vec<f64>>,
-    /// The gradient that is small enough; if nothing is said, [`RELATIVE`] of that at the start, of the convex kin where there is one, and then second-order steps go on until
+    /// The gradient that is small enough, or its share of that at the start; if nothing is said, [`RELATIVE`] of that at the start, of the convex kin where there is one, and then second-order steps go on until
     /// they promise f no more. By second-order steps on a loss with kinks, the gap that is small enough, or [`RELATIVE`] of the loss of a typical row at the start.
-    pub target: Option<f64>,
+    pub target: Option<Target>,
     /// Rows that may be read, each as often as it is read; [`usual_budget`] if nothing is said.
     pub budget: Option<u128>,
     /// The seed of all randomness.
@@ -88,7 +89,7 @@ impl Way {
     /// # Ok::<(), pasta_opt::table::TableError>(())
     /// ```
     pub fn usual(linear: &Linear) -> Self {
-        if newton::fits(linear).is_ok() || kinks::is_quickest(linear) {
+        if newton::applies(linear).is_ok() || kinks::is_quickest(linear) {
             Self::SecondOrder
         } else {
             Self::Method(Engine::Auto { target: None })
@@ -397,7 +398,7 @@ struct Begun {
 impl Begun {
     /// Begins at [`Linear::best_constant`], or where the fit of the loss's convex kin ends: from there a loss that is flat far out may see no row at all.
     fn of(linear: &Arc<Linear>, budget: u128, seed: u64, stop: Arc<AtomicBool>) -> Result<Self, FitError> {
-        let Some(kin) = linear.loss().convex_kin() else {
+        let Some(kin) = linear.loss().convex_surrogate() else {
             return Ok(Self { point: linear.best_constant(), first: None });
         };
         let kin = Arc::new(linear.with_loss(kin)?);
@@ -424,7 +425,7 @@ impl Fit {
     ) -> Result<Fitted, FitError> {
         let rows = linear.table().rows() as u128;
         let budget = self.budget.unwrap_or_else(|| usual_budget(linear));
-        let passes = if self.start.is_none() && linear.loss().convex_kin().is_some() { 6 } else { 3 };
+        let passes = if self.start.is_none() && linear.loss().convex_surrogate().is_some() { 6 } else { 3 };
         if budget < passes * rows {
             return Err(FitError::Budget { budget, passes, rows });
         }
@@ -451,8 +452,13 @@ impl Fit {
         let kink = Kink::of(linear.loss()).filter(|_| is_second_order);
         // Where there is one, f is told by its gap.
         let typical = kink.map(|kink| linear.typical_loss(kink, &x0));
-        let target = self.target.unwrap_or(RELATIVE * typical.unwrap_or(first_gradient));
-        let until = self.target.map_or(Until::Flat(target), Until::Gradient);
+        let at_start = typical.unwrap_or(first_gradient);
+        let target = match self.target {
+            Some(Target::Norm(norm)) => norm,
+            Some(Target::OfStart(share)) => share * at_start,
+            None => RELATIVE * at_start,
+        };
+        let until = self.target.map_or(Until::Flat(target), |_| Until::Gradient(target));
         let mut walk: Box<dyn Walk> = match self.way {
             Way::Method(Engine::Auto { .. }) => Engine::Auto { target: Some(target) }.start(&gate, &x0)?,
             Way::Method(other) => other.start(&gate, &x0)?,
@@ -525,10 +531,10 @@ impl Fitted {
     /// let linear = Arc::new(Linear::new(Arc::new(table), Loss::Poisson, Design::default())?);
     /// let fit = Fit { way: Way::usual(&linear), start: None, target: None, budget: None, seed: 1 };
     /// let mut fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ())?;
-    /// assert!(fitted.falls_for_ever(&linear, None, Arc::default())?);
+    /// assert!(fitted.has_no_minimiser(&linear, None, Arc::default())?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn falls_for_ever(
+    pub fn has_no_minimiser(
         &mut self,
         linear: &Arc<Linear>,
         budget: Option<u128>,
@@ -542,7 +548,7 @@ impl Fitted {
         }
         let most = budget.map(|_| LOOK_PASSES * rows);
         let mut gate = Gate::over(linear.clone(), self.gate.seed()).with_budget(most).with_stop(stop);
-        let falls = match newton::falls_for_ever(linear, &mut gate, &self.point) {
+        let falls = match newton::has_no_minimiser(linear, &mut gate, &self.point) {
             Err(Halt::OverBudget { .. }) => None,
             other => other?,
         };

@@ -41,7 +41,7 @@ use crate::ledger::Ledger;
 use crate::oracle::{
     About, Answer, Batch, Charge, Draw, ErrorKind, Oracle, OracleError, Request, Source, Team,
 };
-use crate::stop::{Divergence, Mixed, Stop};
+use crate::stop::{Divergence, Mixed, NoTarget, Stop};
 use crate::term::{Term, keep_inside};
 
 /// The only way to an oracle: it counts, keeps the budget, and can be told to stop.
@@ -59,7 +59,7 @@ pub struct Gate {
     held: u128,
     stop: Arc<AtomicBool>,
     /// Whether the oracle is to be checked before a run.
-    doubts: bool,
+    needs_check: bool,
     /// Answers of the step under way.
     kept: Kept,
     /// True while a step keeps its answers.
@@ -150,6 +150,9 @@ pub enum Halt {
     /// At one point the oracle answers with numbers and with NaN or infinity.
     #[error(transparent)]
     Mixed(Mixed),
+    /// The target is a share of the gradient at the start, which cannot be measured.
+    #[error(transparent)]
+    NoTarget(#[from] NoTarget),
     /// The point is outside of the domain of the term, where no oracle is asked.
     #[error("no answer outside of the domain: {words}")]
     Outside {
@@ -177,7 +180,7 @@ impl Halt {
     /// How a run ends that cannot go on; `None` where it does not end but fail.
     pub fn stop(&self) -> Option<Stop> {
         match *self {
-            Self::Oracle(_) | Self::Paused | Self::Outside { .. } => None,
+            Self::Oracle(_) | Self::Paused | Self::NoTarget(_) | Self::Outside { .. } => None,
             Self::OverBudget { .. } => Some(Stop::OutOfBudget),
             Self::Interrupted => Some(Stop::Interrupted),
             Self::NotFinite { step, .. } => Some(Stop::Diverged(Divergence::Gradient { step })),
@@ -225,7 +228,7 @@ impl Gate {
     /// The same for an oracle that is shared.
     pub fn over(oracle: Arc<dyn Oracle>, seed: u64) -> Self {
         let (about, has_team) = (oracle.about().clone(), oracle.team().is_some());
-        let doubts = !oracle.is_vouched_for();
+        let needs_check = !about.trusted;
         Self {
             oracle,
             about,
@@ -235,7 +238,7 @@ impl Gate {
             budget: None,
             held: 0,
             stop: Arc::default(),
-            doubts,
+            needs_check,
             kept: Kept::default(),
             is_keeping: false,
             pause: None,
@@ -323,10 +326,10 @@ impl Gate {
         }
     }
 
-    /// Believes the oracle without the few dozen samples by which a run [checks](crate::check) one that is not of this library.
+    /// Trusts the oracle without the few dozen samples by which a run [checks](crate::check) one that is not of this library.
     #[must_use]
-    pub fn believing(self) -> Self {
-        Self { doubts: false, ..self }
+    pub fn without_check(self) -> Self {
+        Self { needs_check: false, ..self }
     }
 
     /// The oracle behind it, to make another gate of.
@@ -334,24 +337,14 @@ impl Gate {
         &self.oracle
     }
 
-    /// Whether a run is to check the oracle before its first step.
-    pub fn doubts(&self) -> bool {
-        self.doubts
-    }
-
-    /// Whether sums over batches are sums of samples that can be asked for one by one.
-    pub(crate) fn is_additive(&self) -> bool {
-        self.oracle.is_additive()
-    }
-
-    /// Whether the oracle's answers were shown to be right once and for all.
-    pub(crate) fn is_vouched_for(&self) -> bool {
-        self.oracle.is_vouched_for()
+    /// True if a run checks the oracle before its first step.
+    pub fn needs_check(&self) -> bool {
+        self.needs_check
     }
 
     /// The oracle was checked.
-    pub(crate) fn believe(&mut self) {
-        self.doubts = false;
+    pub(crate) fn trust(&mut self) {
+        self.needs_check = false;
     }
 
     /// At most so many samples in all. Not one more is ever drawn.
@@ -517,7 +510,7 @@ impl Gate {
         step: u64,
     ) -> Result<Option<Mixed>, Halt> {
         let losses = suspect.is_some_and(|suspect| suspect.losses);
-        let own = suspect.map(|suspect| &suspect.batch).filter(|_| self.oracle.is_additive());
+        let own = suspect.map(|suspect| &suspect.batch).filter(|_| self.about.additive);
         let fresh = self.batch(Role::Check, BLAME + self.ledger.not_finite() as u64 % BLAME, others);
         let (mut not_finite, mut answers) = (0, 0);
         for batch in own.into_iter().chain([&fresh]) {
@@ -707,7 +700,7 @@ impl Gate {
             .with_on_nan(self.on_nan)
             .with_limits_of(self)
             .with_term_of(self)
-            .believing()
+            .without_check()
     }
 
     /// What a run within another one has from it.
@@ -754,7 +747,7 @@ impl Gate {
             .with_stop(Arc::clone(&self.stop))
             .with_on_nan(self.on_nan)
             .with_limits_of(self)
-            .believing()
+            .without_check()
     }
 
     /// Counts all that a fork drew under one role.
@@ -811,8 +804,9 @@ impl Gate {
         }
         let gate = Self::over(oracle, seed);
         // It was checked before the first step. A check that did not come to its end is not in the ledger; a single sample is none.
-        let doubts = gate.doubts && ledger.steps().samples == 0 && ledger.of(Role::Check).samples <= 1;
-        Ok(Self { ledger, doubts, on_nan, endless, kept: Kept::resume(checkpoint)?, term, ..gate })
+        let needs_check =
+            gate.needs_check && ledger.steps().samples == 0 && ledger.of(Role::Check).samples <= 1;
+        Ok(Self { ledger, needs_check, on_nan, endless, kept: Kept::resume(checkpoint)?, term, ..gate })
     }
 }
 
@@ -1245,7 +1239,7 @@ fn skip(
 ) -> Result<Skipped, Halt> {
     let mut skipped = Skipped::default();
     let Draw::Batch(batch) = &request.draw else { return Ok(skipped) };
-    if !oracle.is_additive() {
+    if !about.additive {
         return Ok(skipped);
     }
     let numbers = answer.gradients.len() + answer.losses.len();

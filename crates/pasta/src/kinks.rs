@@ -16,13 +16,14 @@
 //! use std::sync::Arc;
 //!
 //! use pasta_opt::fit::{Fit, Verdict, Way};
+//! use pasta_opt::run::Target;
 //! use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Table};
 //!
 //! // The median of 1, 2 and 10 is 2: the mean distance to it is 9/3.
 //! let features = Dense { rows: 3, columns: 1, values: vec![0.0, 0.0, 0.0].into() };
 //! let table = Table::new(Features::Dense(features), Arc::new(vec![1.0, 2.0, 10.0]), None, Vec::new())?;
 //! let linear = Arc::new(Linear::new(Arc::new(table), Loss::Absolute, Design::default())?);
-//! let fit = Fit { way: Way::SecondOrder, start: None, target: Some(1e-6), budget: None, seed: 1 };
+//! let fit = Fit { way: Way::SecondOrder, start: None, target: Some(Target::Norm(1e-6)), budget: None, seed: 1 };
 //! let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ())?;
 //! assert_eq!(fitted.verdict, Verdict::Certified);
 //! assert!(fitted.end.objective - 3.0 < 1e-6 && fitted.gap.is_some_and(|gap| gap <= 1e-6));
@@ -82,11 +83,11 @@ const NARROWEST: f64 = 1e-12;
 
 /// Whether that is the quickest way to fit a table: its loss has such a kink, and a matrix of second derivatives costs at most as much as some dozen passes.
 pub fn is_quickest(linear: &Linear) -> bool {
-    fits(linear) && newton::is_cheap(linear)
+    applies(linear) && newton::is_cheap(linear)
 }
 
 /// Whether the loss of a table has such a kink.
-pub fn fits(linear: &Linear) -> bool {
+pub fn applies(linear: &Linear) -> bool {
     Kink::of(linear.loss()).is_some()
 }
 

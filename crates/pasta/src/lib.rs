@@ -80,6 +80,7 @@
 //! checkpoint   named sections of plain data and vectors
 //! stop         why a run ended
 //! gate         the only way to an oracle
+//! target       how small the gradient shall be
 //! check        whether an oracle can be believed
 //! schedule     the settings of Algorithm 1, plain data
 //! recipe       one file per theorem: constants in, schedule and promise out
@@ -137,6 +138,7 @@ pub mod schedule;
 pub mod state;
 pub mod stop;
 pub mod table;
+mod target;
 pub mod term;
 pub mod trace;
 pub mod walk;

@@ -161,7 +161,7 @@ const FLOOR: f64 = 1e-26;
 const CAREFUL: f64 = 1e4;
 
 /// Refuses losses that are not smooth and convex, which second-order steps do not fit. For the others they are the quickest way that is known.
-pub fn fits(linear: &Linear) -> Result<(), TableError> {
+pub fn applies(linear: &Linear) -> Result<(), TableError> {
     let row = linear.loss().row();
     match row.class {
         Class::SmoothConvex | Class::LocallySmoothConvex => Ok(()),
@@ -202,7 +202,7 @@ impl Newton {
         until: Until,
         here: Option<(f64, Vec<f64>)>,
     ) -> Result<Self, TableError> {
-        fits(&linear)?;
+        applies(&linear)?;
         let (x, memory) = (start.clone(), Arc::default());
         Ok(Self {
             linear,
@@ -518,7 +518,7 @@ impl Newton {
         let Saved { steps, ended, value, norms, whole, caution, of_matrix, first, columns } = saved;
         let known = 2 + usize::from(value.is_some()) + usize::from(whole.is_some());
         let pairs = vectors.len().checked_sub(known).filter(|rest| rest % 2 == 0).ok_or_else(damaged)?;
-        if fits(&linear).is_err() || vectors.iter().any(|v| v.len() != linear.dim()) {
+        if applies(&linear).is_err() || vectors.iter().any(|v| v.len() != linear.dim()) {
             return Err(damaged());
         }
         let mut rest = vectors.split_off(vectors.len() - pairs).into_iter();
@@ -678,7 +678,7 @@ impl Walk for Newton {
 ///   Where f has a minimiser steps get shorter instead. The same holds for counts of zero. With several scores each step promises 1/e of the fall of the one before, to several digits, again and again.
 ///
 /// Costs a few passes, some dozen with steps that do not end; `None` for a loss that always has a minimiser in such directions.
-pub fn falls_for_ever(linear: &Arc<Linear>, gate: &mut Gate, x: &[f64]) -> Result<Option<bool>, Halt> {
+pub fn has_no_minimiser(linear: &Arc<Linear>, gate: &mut Gate, x: &[f64]) -> Result<Option<bool>, Halt> {
     /// Steps from x, and those in a row that must promise what a tail does.
     const STEPS: u32 = 15;
     const IN_A_ROW: u32 = 4;
@@ -704,7 +704,7 @@ pub fn falls_for_ever(linear: &Arc<Linear>, gate: &mut Gate, x: &[f64]) -> Resul
         return Ok(Some(true));
     }
     let work = linear.table().rows() as f64 * (linear.dim() as f64).powi(2);
-    if fits(linear).is_err() || linear.dim() > MOST_FULL || work > MOST_WORK {
+    if applies(linear).is_err() || linear.dim() > MOST_FULL || work > MOST_WORK {
         return Ok(Some(false));
     }
     let mut x = x.to_vec();

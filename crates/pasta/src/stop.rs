@@ -207,3 +207,34 @@ impl Divergence {
         }
     }
 }
+
+/// Why a share of the gradient at the start is no target.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoTarget {
+    /// The gradient is not above its noise.
+    #[error(
+        "the gradient at the start cannot be told from its noise by {samples} samples (|mean| = {mean:.3e}, standard error {error:.3e}), so there is no share of it to aim at; give the target as a number"
+    )]
+    Noise {
+        /// What was drawn.
+        samples: u128,
+        /// The length of the mean.
+        mean: f64,
+        /// Its standard error.
+        error: f64,
+    },
+    /// The gradient is exactly zero.
+    #[error(
+        "the gradient at the start is 0, so there is no share of it to aim at; give the target as a number, or start elsewhere"
+    )]
+    Zero,
+    /// The budget does not allow a measurement.
+    #[error(
+        "a tenth of the budget of {budget} samples is too little to measure the gradient at the start; give the target as a number"
+    )]
+    Budget {
+        /// The budget.
+        budget: u128,
+    },
+}

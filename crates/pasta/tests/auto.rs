@@ -202,8 +202,7 @@ impl Rows {
             .collect();
         let right = matrix.iter().map(|row| row.iter().sum::<f64>() + 0.1 * xi.normal()).collect();
         let source = Source::Table { rows: rows as u64 };
-        let about =
-            About { dim, identity: "rows".into(), source, losses: true, shared: true, pathwise: true };
+        let about = About { source, losses: true, ..About::stream(dim, "rows") };
         Self { matrix, right, about }
     }
 
@@ -249,7 +248,7 @@ impl Oracle for Rows {
 #[test]
 fn on_a_table_it_ends_with_exact_passes_and_settles_at_its_target() {
     let table = Rows::new(2_000, 12);
-    let mut gate = Gate::new(table, 1).with_budget(2_000_000).believing();
+    let mut gate = Gate::new(table, 1).with_budget(2_000_000).without_check();
     let mut walk = Auto::start(&gate, &[0.0; 12], Some(1e-8)).unwrap();
     let end = (&mut walk).finish(&mut gate).unwrap();
     assert_eq!(end.stop, Stop::Settled);
@@ -284,7 +283,7 @@ fn nan_at_the_start_ends_in_a_verdict_and_nan_in_a_corner_is_not_entered() {
             Ok(())
         }
     }
-    let mut gate = Gate::new(Batched::new(Corner), 1).with_budget(10_000).believing();
+    let mut gate = Gate::new(Batched::new(Corner), 1).with_budget(10_000).without_check();
     let end = Auto::start(&gate, &[-1.0], None).unwrap().finish(&mut gate).unwrap();
     assert!(matches!(end.stop, Stop::Diverged(_)), "{end:?}");
     let mut gate = Gate::new(Batched::new(Corner), 1).with_budget(10_000);
@@ -390,7 +389,7 @@ fn a_run_that_is_interrupted_again_and_again_ends_like_one_that_is_not_and_draws
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     for (inner, budget, every) in [(&stream, 60_000, 300), (&stream, 60_000, 3), (&table, 40_000, 5)] {
         let start = vec![5.0; inner.about().dim];
-        let mut gate = Gate::over(Arc::clone(inner), 4).with_budget(budget).believing();
+        let mut gate = Gate::over(Arc::clone(inner), 4).with_budget(budget).without_check();
         let whole = Auto::start(&gate, &start, Some(1e-6)).unwrap().finish(&mut gate).unwrap();
 
         let flag = Arc::new(AtomicBool::new(false));
@@ -434,7 +433,7 @@ fn a_run_that_is_interrupted_again_and_again_ends_like_one_that_is_not_and_draws
 fn a_pause_within_a_step_changes_nothing_and_a_checkpoint_taken_there_has_all_that_was_answered() {
     let flag = Arc::new(AtomicBool::new(false));
     let inner: Arc<dyn Oracle> = Arc::new(Batched::new(Bowl));
-    let mut gate = Gate::over(Arc::clone(&inner), 4).with_budget(60_000).believing();
+    let mut gate = Gate::over(Arc::clone(&inner), 4).with_budget(60_000).without_check();
     let whole = Auto::start(&gate, &[5.0; 8], None).unwrap().finish(&mut gate).unwrap();
     let preempted = Arc::new(Preempted {
         inner,
@@ -485,7 +484,7 @@ fn what_an_interrupted_step_was_answered_counts_also_if_another_budget_has_no_us
             flag: Arc::clone(&flag),
         });
         let oracle: Arc<dyn Oracle> = preempted.clone();
-        let mut gate = Gate::over(Arc::clone(&oracle), 4).with_budget(60_000).with_stop(flag).believing();
+        let mut gate = Gate::over(Arc::clone(&oracle), 4).with_budget(60_000).with_stop(flag).without_check();
         let mut walk = Auto::start(&gate, &[5.0; 8], None).unwrap();
         let end = pool.install(|| {
             while walk.advance(&mut gate).is_ok() {}

@@ -225,7 +225,7 @@ fn run(setting: Setting, seed: u64) -> End {
     let model = Model::new(setting);
     let start = model.start();
     let mut gate =
-        Gate::new(Batched::new(model.clone()), seed).with_budget(u128::from(setting.budget)).believing();
+        Gate::new(Batched::new(model.clone()), seed).with_budget(u128::from(setting.budget)).without_check();
     let end = Auto::start(&gate, &start, None).unwrap().finish(&mut gate).unwrap();
     assert!(end.ledger.samples() <= u128::from(setting.budget));
     End { before: model.gap(&start), after: model.gap(&end.point), moved: end.point != start }

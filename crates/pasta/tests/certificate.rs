@@ -280,7 +280,7 @@ fn table(rows: Vec<f64>) -> Arc<dyn Oracle> {
         };
         Ok(())
     };
-    Arc::new(Made { about: About { source, ..About::stream(1, "rows") }, answer })
+    Arc::new(Made { about: About { source, trusted: true, ..About::stream(1, "rows") }, answer })
 }
 
 #[test]

@@ -270,7 +270,7 @@ fn a_run_checks_a_stranger_s_oracle_before_its_first_step_and_counts_that() {
         assert!(refused.starts_with("the oracle failed: it failed its check: "), "{way:?}: {refused}");
         assert_eq!(gate.ledger().steps().samples, 0, "{way:?}");
         // The switch: believed, it runs, to nowhere.
-        let mut gate = Gate::new(bowl(way, 3, 1.0), 1).believing();
+        let mut gate = Gate::new(bowl(way, 3, 1.0), 1).without_check();
         let _ = ten_steps(&mut gate, &[1.0, 2.0, 3.0]);
         // Where an answer is not finite, the gate asks for others, to tell whose fault it is.
         let most = if matches!(way, Way::Nan) { 64 } else { 0 };
@@ -281,7 +281,7 @@ fn a_run_checks_a_stranger_s_oracle_before_its_first_step_and_counts_that() {
     let samples = gate.ledger().of(Role::Check).samples;
     assert!(samples > 0 && samples <= Effort::Quick.samples(), "{samples}");
     // The check changes no bit of the run, and is made once.
-    let mut believing = Gate::new(bowl(Way::Honest, 3, 1.0), 1).believing();
+    let mut believing = Gate::new(bowl(Way::Honest, 3, 1.0), 1).without_check();
     assert_eq!(ten_steps(&mut believing, &[1.0, 2.0, 3.0]).unwrap().point, checked.point);
     assert!(check::before_run(&mut gate, &[1.0, 2.0, 3.0]).unwrap().is_none());
     // A budget is for the run: the check takes a fifth of it at most, and nothing of a small one.
@@ -318,7 +318,7 @@ fn the_oracles_of_this_library_need_no_check_and_pass_it() {
         let start = vec![1.0, -0.5, 2.0];
         let name = objective.identity();
         let mut gate = Gate::new(Noisy::new(objective, noise, start.clone()).unwrap(), 1);
-        assert!(!gate.doubts());
+        assert!(!gate.needs_check());
         let before = gate.ledger().samples();
         assert!(ten_steps(&mut gate, &start).unwrap().ledger.of(Role::Check).samples == before);
         let findings = check::oracle(&mut gate, &start, Effort::Thorough).unwrap();
@@ -345,9 +345,6 @@ enum Adds {
 impl Oracle for Whole {
     fn about(&self) -> &pasta_opt::oracle::About {
         &self.about
-    }
-    fn is_additive(&self) -> bool {
-        false
     }
     fn answer(
         &self,
@@ -402,6 +399,7 @@ fn a_mean_where_the_sum_belongs_is_caught_and_sums_are_not_accused() {
     let found = |way, noise, start: &[f64], seed| {
         let about = pasta_opt::oracle::About {
             losses: true,
+            additive: false,
             ..pasta_opt::oracle::About::stream(start.len(), "whole")
         };
         let mut gate = Gate::new(Whole { about, way, noise }, seed);
@@ -435,7 +433,8 @@ fn a_mean_where_the_sum_belongs_is_caught_and_sums_are_not_accused() {
     assert!(found(Adds::All, normal, &[2.0, -1.0, 10.0], 1).samples <= Effort::Quick.samples() + 20);
     // A few hundred samples in all are enough to see it.
     for seed in 1..=100 {
-        let about = pasta_opt::oracle::About::stream(3, "whole");
+        let about =
+            pasta_opt::oracle::About { additive: false, ..pasta_opt::oracle::About::stream(3, "whole") };
         let mut gate = Gate::new(Whole { about, way: Adds::Mean, noise: normal }, seed).with_budget(450);
         assert!(check::before_run(&mut gate, &[2.0, -1.0, 10.0]).is_err(), "{seed}");
         assert!(gate.ledger().samples() <= 90);

@@ -90,7 +90,8 @@ fn oracle(f: fn(f64) -> (f64, f64)) -> Separable {
 
 fn auto(oracle: Separable, start: f64, budget: u128, seed: u64, on_nan: OnNan) -> Finished {
     let start = vec![start; oracle.dim];
-    let mut gate = Gate::new(Batched::new(oracle), seed).with_budget(budget).with_on_nan(on_nan).believing();
+    let mut gate =
+        Gate::new(Batched::new(oracle), seed).with_budget(budget).with_on_nan(on_nan).without_check();
     Auto::start(&gate, &start, None).unwrap().finish(&mut gate).unwrap()
 }
 
@@ -122,7 +123,7 @@ fn methods_that_cannot_step_back_blame_the_oracle_too_and_a_divergence_is_one() 
     let settings =
         |eta: f64| Settings { rule: Rule::Sgd { eta: Sequence::Constant(eta) }, steps: 5_000, batch: 4 };
     let run = |nan: Nan, eta| {
-        let mut gate = Gate::new(Batched::new(Separable { nan, ..oracle(bowl) }), 1).believing();
+        let mut gate = Gate::new(Batched::new(Separable { nan, ..oracle(bowl) }), 1).without_check();
         Baseline::start(&gate, settings(eta), &[4.0; 3]).unwrap().finish(&mut gate).unwrap()
     };
     let end = run(Nan::BySample(0.01), 0.1);
@@ -183,7 +184,7 @@ fn what_rests_on_samples_that_were_chosen_is_not_certified() {
     let rule = StopRule { target: 0.3, delta: 0.05, basis: Basis::Kurtosis(100.0), share: 0.5 };
     let run = |on_nan, nan| {
         let oracle = Batched::new(Separable { nan, ..oracle(bowl) });
-        let mut gate = Gate::new(oracle, 1).with_on_nan(on_nan).believing();
+        let mut gate = Gate::new(oracle, 1).with_on_nan(on_nan).without_check();
         let walk = Auto::start(&gate, &[4.0; 3], Some(0.3)).unwrap().certified(&gate, rule).unwrap();
         let end = walk.finish(&mut gate).unwrap();
         (end, gate)
@@ -218,7 +219,7 @@ impl<O: Oracle> Oracle for NanAt<O> {
 fn what_a_look_or_a_certificate_meets_names_a_step_of_the_run_and_no_address() {
     for role in [Role::Certificate, Role::Look] {
         let oracle = NanAt(Batched::new(oracle(bowl)), role, 9);
-        let mut gate = Gate::new(oracle, 1).believing();
+        let mut gate = Gate::new(oracle, 1).without_check();
         let rule = StopRule { target: 0.3, delta: 0.05, basis: Basis::Kurtosis(100.0), share: 0.5 };
         let walk = Auto::start(&gate, &[4.0; 3], Some(0.3)).unwrap().certified(&gate, rule).unwrap();
         let end = walk.finish(&mut gate).unwrap();
@@ -254,7 +255,7 @@ fn points_beyond_the_domain_are_stepped_around_and_nobody_is_blamed() {
         }
     }
     for seed in 1..=6 {
-        let mut gate = Gate::new(Batched::new(Exponential), seed).with_budget(20_000).believing();
+        let mut gate = Gate::new(Batched::new(Exponential), seed).with_budget(20_000).without_check();
         let end = Auto::start(&gate, &[-300.0], None).unwrap().finish(&mut gate).unwrap();
         assert!(matches!(end.stop, Stop::PlannedEnd), "seed {seed}: {end:?}");
         let end = auto(Separable { nan: Nan::Below0, ..oracle(bowl) }, 3.0, 20_000, seed, OnNan::Stop);
@@ -293,7 +294,7 @@ fn f_without_a_minimum_ends_as_unbounded() {
     }
     // Without a budget, too.
     let rule = StopRule { target: 0.1, delta: 0.05, basis: Basis::Kurtosis(100.0), share: 0.5 };
-    let mut gate = Gate::new(Batched::new(oracle(|x| (-x, -1.0))), 1).believing();
+    let mut gate = Gate::new(Batched::new(oracle(|x| (-x, -1.0))), 1).without_check();
     let walk = Auto::start(&gate, &[1.0; 3], Some(0.1)).unwrap().certified(&gate, rule).unwrap();
     let end = walk.finish(&mut gate).unwrap();
     assert!(matches!(end.stop, Stop::Unbounded(_)), "{:?}", end.stop);
@@ -328,7 +329,7 @@ fn a_minimum_that_is_far_away_is_not_called_none() {
 
 /// A run to a certificate, without a budget.
 fn to_target(oracle: Arc<dyn Oracle>, start: &[f64], rule: StopRule) -> Finished {
-    let mut gate = Gate::over(oracle, 1).believing();
+    let mut gate = Gate::over(oracle, 1).without_check();
     let walk = Auto::start(&gate, start, Some(rule.target)).unwrap();
     walk.certified(&gate, rule).unwrap().finish(&mut gate).unwrap()
 }
@@ -369,7 +370,7 @@ fn a_run_whose_target_is_out_of_reach_ends_and_says_what_is_not() {
     };
     assert!(16 * since <= drawn && gradient > 0.05, "{:?}", end.stop);
     // Without a limit it goes on: here, for two rounds.
-    let mut gate = Gate::over(kink, 1).believing().without_limit();
+    let mut gate = Gate::over(kink, 1).without_check().without_limit();
     let walk = Auto::start(&gate, &[1.2], Some(rule.target)).unwrap().certified(&gate, rule).unwrap();
     let further = walk.until(|_, view| view.step == end.steps + 2).finish(&mut gate).unwrap();
     assert_eq!((further.stop, further.steps), (Stop::Asked, end.steps + 2));
@@ -432,8 +433,10 @@ impl Sampled for Plain {
 #[test]
 fn without_noise_samples_that_are_left_out_change_nothing() {
     for share in [0.0, 0.01] {
-        let mut gate =
-            Gate::new(Batched::new(Plain(share)), 1).with_on_nan(OnNan::Skip).with_budget(10_000).believing();
+        let mut gate = Gate::new(Batched::new(Plain(share)), 1)
+            .with_on_nan(OnNan::Skip)
+            .with_budget(10_000)
+            .without_check();
         let end = Auto::start(&gate, &[1.0, -2.0, 3.0], None).unwrap().finish(&mut gate).unwrap();
         assert!(end.point.iter().all(|x| x.abs() < 1e-3), "{share}: {end:?}");
     }

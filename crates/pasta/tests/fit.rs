@@ -8,6 +8,7 @@ use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::draws::{Address, Role};
 use pasta_opt::fit::{AtScale, Fit, FitError, Fitted, LeftOut, Unfinished, Verdict, Way};
 use pasta_opt::method::Engine;
+use pasta_opt::run::Target;
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Table};
 
 fn table(loss: Loss, classes: u32) -> Arc<Linear> {
@@ -259,7 +260,13 @@ fn kinks_are_certified_where_columns_nearly_depend_on_each_other() {
         let fitted = run(&linear, Way::SecondOrder, None).unwrap();
         assert_eq!(fitted.verdict, Verdict::Certified, "{loss:?}: {:?}", fitted.gap);
         // The gap holds for a point that is as low as another target gets.
-        let fit = Fit { way: Way::SecondOrder, start: None, target: Some(1e-9), budget: None, seed: 1 };
+        let fit = Fit {
+            way: Way::SecondOrder,
+            start: None,
+            target: Some(Target::Norm(1e-9)),
+            budget: None,
+            seed: 1,
+        };
         let lower = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ()).unwrap();
         assert!(fitted.end.objective - lower.end.objective <= fitted.gap.unwrap(), "{loss:?}");
     }
@@ -306,7 +313,7 @@ fn classes_that_overlap_have_a_minimiser_beside_a_cell_far_off() {
     for cell in [1e3, 1e6, 1e9] {
         let (linear, ..) = with_a_cell_far_off(Loss::Logistic, cell);
         let mut fitted = run(&linear, Way::SecondOrder, None).unwrap();
-        assert!(!fitted.falls_for_ever(&linear, None, Arc::default()).unwrap(), "{cell}");
+        assert!(!fitted.has_no_minimiser(&linear, None, Arc::default()).unwrap(), "{cell}");
     }
 }
 
@@ -533,7 +540,7 @@ fn a_loss_without_a_minimiser_is_told_from_one_with() {
             for alone in [false, true] {
                 let linear = told_apart(seed, loss, alone);
                 let mut fitted = run(&linear, Way::SecondOrder, None).unwrap();
-                let falls = fitted.falls_for_ever(&linear, None, Arc::default()).unwrap();
+                let falls = fitted.has_no_minimiser(&linear, None, Arc::default()).unwrap();
                 assert_eq!(falls, alone, "{loss:?} {seed}");
             }
         }
@@ -553,5 +560,5 @@ fn counts_that_are_zero_in_a_direction_of_all_columns_have_no_minimiser() {
     let labels = vec![0.0, 3.0, 2.0, 0.0, 0.0, 0.0, 0.0, 3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
     let linear = of_columns(5, values, labels, Loss::Poisson);
     let mut fitted = run(&linear, Way::SecondOrder, None).unwrap();
-    assert!(fitted.falls_for_ever(&linear, None, Arc::default()).unwrap());
+    assert!(fitted.has_no_minimiser(&linear, None, Arc::default()).unwrap());
 }

@@ -207,7 +207,7 @@ fn a_batch_of_a_billion_samples_is_left_in_the_middle_when_the_gate_is_told_to_s
     let schedule = || Schedule::plain(Sequence::Constant(0.1), 10, BILLION);
     let (stop, drawn) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let fuse = Fuse { stop: stop.clone(), drawn: drawn.clone(), length: 1000 };
-    let mut gate = Gate::new(Batched::new(fuse), 1).with_stop(stop.clone()).believing();
+    let mut gate = Gate::new(Batched::new(fuse), 1).with_stop(stop.clone()).without_check();
     let end = Pasta::start(&gate, schedule(), &START).unwrap().finish(&mut gate).unwrap();
     assert_eq!((end.stop, end.steps, end.ledger.samples()), (Stop::Interrupted, 0, 0));
     // Each thread may finish the block of eight that it had begun.
@@ -402,7 +402,7 @@ fn an_oracle_that_charges_more_than_its_price_is_refused() {
 #[test]
 fn questions_that_an_oracle_cannot_be_asked_are_refused_with_a_sentence() {
     let stream = |shared| Made {
-        about: About { shared, ..About::stream(2, "stream") },
+        about: About { shared, trusted: true, ..About::stream(2, "stream") },
         answer: |_: &Request<'_>, answer: &mut Answer<'_>| {
             answer.gradients.fill(1.0);
             Ok(())
@@ -667,7 +667,7 @@ fn a_checkpoint_of_one_users_oracle_is_refused_on_anothers() {
             answer.gradients.fill(1.0);
             Ok(())
         };
-        Arc::new(Made { about: About::stream(1, identity), answer })
+        Arc::new(Made { about: About { trusted: true, ..About::stream(1, identity) }, answer })
     };
     let gate = Gate::over(made("mine"), 1);
     let mut saver = Saver::default();

@@ -325,9 +325,8 @@ fn exact_batches_have_the_law_of_batches_drawn_sample_by_sample() {
     for tail in [Tail::Gaussian, Tail::TwoPoint { probability: 0.05 }] {
         let make = |mode| {
             let noise = Noise { growth: 1.5, floor: 0.5, tail };
-            let mut oracle = Noisy::new(Box::new(SineBowl { dimension: 2 }), noise, vec![1.0, 1.0]).unwrap();
-            oracle.mode = mode;
-            oracle
+            let oracle = Noisy::new(Box::new(SineBowl { dimension: 2 }), noise, vec![1.0, 1.0]).unwrap();
+            oracle.with_mode(mode)
         };
         let (exact, single) = (make(BatchMode::Exact), make(BatchMode::OneByOne));
         let x = [0.4, -0.6];
@@ -459,7 +458,7 @@ fn every_step_costs_what_its_record_says_and_a_budget_is_never_overdrawn() {
 fn the_uniform_output_is_uniform_whenever_the_run_stops() {
     // f = 0 without noise but with eta = 1 and a constant push: the iterate tells its own step.
     let clock = Arc::new(Made {
-        about: About::stream(1, "clock"),
+        about: About { trusted: true, ..About::stream(1, "clock") },
         answer: |request: &Request<'_>, answer: &mut Answer<'_>| {
             let Draw::Batch(batch) = &request.draw else { unreachable!("a stream") };
             answer.gradients[0] = -(batch.count() as f64);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pasta_opt::certificate::{Basis, Claim, Verdict};
 use pasta_opt::draws::{Address, Role, Stream};
 use pasta_opt::gate::Gate;
-use pasta_opt::newton::{Newton, falls_for_ever};
+use pasta_opt::newton::{Newton, has_no_minimiser};
 use pasta_opt::one_pass::OnePass;
 use pasta_opt::stop::Stop;
 use pasta_opt::table::{
@@ -425,7 +425,7 @@ fn a_loss_without_a_minimiser_falls_for_ever_and_one_with_does_not() {
             .unwrap()
             .finish(&mut gate)
             .unwrap();
-        falls_for_ever(&linear, &mut gate, &end.point).unwrap()
+        has_no_minimiser(&linear, &mut gate, &end.point).unwrap()
     };
     // Where the second column is 1 the label always is the same; or once it is not.
     let (always, once) =

@@ -162,7 +162,7 @@ fn a_certificate_compares_losses_with_gradients_at_its_point_and_says_so() {
 #[test]
 fn a_run_ends_void_where_its_certificate_is_contradicted() {
     for seed in 1..=8 {
-        let mut gate = Gate::over(named("a forgotten coordinate"), seed).believing();
+        let mut gate = Gate::over(named("a forgotten coordinate"), seed).without_check();
         let end =
             sgd(&gate).certified(&gate, rule(Basis::Kurtosis(100.0))).unwrap().finish(&mut gate).unwrap();
         assert_eq!(end.stop, Stop::Void, "{seed}");
@@ -200,7 +200,7 @@ fn a_run_that_is_killed_while_it_compares_has_the_bits_of_one_that_is_not() {
     let rule = rule(Basis::Kurtosis(20.0));
     for oracle in [right(), named("a forgotten coordinate")] {
         let start = || {
-            let gate = Gate::over(oracle.clone(), 2).believing();
+            let gate = Gate::over(oracle.clone(), 2).without_check();
             let walk = sgd(&gate).certified(&gate, rule).unwrap();
             (gate, walk)
         };
@@ -217,7 +217,7 @@ fn a_run_that_is_killed_while_it_compares_has_the_bits_of_one_that_is_not() {
             gate.save(&mut saver);
             walk.save(&mut saver);
             let mut checkpoint = Checkpoint::from_bytes(&saver.to_bytes()).unwrap();
-            gate = Gate::resume(oracle.clone(), &mut checkpoint).unwrap().believing();
+            gate = Gate::resume(oracle.clone(), &mut checkpoint).unwrap().without_check();
             let bare = Baseline::resume(&gate, &mut checkpoint).unwrap();
             walk = bare.certified_again(&gate, rule, &mut checkpoint).unwrap();
         };

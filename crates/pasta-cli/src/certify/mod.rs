@@ -5,6 +5,7 @@ mod point;
 use std::path::PathBuf;
 
 use clap::Args;
+use pasta_opt::run::Target;
 pub(crate) use point::run;
 
 use pasta_report::console::flags::{self, count, number};
@@ -27,9 +28,9 @@ pub(crate) struct Arguments {
     /// The point: numbers with commas between, or @FILE with a JSON list of numbers [default: the point of DIR]
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     at: Option<String>,
-    /// eps: certify |grad f(x)| <= EPS [default: that of the file, in its table certificate or its recipe]
-    #[arg(long, value_name = "EPS", allow_hyphen_values = true, value_parser = number)]
-    target: Option<f64>,
+    /// eps: certify |grad f(x)| <= EPS; 1% is a hundredth of the gradient at the start [default: that of the file, in its table certificate or its recipe]
+    #[arg(long, value_name = "EPS", allow_hyphen_values = true)]
+    target: Option<Target>,
     /// The probability that a false certificate is issued [default: the file's, or 0.05]
     #[arg(long, value_name = "P", allow_hyphen_values = true, value_parser = number)]
     delta: Option<f64>,

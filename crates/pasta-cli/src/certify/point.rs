@@ -5,12 +5,13 @@ use pasta_opt::certificate::moreau::{self, MoreauCertificate, MoreauClaim};
 use pasta_opt::certificate::{CertificateError, ClaimError, Consequence, delta_of_attempt, number_by_hand};
 use pasta_opt::objective::Measure;
 use pasta_opt::prelude::*;
+use pasta_opt::run::{Target, void};
 use serde::Serialize;
 
 use super::Arguments;
 use crate::solve::{point_of, spec_file};
 use crate::spec::trust::Origin;
-use crate::spec::{self, Overrides, Setup, void};
+use crate::spec::{self, Overrides, Setup};
 use crate::world::{self, At};
 use pasta_report::Table;
 use pasta_report::console::{self, Exit, Failure, Report, Signals, say, with_threads};
@@ -50,12 +51,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     // What the file asks of a certificate holds where no flag says otherwise.
     let (rule, in_file) = if let Some(target) = arguments.target {
         // A file may leave the target to the flag.
-        (spec::read_rule(&file, problem, target, &overrides)?, None)
+        (spec::read_rule(&file, problem, target.provisional(), &overrides)?, None)
     } else {
         let spec = spec::read(&file, &overrides)?;
-        (spec.certification.map(|asked| asked.rule), spec.method.gradient_target())
+        let in_file = spec.task.target().or(spec.method.gradient_target().map(Target::Norm));
+        (spec.task.certify, in_file)
     };
-    let Some(target) = arguments.target.or(rule.map(|rule| rule.target)).or(in_file) else {
+    let Some(target) = arguments.target.or(in_file) else {
         return Err(Failure::input("which target?").hint("give it with --target: certify |grad f(x)| <= EPS"));
     };
     let far = x.iter().zip(&problem.start).map(|(x, x0)| (x - x0).powi(2)).sum::<f64>().sqrt();
@@ -74,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     };
     let question = Question {
         target,
-        delta: arguments.delta.or(rule.map(|rule| rule.delta)).unwrap_or(spec::DELTA),
+        delta: arguments.delta.or(rule.map(|rule| rule.delta)).unwrap_or(StopRule::DELTA),
         basis: basis.at_distance(far),
         far,
     };
@@ -83,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 
 /// What is asked about the point.
 struct Question {
-    target: f64,
+    target: Target,
     delta: f64,
     basis: Basis,
     /// |x - x0|.
@@ -103,6 +105,10 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
     };
     let signals = Signals::register()?;
     let mut gate = setup.problem.gate(setup.seed, arguments.budget, signals.flag());
+    let target = match target {
+        Target::Norm(norm) => norm,
+        Target::OfStart(share) => setup.problem.of_start(share, &mut gate)?.target,
+    };
     let found = if let Some(lambda) = arguments.moreau {
         let claim = MoreauClaim {
             lambda,

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{ArgGroup, Args};
 use pasta_opt::draws::Role;
-use pasta_opt::run::{Run, Task};
+use pasta_opt::run::{Run, Target, Task};
 
 use self::entrant::Entrant;
 use self::race::Judge;
@@ -64,9 +64,9 @@ pub(crate) struct Arguments {
     /// Which methods, separated by commas [default: all that need nothing to be set, and the file's own]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     methods: Vec<String>,
-    /// Stop a run when |grad f| <= EPS.
+    /// Stop a run when |grad f| <= EPS; 1% is a hundredth of the gradient at the start.
     #[arg(long, value_name = "EPS", allow_negative_numbers = true)]
-    target: Option<f64>,
+    target: Option<Target>,
     /// Samples of each run; with a target 1e6 unless given.
     #[arg(long, value_name = "SAMPLES", allow_negative_numbers = true, value_parser = flags::count)]
     budget: Option<u64>,
@@ -102,9 +102,6 @@ const BUDGET: u64 = 1_000_000;
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let Arguments { file, target, seed, threads, .. } = arguments;
     let overrides = Overrides { seed: *seed, threads: *threads, target: *target, ..Overrides::default() };
-    if let Some(target) = target.filter(|target| !(*target > 0.0 && target.is_finite())) {
-        return Err(Failure::input(format!("--target: must be positive and finite, but is {target}")));
-    }
     let budget = arguments.budget.unwrap_or(BUDGET);
     if budget == 0 {
         return Err(Failure::input("--budget: must be at least 1"));
@@ -112,10 +109,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     for (flag, path) in [("--csv", &arguments.csv), ("--page", &arguments.page)] {
         path.as_ref().map_or(Ok(()), |path| check_folder(flag, path))?;
     }
-    let contest = spec::read_contest(file, &overrides)?;
-    let limits = Limits { budget, target: *target, seeds: arguments.seeds, seed: contest.setup.seed };
+    let signals = Signals::register()?;
+    let contest = spec::read_contest(file, &overrides, signals.flag())?;
+    let limits = Limits { budget, target: contest.target, seeds: arguments.seeds, seed: contest.setup.seed };
     with_threads(contest.setup.threads, || {
-        let signals = Signals::register()?;
         let Arguments { methods, grid, no_check, .. } = arguments;
         let raced = match checked(&contest, &limits, *no_check, &signals.flag())? {
             None => None,

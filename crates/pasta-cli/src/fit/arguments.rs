@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use pasta_opt::fit::Way;
 use pasta_opt::method::{self, Values};
+use pasta_opt::run::Target;
 use pasta_report::console::{Failure, flags};
 use pasta_report::nearest;
 
@@ -33,10 +34,10 @@ pub(crate) struct Arguments {
     /// Write the model to this file
     #[arg(long, short, value_name = "MODEL")]
     pub(super) output: Option<PathBuf>,
-    /// Stop when |grad f| is at most EPS; by exact on a loss with kinks, when f is at most EPS above its least value [default: 1e-6 of that at the
+    /// Stop when |grad f| is at most EPS, or a share of that at the start, such as 0.01%; by exact on a loss with kinks, when f is at most EPS above its least value [default: 1e-6 of that at the
     /// start]
-    #[arg(long, value_name = "EPS", allow_hyphen_values = true, value_parser = positive)]
-    pub(super) target: Option<f64>,
+    #[arg(long, value_name = "EPS", allow_hyphen_values = true)]
+    pub(super) target: Option<Target>,
     /// Read at most this many rows; a row counts each time it is read [default: 2000 passes over the table, or more over a small one]
     #[arg(long, value_name = "ROWS", allow_negative_numbers = true, value_parser = flags::sample_count)]
     pub(super) budget: Option<u128>,
@@ -104,11 +105,6 @@ Examples:
 docs/fit.md is a tutorial.",
         losses()
     )
-}
-
-fn positive(text: &str) -> Result<f64, String> {
-    let number: Option<f64> = text.parse().ok();
-    number.filter(|x| *x > 0.0 && x.is_finite()).ok_or_else(|| "expected a positive number".into())
 }
 
 fn kurtosis(text: &str) -> Result<f64, String> {

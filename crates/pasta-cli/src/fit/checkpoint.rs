@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::gate::Gate;
+use pasta_opt::run::Target;
 use pasta_opt::walk::Walk;
 use pasta_report::console::{self, Failure};
 use serde::Deserialize;
@@ -42,6 +43,7 @@ enum Asked {
 fn in_a_line(arguments: &Arguments) -> String {
     let Arguments { target, budget, validation, steps, batch, set, seed, .. } = arguments;
     let method = arguments.method.as_deref().unwrap_or("usual");
+    let target = target.and_then(Target::norm);
     format!("{method} {target:?} {budget:?} {validation:?} {steps:?} {batch} {set:?} {seed}")
 }
 

@@ -2,6 +2,7 @@
 
 use pasta_opt::fit::RELATIVE;
 use pasta_opt::kinks;
+use pasta_opt::run::Target;
 use pasta_opt::table::{Features, Loss};
 use pasta_report::grouped;
 use pasta_report::number::{given, significant};
@@ -33,12 +34,16 @@ pub(super) fn header(
         (label, 0) => format!(", label {label}"),
         (label, classes) => format!(", label {label} ({classes} classes)"),
     };
-    let (what, of) = if method == EXACT && kinks::fits(linear) {
+    let (what, of) = if method == EXACT && kinks::applies(linear) {
         ("f - min f", "f at the start")
     } else {
         ("|grad f|", "the start")
     };
-    let target = arguments.target.map_or_else(|| format!("{RELATIVE:e} of {of}"), given);
+    let target = match arguments.target {
+        None => format!("{RELATIVE:e} of {of}"),
+        Some(Target::Norm(norm)) => given(norm),
+        Some(share) => format!("{share} of {of}"),
+    };
     let dropped = match loaded.dropped {
         0 => String::new(),
         dropped => format!(", {} dropped", counted(dropped, "row")),

@@ -49,7 +49,7 @@ pub(super) fn falls(
     if trained.score.separated {
         return Ok(false);
     }
-    run.fitted.falls_for_ever(linear, arguments.budget, signals.flag())
+    run.fitted.has_no_minimiser(linear, arguments.budget, signals.flag())
 }
 
 /// What the end means.
@@ -85,7 +85,7 @@ pub(super) fn judge(
         budgeted: arguments.budget.is_some(),
         auto: method == AUTO,
         other: match method.as_str() {
-            AUTO if newton::fits(linear).is_ok() || kinks::fits(linear) => Some(EXACT),
+            AUTO if newton::applies(linear).is_ok() || kinks::applies(linear) => Some(EXACT),
             EXACT => Some(AUTO),
             _ => None,
         },

@@ -13,8 +13,10 @@ use pasta_opt::gate::Halt;
 use pasta_opt::ledger::Ledger;
 use pasta_opt::one_pass::{LearnError, OnePass};
 use pasta_opt::oracle::Charge;
+use pasta_opt::run::Target;
 use pasta_opt::stop::Stop;
 use pasta_opt::table::{Class, Linear, Loss, Table, TableError};
+use pasta_opt::walk::StopRule;
 use pasta_report::console::{self, Exit, Failure, Report, Signals, say};
 use pasta_report::number::{given, real, significant};
 use pasta_report::{Table as Lines, grouped};
@@ -39,8 +41,6 @@ const LEAST: usize = 16;
 const RELATIVE: f64 = 0.1;
 /// Coordinates of gradients that are looked at one by one.
 const MOST_NUMBERS: f64 = 2e9;
-/// How often the certificate may be wrong.
-const DELTA: f64 = 0.05;
 
 pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure> {
     let signals = Signals::register()?;
@@ -57,7 +57,7 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
         let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
         ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
     });
-    let mut school: Option<School> = None;
+    let mut school: Option<StreamFit> = None;
     // Two blocks wait, so that the last rows can be kept back wherever the stream ends.
     let mut waiting: VecDeque<Block> = VecDeque::new();
     while let Some(data) = blocks.next_block(&|_, _| {}).map_err(in_a_stream)? {
@@ -66,7 +66,7 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
         }
         let school = match &mut school {
             Some(school) => school,
-            none => none.insert(School::open(arguments, &file, &data)?),
+            none => none.insert(StreamFit::open(arguments, &file, &data)?),
         };
         waiting.push_back(school.rows(data)?);
         if waiting.len() > 2
@@ -141,7 +141,7 @@ struct Block {
 }
 
 /// The learner, and how its rows are read.
-struct School {
+struct StreamFit {
     file: String,
     learner: OnePass,
     /// That of the rows that were learnt last.
@@ -157,7 +157,7 @@ struct School {
     separated: bool,
 }
 
-impl School {
+impl StreamFit {
     /// Learns from the first block how the others are read and scaled.
     fn open(arguments: &Arguments, file: &str, first: &Data) -> Result<Self, Failure> {
         let in_file = |failure: Failure| failure.in_file(file);
@@ -174,7 +174,10 @@ impl School {
         let table = Arc::new(table);
         let learner = OnePass::start(Arc::clone(&table), loss, design, arguments.seed).map_err(wrong)?;
         check_products(file, &*learner.problem(table).map_err(wrong)?)?;
-        let target = arguments.target.map_or_else(|| format!("{RELATIVE} of the start"), given);
+        let target = match arguments.target.unwrap_or(Target::OfStart(RELATIVE)) {
+            Target::Norm(norm) => given(norm),
+            share => format!("{share} of the start"),
+        };
         say(&format!(
             "{file}: one pass in blocks of {} bytes, {}{}, scaled and coded by the first block of {} (later columns when they first vary); loss {}, {}, {}, degree {}, penalty \
              {}; |grad f| <= {target}, seed {}, threads {}",
@@ -336,10 +339,13 @@ impl School {
         // By rows that were learnt from: a target must not depend on the rows that certify.
         let start = self.learner.start_gradient();
         // Where the start has no gradient, the least target that a certificate can have.
-        let target = arguments.target.unwrap_or((RELATIVE * start).clamp(1e-100, 1e100));
+        let target = match arguments.target.unwrap_or(Target::OfStart(RELATIVE)) {
+            Target::Norm(norm) => norm,
+            Target::OfStart(share) => (share * start).clamp(1e-100, 1e100),
+        };
         let claim = Claim {
             target,
-            delta: DELTA,
+            delta: StopRule::DELTA,
             basis: Basis::Kurtosis(arguments.kurtosis),
             budget: None,
             guess: None,
@@ -403,7 +409,7 @@ impl School {
                 tail: Some(TailBound {
                     rows: held.rows as u64,
                     bound: bound.bound,
-                    delta: DELTA,
+                    delta: StopRule::DELTA,
                     kurtosis: arguments.kurtosis,
                 }),
             },
@@ -425,7 +431,7 @@ impl School {
     }
 }
 
-impl School {
+impl StreamFit {
     /// What the rows that were kept back say against the assumption of a certificate, or against the bound that it led to.
     fn contradiction(
         &self,

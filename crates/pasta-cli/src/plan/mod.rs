@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, Args, Parser};
 use pasta_opt::recipe::{Constant, Constants};
+use pasta_opt::run::Target;
 use principle::Question;
 use regime::{Kind, Regime};
 use scaling::MachineFlags;
@@ -161,7 +162,7 @@ impl Arguments {
             let message = format!("--{name} cannot be used with --pilot: it is taken from the file");
             return Err(Failure::input(message));
         }
-        pilot::run(file, self.constants.0.get(Constant::Target), self.samples, self.json)
+        pilot::run(file, self.constants.0.get(Constant::Target).map(Target::Norm), self.samples, self.json)
     }
 
     /// Everything but the machines is in the trace.

@@ -10,7 +10,8 @@ use super::limit::{self, Limit};
 use crate::forecast::{FALLBACK, about, judge, pilot_held, run_pilot, share};
 use crate::spec::{self, Overrides, Spec};
 use crate::waiting::{Waiting, duration};
-use pasta_opt::run::Promise;
+use pasta_opt::run::{Promise, Target};
+use pasta_opt::walk::StopRule;
 use pasta_report::Table;
 use pasta_report::console::{self, Exit, Failure, Report, Signals, with_threads};
 use pasta_report::number::{at_most, real, rough, whole};
@@ -18,12 +19,12 @@ use pasta_report::number::{at_most, real, rough, whole};
 /// Forecasts the samples that the method of a problem file takes to a certified target.
 pub(super) fn run(
     file: &Path,
-    target: Option<f64>,
+    target: Option<Target>,
     samples: Option<u128>,
     as_json: bool,
 ) -> Result<Exit, Failure> {
-    let spec = read(file, target)?;
-    let Some(certification) = spec.certification else {
+    let mut spec = read(file, target)?;
+    let Some(rule) = spec.task.certify else {
         return Err(Failure::input("which target?").hint("give it with --target: certify |grad f| <= eps"));
     };
     if spec.method.fallback {
@@ -40,6 +41,11 @@ pub(super) fn run(
         let signals = Signals::register()?;
         let mut gate = spec.problem.gate(spec.task.seed, spec.task.budget, signals.flag());
         let waiting = Waiting::start("pilot");
+        if let Some(share) = spec.task.of_start {
+            let target = spec.problem.of_start(share, &mut gate)?.target;
+            spec.task.certify = Some(StopRule { target, ..rule });
+        }
+        let target = spec.task.certify.map_or(rule.target, |rule| rule.target);
         let watch = |target, drawn| {
             waiting.say(&format!("pilot: {} samples, next a run to {}", whole(drawn), real(target)));
         };
@@ -49,7 +55,7 @@ pub(super) fn run(
         match done {
             None => Ok(signals.received().unwrap_or(Exit::Interrupted)),
             Some(pilot) => {
-                let prospect = Prospect::new(&spec, certification.rule.target, samples, pilot)?;
+                let prospect = Prospect::new(&spec, target, samples, pilot)?;
                 if let Some(forecast) = &prospect.forecast {
                     let time = duration(forecast.middle * seconds / (drawn as f64).max(1.0));
                     console::say(&format!("at the pilot's pace the run would take about {time}"));
@@ -61,11 +67,12 @@ pub(super) fn run(
 }
 
 /// The file with the target in place of its own; without one, that of the certificate or else of the recipe.
-fn read(file: &Path, target: Option<f64>) -> Result<Spec, Failure> {
+fn read(file: &Path, target: Option<Target>) -> Result<Spec, Failure> {
     let spec = spec::read(file, &Overrides { certify: target, ..Overrides::default() })?;
     match spec.method.gradient_target() {
-        Some(certify) if spec.certification.is_none() => {
-            spec::read(file, &Overrides { certify: Some(certify), ..Overrides::default() })
+        Some(certify) if spec.task.certify.is_none() => {
+            let certify = Some(Target::Norm(certify));
+            spec::read(file, &Overrides { certify, ..Overrides::default() })
         }
         _ => Ok(spec),
     }

@@ -94,7 +94,7 @@ pub(crate) fn point(folder: &Path, problem: &Problem) -> Result<Vec<f64>, Failur
 
 /// What a run keeps: in a folder, or in memory as long as it has none.
 #[derive(Default)]
-pub(super) struct Keep {
+pub(super) struct RunFolder {
     folder: Option<Folder>,
     /// Lines of the trace that are not in the folder yet. A trace is a few thousand lines at most.
     lines: Vec<u8>,
@@ -110,7 +110,7 @@ struct Folder {
     spec: String,
 }
 
-impl Keep {
+impl RunFolder {
     /// A new run in a folder.
     pub(super) fn create(path: &Path, spec: &str, overwrite: bool) -> Result<Self, Failure> {
         if console::is_muted() {

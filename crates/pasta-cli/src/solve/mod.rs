@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use folder::Keep;
+use folder::RunFolder;
 pub(crate) use folder::{point as point_of, spec_file};
 use pasta_opt::checkpoint::CheckpointError;
 use pasta_opt::method;
 use pasta_opt::prelude::*;
-use pasta_opt::run::{Mark, RunError, Task};
+use pasta_opt::run::{Mark, RunError, Target, Task};
 use pasta_opt::trace::{self, is_milestone};
 use progress::Progress;
 use result::Outcome;
@@ -178,7 +178,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     };
     let mut notes = notes(&spec)?;
     if file.is_none() {
-        notes.extend(QuickTry::note(spec.certification.is_some()));
+        notes.extend(QuickTry::note(spec.task.certify.is_some()));
     }
     let rescue = file.clone().unwrap_or("simulator".into()).with_extension("interrupted");
     with_threads(spec.threads, || {
@@ -197,8 +197,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         }
         run.pause_on(Arc::clone(&alarm));
         let keep = match &spec.output {
-            Some(path) => Keep::create(path, &spec.effective, *overwrite)?,
-            None => Keep::default(),
+            Some(path) => RunFolder::create(path, &spec.effective, *overwrite)?,
+            None => RunFolder::default(),
         };
         go(&spec, Live { run, alarm }, keep, &signals, &rescue, *style)
     })
@@ -232,7 +232,7 @@ pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
                 stop.kind()
             ));
         }
-        let keep = Keep::open(path, &spec.effective, &run)?;
+        let keep = RunFolder::open(path, &spec.effective, &run)?;
         go(&spec, Live { run, alarm }, keep, &signals, path, *style)
     })
 }
@@ -281,15 +281,15 @@ fn notes(spec: &Spec) -> Result<Vec<String>, Failure> {
         );
     }
     let at_start = |rule: StopRule| spec.problem.false_assumption(&rule.basis, &spec.problem.start);
-    if let Some(doubt) = spec.certification.and_then(|certification| at_start(certification.rule)) {
+    if let Some(doubt) = spec.task.certify.and_then(at_start) {
         notes.push(format!("every certificate of this run will be void: {doubt}"));
     }
-    if spec.certification.is_some() && spec.problem.has_kinks() {
+    if spec.task.certify.is_some() && spec.problem.has_kinks() {
         let note =
             "f has kinks, where |grad f| need not become small; `pasta certify --moreau` is for such f";
         notes.push(note.into());
     }
-    if spec.certification.is_some_and(|certification| spec.method.over(certification.rule.target) > 1.0) {
+    if spec.task.target().and_then(Target::norm).is_some_and(|target| spec.method.over(target) > 1.0) {
         let note =
             "the recipe aims at a coarser target than the certificate's; it may end before it is certified";
         notes.push(note.into());
@@ -301,7 +301,7 @@ fn notes(spec: &Spec) -> Result<Vec<String>, Failure> {
 fn go(
     spec: &Spec,
     mut live: Live,
-    mut keep: Keep,
+    mut keep: RunFolder,
     signals: &Signals,
     rescue: &Path,
     style: Style,
@@ -364,7 +364,7 @@ fn go(
     }
     Ok(match stop {
         stop if stop.is_lost() => Exit::Diverged,
-        _ if spec.certification.is_some() && !outcome.report.is_certified() => Exit::NotCertified,
+        _ if spec.task.certify.is_some() && !outcome.report.is_certified() => Exit::NotCertified,
         Stop::OutOfBudget if !outcome.report.is_certified() => Exit::OutOfBudget,
         _ => Exit::Done,
     })
@@ -403,7 +403,7 @@ fn prospect(spec: &Spec, run: &Run, seconds_each: f64) -> Option<String> {
 }
 
 /// Says where a run stands that stopped before its end, and how to go on. One that can go on is kept.
-fn tell_where(spec: &Spec, live: &Live, keep: &mut Keep, rescue: &Path) -> Result<(), Failure> {
+fn tell_where(spec: &Spec, live: &Live, keep: &mut RunFolder, rescue: &Path) -> Result<(), Failure> {
     let Mark { step, samples, .. } = live.run.stands();
     let more = match live.run.under_way() {
         0 => String::new(),
@@ -422,7 +422,12 @@ fn tell_where(spec: &Spec, live: &Live, keep: &mut Keep, rescue: &Path) -> Resul
 }
 
 /// The loop: an event, its line of the trace, a look at the clock now and then. An oracle that fails for good ends it.
-fn drive(live: &mut Live, spec: &Spec, keep: &mut Keep, style: Style) -> Result<Result<Stop, Halt>, Failure> {
+fn drive(
+    live: &mut Live,
+    spec: &Spec,
+    keep: &mut RunFolder,
+    style: Style,
+) -> Result<Result<Stop, Halt>, Failure> {
     let mut progress = Progress::start(live, spec.price.clone(), style.checkpoint_every);
     let mut has_forecast = live.run.outlook().first.is_some();
     if !keep.is_begun {

@@ -83,7 +83,12 @@ impl<'s> Outcome<'s> {
             Some(Certified { certificate, statement, attempts, .. }) => {
                 let tried = if *attempts == 1 { String::new() } else { format!(", attempt {attempts}") };
                 let (verdict, target) = (certificate.verdict.words(), certificate.target);
-                format!("{verdict}{tried} (target {target}): {statement}")
+                let share = self
+                    .report
+                    .of_start
+                    .map_or_else(String::new, |measured| format!(", {}", measured.words()));
+                let target = if share.is_empty() { target.to_string() } else { real(target) };
+                format!("{verdict}{tried} (target {target}{share}): {statement}")
             }
         }
     }

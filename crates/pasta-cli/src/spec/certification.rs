@@ -2,7 +2,7 @@
 
 use pasta_opt::certificate::{Basis, Claim, ClaimError, delta_of_attempt};
 use pasta_opt::forecast::{Outlook, Pilot};
-use pasta_opt::run::Chosen;
+use pasta_opt::run::{Chosen, Target};
 use pasta_opt::walk::StopRule;
 use toml_edit::Item;
 
@@ -14,10 +14,12 @@ use pasta_report::number::at_most;
 
 /// The table `certificate`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Certification {
-    pub(crate) rule: StopRule,
+pub(super) struct Certification {
+    pub(super) rule: StopRule,
+    /// The share of the gradient at the start that is the target, if it is one.
+    pub(super) of_start: Option<f64>,
     /// The samples of the run before it is first forecast; 0 for no forecast.
-    pub(crate) pilot: u128,
+    pub(super) pilot: u128,
 }
 
 /// Of a budget, and of what the method plans to draw, at most this part goes into a pilot.
@@ -33,14 +35,14 @@ impl Spec {
 
     /// What the plan leaves to a certified run, certificates included, if there is a plan.
     pub(crate) fn planned_in_all(&self) -> Option<f64> {
-        let share = self.certification.map_or(0.0, |certification| certification.rule.share);
+        let share = self.task.certify.map_or(0.0, |rule| rule.share);
         self.method.planned_samples().map(|samples| samples / (1.0 - share))
     }
 
     /// Whether the plan leaves enough for a certificate: refuses one that cannot, and says so of one that hardly can. Before
     /// anything is drawn.
     pub(crate) fn prospects(&self) -> Result<Option<String>, Failure> {
-        let Some(Certification { rule, .. }) = self.certification else { return Ok(None) };
+        let Some(rule) = self.task.certify.filter(|_| self.task.of_start.is_none()) else { return Ok(None) };
         let (StopRule { target, delta, basis, share }, method) = (rule, &self.method);
         let table = self.problem.oracle.about().full_pass().is_some_and(|rows| rows > 0);
         let planned = method.planned_samples().filter(|_| basis != Basis::Exact && !table && share > 0.0);
@@ -70,10 +72,6 @@ impl Spec {
 
 /// The key of the first forecast.
 pub(super) const PILOT: &str = "pilot";
-/// How often a certificate may be wrong, unless the file says otherwise.
-pub(crate) const DELTA: f64 = 0.05;
-/// Which part of all samples certificates may take, likewise.
-const SHARE: f64 = 0.5;
 
 pub(super) fn read_certification(
     section: Option<&Section<'_>>,
@@ -89,16 +87,17 @@ pub(super) fn read_certification(
     if let Some(section) = section {
         section.only(&["target", "delta", "share", "variance", "growth", "floor", "kurtosis", PILOT])?;
     }
-    let Some(target) = flag.or(number("target")?).or(method.gradient_target()) else {
+    let in_file = section.map_or(Ok(None), |section| section.target("target"))?;
+    let Some(target) = flag.or(in_file).or(method.gradient_target().map(Target::Norm)) else {
         let message =
             format!("target is missing: {} has no target for |grad f| to take it from", method.name);
         return Err(complain(section, &message));
     };
     let rule = StopRule {
-        target,
-        delta: number("delta")?.unwrap_or(DELTA),
+        target: target.provisional(),
+        delta: number("delta")?.unwrap_or(StopRule::DELTA),
         basis: read_basis(section, problem, overrides.undeclared)?,
-        share: number("share")?.unwrap_or(SHARE),
+        share: number("share")?.unwrap_or(StopRule::SHARE),
     };
     rule.check(problem.oracle.about()).map_err(|error| match (&error, section) {
         (ClaimError::Number { name: "target", .. }, _) if flag.is_some() => {
@@ -113,7 +112,7 @@ pub(super) fn read_certification(
         None => None,
     };
     let pilot = overrides.pilot.or(in_file).unwrap_or(Outlook::FIRST);
-    Ok(Some(Certification { rule, pilot }))
+    Ok(Some(Certification { rule, of_start: target.share(), pilot }))
 }
 
 /// A complaint about the table, if there is one.

@@ -11,18 +11,19 @@ mod table;
 pub(crate) mod trust;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use certification::read_certification;
-pub(crate) use certification::{Certification, DELTA};
+use certification::{Certification, read_certification};
 use method::{Aim, FALLBACK, Read, read_method};
 use pasta_opt::certificate::Basis;
 use pasta_opt::forecast::{Price, PriceError};
 use pasta_opt::gate::{Gate, OnNan};
-use pasta_opt::run::{AUTO, Chosen, Task};
+use pasta_opt::run::{AUTO, Chosen, Target, Task};
 use pasta_opt::walk::{StopRule, Walk};
 pub(crate) use pipe::{QuickTry, Simulated};
+pub(crate) use problem::Problem;
 use problem::read_problem;
-pub(crate) use problem::{Problem, void};
 use section::{Section, Source, line_at};
 use table::{FILES, TABLE, read_table};
 use toml_edit::{Document, Item};
@@ -40,8 +41,6 @@ pub(crate) struct Spec {
     pub(crate) problem: Problem,
     pub(crate) task: Task,
     pub(crate) method: Chosen,
-    /// How the run is to be certified, if it is.
-    pub(crate) certification: Option<Certification>,
     /// What a sample costs, if that is known.
     pub(crate) price: Option<Price>,
     /// The file with the overrides written into it: what `resume` reads.
@@ -51,7 +50,7 @@ pub(crate) struct Spec {
 impl Spec {
     /// The method of a pilot for another target of |grad f|.
     pub(crate) fn walk_to(&self, gate: &Gate, target: f64) -> Result<Box<dyn Walk>, Failure> {
-        let certified = self.certification.map_or(target, |certification| certification.rule.target);
+        let certified = self.task.certify.map_or(target, |rule| rule.target);
         let engine = self.method.pilot(target, certified);
         engine.start(gate, &self.problem.start).map_err(Failure::input)
     }
@@ -78,6 +77,8 @@ pub(crate) struct Contest {
     pub(crate) own: Option<Chosen>,
     /// How runs are certified, where nothing but samples can tell how good their points are and there is a target.
     pub(crate) rule: Option<StopRule>,
+    /// What is to be reached, if anything is.
+    pub(crate) target: Option<f64>,
 }
 
 /// Flags that override a file.
@@ -102,11 +103,11 @@ pub(crate) struct Overrides {
     pub(crate) no_limit: bool,
     /// Target accuracy of the recipe; for auto, the same as --certify.
     #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
-    pub(crate) target: Option<f64>,
-    /// Stop when |grad f| <= EPS is certified by fresh samples (as the table `[certificate]` of the file does). A recipe
-    /// that aims at a larger gradient aims at EPS instead, unless --target says otherwise.
+    pub(crate) target: Option<Target>,
+    /// Stop when |grad f| <= EPS is certified by fresh samples (as the table `[certificate]` of the file does); 1% is a
+    /// hundredth of the gradient at the start, which is measured. A recipe that aims at a larger gradient aims at EPS instead, unless --target says otherwise.
     #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
-    pub(crate) certify: Option<f64>,
+    pub(crate) certify: Option<Target>,
     /// Samples of the run before it forecasts itself for the first time; none for no forecast [default: 1000].
     #[arg(long, allow_negative_numbers = true, value_name = "N|none", value_parser = pilot)]
     pub(crate) pilot: Option<u128>,
@@ -164,28 +165,39 @@ pub(crate) fn read_setup(path: &Path, overrides: &Overrides) -> Result<Setup, Fa
 }
 
 /// Reads a problem file for a comparison: the table `recipe` may be missing, and `overrides` has the target.
-pub(crate) fn read_contest(path: &Path, overrides: &Overrides) -> Result<Contest, Failure> {
+pub(crate) fn read_contest(
+    path: &Path,
+    overrides: &Overrides,
+    stop: Arc<AtomicBool>,
+) -> Result<Contest, Failure> {
     let (name, text) = load(path)?;
     let document = open(&name, &text)?;
     let root = root(&name, &text, &document)?;
     let setup = setup(&root, overrides)?;
     let problem = &setup.problem;
+    let target = match overrides.target {
+        Some(Target::OfStart(share)) => {
+            let mut gate = problem.gate(setup.seed, None, stop);
+            Some(problem.of_start(share, &mut gate)?.target)
+        }
+        given => given.and_then(Target::norm),
+    };
     let mut own = None;
     if root.item("recipe").is_some() {
         let recipe = root.section("recipe")?;
-        let method = own.insert(own_method(&recipe, problem, overrides.target)?);
+        let method = own.insert(own_method(&recipe, problem, target)?);
         if method.fallback {
-            let target = overrides.target.or(method.gradient_target());
+            let target = target.or(method.gradient_target());
             let rule = certificate_rule(&root, problem, method, target, overrides)?;
             method.hedge(rule.ok_or_else(|| no_choice(&recipe))?);
         }
     }
     let judged = problem.truth.is_some() || problem.oracle.about().full_pass().is_some();
-    let rule = match overrides.target.filter(|_| !judged) {
+    let rule = match target.filter(|_| !judged) {
         None => None,
         Some(target) => certificate_rule(&root, problem, &Chosen::auto(None), Some(target), overrides)?,
     };
-    Ok(Contest { setup, own, rule })
+    Ok(Contest { setup, own, rule, target })
 }
 
 /// What the table `certificate` of a problem file says, with this target; `None` if there is none.
@@ -213,7 +225,7 @@ fn certificate_rule(
     overrides: &Overrides,
 ) -> Result<Option<StopRule>, Failure> {
     let certificate = root.item("certificate").map(|_| root.section("certificate")).transpose()?;
-    let flags = Overrides { certify: target, ..overrides.clone() };
+    let flags = Overrides { certify: target.map(Target::Norm), ..overrides.clone() };
     Ok(read_certification(certificate.as_ref(), problem, method, &flags)?.map(|read| read.rule))
 }
 
@@ -309,12 +321,12 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
         // What such a run aims at is what it has to certify.
         overrides.certify = overrides.certify.or(overrides.target.take());
     }
-    let Read { spec: mut asked, chosen: mut method } =
-        read(overrides.target.map(|target| Aim { flag: "--target", target }))?;
+    let aim = overrides.target.map(|target| aim(target, "--target")).transpose()?;
+    let Read { spec: mut asked, chosen: mut method } = read(aim)?;
     let certificate = root.item("certificate").map(|_| root.section("certificate")).transpose()?;
     if method.fallback && certificate.is_none() {
         // The certificate chooses, so that there has to be one: of what the recipe aims at, unless told otherwise.
-        overrides.certify = overrides.certify.or(method.gradient_target());
+        overrides.certify = overrides.certify.or(method.gradient_target().map(Target::Norm));
     }
     let certification = read_certification(certificate.as_ref(), &problem, &method, &overrides)?;
     if without_constants && certification.is_none() && budget.is_none() {
@@ -324,20 +336,34 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     }
     // A recipe that aims at a coarser target than is to be certified would end too early.
     let coarser = |certified: &f64| method.gradient_target().is_some_and(|target| target > *certified);
-    if let Some(certified) = overrides.certify.filter(coarser).filter(|_| overrides.target.is_none()) {
-        overrides.target = Some(certified);
+    let certified = overrides.certify.and_then(Target::norm);
+    if let Some(certified) = certified.filter(coarser).filter(|_| overrides.target.is_none()) {
+        overrides.target = Some(Target::Norm(certified));
         Read { spec: asked, chosen: method } = read(Some(Aim { flag: "--certify", target: certified }))?;
     }
     if method.fallback && certification.is_none() {
         return Err(no_choice(recipe.as_ref().unwrap_or(&root)));
     }
     let check = problem.simulator.as_ref().is_none_or(|simulator| simulator.check);
-    let certify = certification.map(|certification| certification.rule);
-    let pilot = certification.map_or(0, |certification| certification.pilot);
-    let task = Task { method: asked, certify, budget, seed, check, pilot, on_nan, no_limit };
+    let (certify, of_start, pilot) = match certification {
+        Some(Certification { rule, of_start, pilot }) => (Some(rule), of_start, pilot),
+        None => (None, None, 0),
+    };
+    let task = Task { method: asked, certify, of_start, budget, seed, check, pilot, on_nan, no_limit };
     let method = task.choose(&problem).map_err(Failure::input)?;
     let effective = write_overrides(file, document, &overrides, problem.simulator.as_ref());
-    Ok(Spec { threads, output, problem, task, method, certification, price, effective })
+    Ok(Spec { threads, output, problem, task, method, price, effective })
+}
+
+/// A target that a flag gives a recipe.
+fn aim(target: Target, flag: &'static str) -> Result<Aim, Failure> {
+    let Some(norm) = target.norm() else {
+        let message =
+            format!("{flag}: a recipe is planned for a number, and {target} is measured in the run");
+        return Err(Failure::input(message)
+            .hint(format!("--certify {target} stops the run on a certificate of that")));
+    };
+    Ok(Aim { flag, target: norm })
 }
 
 /// A fall-back without a certificate.
@@ -375,13 +401,17 @@ fn write_overrides(
     set("on_nan", overrides.on_nan.map(|on_nan| word(on_nan).into()));
     set("no_limit", overrides.no_limit.then(|| true.into()));
     set(PRICE, overrides.price.as_ref().map(|price| price.to_string().into()));
-    if let (Some(target), Some(recipe)) =
-        (overrides.target, document.get_mut("recipe").and_then(Item::as_table_like_mut))
-    {
+    if let (Some(target), Some(recipe)) = (
+        overrides.target.and_then(Target::norm),
+        document.get_mut("recipe").and_then(Item::as_table_like_mut),
+    ) {
         recipe.insert("target", Item::Value(target.into()));
     }
     if let Some(target) = overrides.certify {
-        document.entry("certificate").or_insert(toml_edit::table())["target"] = toml_edit::value(target);
+        document.entry("certificate").or_insert(toml_edit::table())["target"] = match target {
+            Target::Norm(norm) => toml_edit::value(norm),
+            Target::OfStart(_) => toml_edit::value(target.to_string()),
+        };
     }
     if let (Some(pilot), Some(certificate)) =
         (overrides.pilot, document.get_mut("certificate").and_then(Item::as_table_like_mut))

@@ -5,6 +5,8 @@
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
+use pasta_opt::run::Target;
+
 use super::{Overrides, parse};
 
 /// A recipe with the problem's constants, one with declared ones and a certificate, a baseline, and no method at all.
@@ -225,7 +227,7 @@ proptest! {
         target in prop_oneof![Just(None), Just(Some(0.1)), Just(Some(f64::NAN))],
     ) {
         let text = edits.iter().fold(FILES[which].to_owned(), |text, edit| apply(&text, edit));
-        let overrides = Overrides { target, ..Overrides::default() };
+        let overrides = Overrides { target: target.map(Target::Norm), ..Overrides::default() };
         match parse("p.toml", &text, &overrides) {
             // What is kept for a resumed run says the same.
             Ok(spec) => {

@@ -5,17 +5,18 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pasta_opt::gate::Gate;
+use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::oracle::{
     About, Answer, Charge, Noise, NoiseError, Noisy, Oracle, OracleError, Request, Source, Tail,
 };
 use pasta_opt::problems::{self, Parameters};
-use pasta_opt::run::{self, Truth};
+use pasta_opt::run::{self, OfStart, Truth};
 
 use super::pipe::Simulated;
 use super::section::Section;
 use crate::world;
-use pasta_report::console::Failure;
+use pasta_report::console::{Failure, say};
+use pasta_report::number::real;
 
 /// What a problem file describes, whatever kind it is.
 pub(crate) struct Problem {
@@ -27,6 +28,16 @@ pub(crate) struct Problem {
 impl Problem {
     pub(crate) fn gate(&self, seed: u64, budget: Option<u128>, stop: Arc<AtomicBool>) -> Gate {
         Gate::over(Arc::clone(&self.oracle), seed).with_budget(budget).with_stop(world::watch(stop))
+    }
+
+    /// Measures |grad f| at the start, of which a target is a share, and says so.
+    pub(crate) fn of_start(&self, share: f64, gate: &mut Gate) -> Result<OfStart, Failure> {
+        let measured = OfStart::measure(share, gate, &self.start).map_err(|halt| match halt {
+            Halt::NoTarget(_) => Failure::input(halt),
+            other => Failure::system(other),
+        })?;
+        say(&format!("target {}: {}", real(measured.target), measured.words()));
+        Ok(measured)
     }
 
     /// What a simulator's workers answer.
@@ -54,11 +65,6 @@ impl Deref for Problem {
     }
 }
 
-/// What is said in place of a certificate whose assumption is false.
-pub(crate) fn void(doubt: &str) -> String {
-    format!("VOID: the declared noise is wrong: {doubt}; nothing follows from this certificate")
-}
-
 pub(super) fn read_problem(problem: &Section<'_>, noise: &Section<'_>) -> Result<Problem, Failure> {
     let oracle = Arc::new(read_oracle(problem, noise)?);
     let start = oracle.start().to_vec();
@@ -72,11 +78,11 @@ pub(super) fn read_problem(problem: &Section<'_>, noise: &Section<'_>) -> Result
     if problem.flag(FORMULAS)?.unwrap_or(true) {
         let truth = Some(Truth(Arc::clone(&oracle)));
         let oracle = world::spread(oracle);
-        Ok(run::Problem { oracle, start, truth, table: None, words }.into())
+        Ok(run::Problem { oracle, start, term: None, truth, table: None, words }.into())
     } else {
         let oracle = world::spread(Arc::new(SamplesOnly::of(oracle)));
         let words = format!("{words}, samples only");
-        Ok(run::Problem { oracle, start, truth: None, table: None, words }.into())
+        Ok(run::Problem { oracle, start, term: None, truth: None, table: None, words }.into())
     }
 }
 
@@ -101,15 +107,6 @@ impl SamplesOnly {
 impl Oracle for SamplesOnly {
     fn about(&self) -> &About {
         &self.about
-    }
-
-    /// What it draws is what the built-in problem draws.
-    fn is_vouched_for(&self) -> bool {
-        self.oracle.is_vouched_for()
-    }
-
-    fn is_additive(&self) -> bool {
-        self.oracle.is_additive()
     }
 
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {

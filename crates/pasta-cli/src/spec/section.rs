@@ -1,6 +1,7 @@
 //! A table of a problem file: what is in it, and complaints with file, line and what was expected.
 
 use pasta_opt::problems;
+use pasta_opt::run::{Target, TargetError};
 use toml_edit::{Item, TableLike, Value};
 
 use pasta_report::console::Failure;
@@ -73,6 +74,16 @@ impl<'d> Section<'d> {
 
     pub(super) fn number(&self, key: &str) -> Result<Option<f64>, Failure> {
         self.read(key, "a number", number)
+    }
+
+    /// A target: a number, or a share of the gradient at the start such as "1%".
+    pub(super) fn target(&self, key: &str) -> Result<Option<Target>, Failure> {
+        match self.item(key).and_then(Item::as_str) {
+            Some(text) => {
+                text.parse().map(Some).map_err(|error: TargetError| self.complain(key, &error.to_string()))
+            }
+            None => Ok(self.number(key)?.map(Target::Norm)),
+        }
     }
 
     pub(super) fn required(&self, key: &str) -> Result<f64, Failure> {

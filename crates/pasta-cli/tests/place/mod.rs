@@ -83,9 +83,9 @@ pub(crate) fn unwrapped(printed: &[u8]) -> String {
     String::from_utf8_lossy(printed).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-pub(crate) struct Place(pub(crate) TempDir);
+pub(crate) struct TestDir(pub(crate) TempDir);
 
-impl Place {
+impl TestDir {
     pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }

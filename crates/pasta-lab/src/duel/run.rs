@@ -105,10 +105,6 @@ impl Oracle for Watched {
         self.instance.about()
     }
 
-    fn is_vouched_for(&self) -> bool {
-        self.instance.is_vouched_for()
-    }
-
     /// A difference that is not zero is one of two answers that are not both zero.
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
         let charge = self.instance.answer(request, answer)?;

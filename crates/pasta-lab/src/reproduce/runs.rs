@@ -39,10 +39,6 @@ impl<O: Oracle> Oracle for Noiseless<O> {
         self.0.about()
     }
 
-    fn is_vouched_for(&self) -> bool {
-        self.0.is_vouched_for()
-    }
-
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
         let Draw::Batch(batch) = &request.draw else { return self.0.answer(request, answer) };
         self.0.answer(&Request { draw: Draw::Everything(batch.role), ..request.clone() }, answer)?;

@@ -7,7 +7,7 @@ use pasta_opt::problems::Quadratic;
 use serde::Serialize;
 
 use super::Broken;
-use super::oracles::{Bank, Masked};
+use super::oracles::{Masked, SampleCache};
 
 pub(super) const DELTA: f64 = 0.05;
 /// What the kurtosis basis assumes.
@@ -278,7 +278,7 @@ impl Case {
         let oracle: Arc<dyn Oracle> = match &self.source {
             Source::Batches(noisy) => Arc::<Noisy>::clone(noisy),
             Source::Mask(mask) => Arc::<Masked>::clone(mask),
-            Source::Samples(noisy) => Arc::new(Bank::new(noisy)),
+            Source::Samples(noisy) => Arc::new(SampleCache::new(noisy)),
         };
         let mut gate = Gate::over(oracle, seed);
         let mut tally = |trial: &Trial| {

@@ -13,13 +13,13 @@ use super::case::{ALLOWED, SMALL_FOR_KURTOSIS};
 
 /// The samples of one seed, drawn when they are first asked for and kept for its other runs. The noise does not depend
 /// on the point, so they serve them all. Sub-batch i of n takes the samples n i .. n i + n, none twice in a run.
-pub(super) struct Bank {
+pub(super) struct SampleCache {
     noisy: Arc<Noisy>,
     /// Of the pilot and of the certificate, one sample after another.
     drawn: [Mutex<Vec<f64>>; 2],
 }
 
-impl Bank {
+impl SampleCache {
     pub(super) fn new(noisy: &Arc<Noisy>) -> Self {
         // Room for the dearest run: to grow would take twice the memory.
         let room = (ALLOWED * SMALL_FOR_KURTOSIS) as usize * noisy.about().dim;
@@ -27,13 +27,9 @@ impl Bank {
     }
 }
 
-impl Oracle for Bank {
+impl Oracle for SampleCache {
     fn about(&self) -> &About {
         self.noisy.about()
-    }
-
-    fn is_vouched_for(&self) -> bool {
-        self.noisy.is_vouched_for()
     }
 
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
@@ -114,10 +110,6 @@ impl Oracle for Masked {
         self.instance.about()
     }
 
-    fn is_vouched_for(&self) -> bool {
-        self.instance.is_vouched_for()
-    }
-
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
         let (Draw::Batch(batch), &[x]) = (&request.draw, request.points) else {
             return self.instance.answer(request, answer);
@@ -140,7 +132,7 @@ mod tests {
     use pasta_opt::oracle::{Answer, Request};
     use pasta_opt::prelude::*;
 
-    use super::{Bank, Masked};
+    use super::{Masked, SampleCache};
     use crate::self_test::case::{Case, Law, Source};
 
     fn batch(step: u64, n: u64) -> Batch {
@@ -196,7 +188,7 @@ mod tests {
         let Source::Samples(noisy) = &case.source else {
             panic!("a Student t batch is drawn sample by sample")
         };
-        let (late, early) = (Bank::new(noisy), Bank::new(noisy));
+        let (late, early) = (SampleCache::new(noisy), SampleCache::new(noisy));
         let x = [0.25; 10];
         let single = |i| answer(&**noisy, &x, &batch(i, 1));
         let of_three = answer(&late, &x, &batch(4, 3));

@@ -73,7 +73,7 @@ class AskTell:
         self,
         x0: ArrayLike,
         *,
-        target: float | None = None,
+        target: float | str | None = None,
         budget: float | None = None,
         method: str | methods.Method = "auto",
         delta: float = 0.05,

@@ -12,7 +12,7 @@ _Vector = NDArray[np.float64]
 _Columns = tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], _Vector]
 _Ended = tuple[str, _Vector, _Columns, bytes]
 _Callback = Callable[[int, int, int, float, _Vector], object]
-_Rule = tuple[float, float, float, tuple[str, list[float]]]
+_Rule = tuple[float | str, float, float, tuple[str, list[float]]]
 _MethodOf = tuple[str, dict[str, float], int, int]
 _Leaf = tuple[list[_Vector], tuple[int, int], list[tuple[int, int, int, int]], int, bool, bool]
 
@@ -103,7 +103,6 @@ def compare(
     methods: list[str],
     grid: bool,
     rule: _Rule | None,
-    target: float | None,
     budget: int,
     seeds: int,
     seed: int,
@@ -131,7 +130,7 @@ def fit(
     table: Native,
     names: Sequence[str],
     method: _MethodOf | None,
-    target: float | None,
+    target: float | str | None,
     budget: int | None,
     seed: int,
     threads: int,

@@ -134,7 +134,7 @@ def forecast(
     oracle: AnyOracle,
     x0: Any,
     *,
-    target: float,
+    target: float | str,
     method: str | methods.Method = "auto",
     samples: int = _engine.PILOT,
     delta: float = 0.05,
@@ -172,7 +172,7 @@ def compare(
     oracle: AnyOracle,
     x0: Any,
     *,
-    target: float | None = None,
+    target: float | str | None = None,
     budget: int | None = None,
     methods: Sequence[str] = (),
     seeds: int = 10,
@@ -204,8 +204,7 @@ def compare(
             raise ValueError(f"no method is called {name!r}; methods are named: {', '.join(known)}")
     oracle, start, _ = bound(oracle, x0)
     rule = None if target is None else _rule(oracle, target, delta, certificate)
-    goal = None if target is None else _number("target", target)
     most = _whole("budget", 1_000_000 if budget is None else budget, 1, 2**63)
     leaves = Leaves(oracle, len(start))
     runs, first = _whole("seeds", seeds, 1, 10_000), _whole("seed", seed, 0, 2**64 - 1)
-    return namespace(_engine.compare(leaves, start, names, bool(grid), rule, goal, most, runs, first, _threads(threads)))
+    return namespace(_engine.compare(leaves, start, names, bool(grid), rule, most, runs, first, _threads(threads)))

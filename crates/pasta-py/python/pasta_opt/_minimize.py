@@ -61,7 +61,7 @@ class Beginning(NamedTuple):
 
     x0: NDArray[np.float64]
     method: tuple[str, dict[str, float], int, int]
-    rule: tuple[float, float, float, tuple[str, list[float]]] | None
+    rule: tuple[float | str, float, float, tuple[str, list[float]]] | None
     budget: int | None
     seed: int
     check: bool
@@ -75,7 +75,7 @@ def beginning(
     oracle: object,
     x0: NDArray[np.float64],
     *,
-    target: float | None,
+    target: float | str | None,
     budget: float | None,
     method: str | methods.Method,
     delta: float,
@@ -109,7 +109,7 @@ def minimize(
     oracle: AnyOracle,
     x0: Any,
     *,
-    target: float | None = None,
+    target: float | str | None = None,
     budget: float | None = None,
     method: str | methods.Method = "auto",
     delta: float = 0.05,
@@ -134,7 +134,8 @@ def minimize(
     x0
         The start, a vector; for JAX, a pytree.
     target
-        Stop as soon as fresh samples certify that the norm of the gradient is at most this.
+        Stop as soon as fresh samples certify that the norm of the gradient is at most this: a number, or a share of the gradient at the start such
+        as "1%", which the run measures first (``result.of_start``).
     budget
         The most samples that are drawn, certificates included. A target or a budget has to be given, unless the method has an end.
     method
@@ -250,15 +251,15 @@ def bound(oracle: Any, x0: Any) -> tuple[Any, NDArray[np.float64], Callable[[NDA
 
 
 def _rule(
-    oracle: object, target: float, delta: float, certificate: AnyBasis | None
-) -> tuple[float, float, float, tuple[str, list[float]]]:
+    oracle: object, target: float | str, delta: float, certificate: AnyBasis | None
+) -> tuple[float | str, float, float, tuple[str, list[float]]]:
     if certificate is None:
         certificate = Exact() if isinstance(oracle, Native) and oracle._native.is_table else Kurtosis(100.0)
     basis = {Kurtosis: "kurtosis", Variance: "variance", Growth: "growth", Exact: "exact"}.get(type(certificate))
     if basis is None:
         raise TypeError(f"certificate must be a Kurtosis, a Variance, a Growth or Exact(), but is {certificate!r}")
     numbers = [_number(name, value) for name, value in vars(certificate).items()]
-    return _number("target", target), _number("delta", delta), SHARE, (basis, numbers)
+    return target if isinstance(target, str) else _number("target", target), _number("delta", delta), SHARE, (basis, numbers)
 
 
 def _vector(x0: Any) -> NDArray[np.float64]:

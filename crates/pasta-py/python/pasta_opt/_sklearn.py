@@ -60,7 +60,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         penalty: float,
         fit_intercept: bool,
         standardise: bool,
-        target: float | None,
+        target: float | str | None,
         budget: float | None,
         method: str | methods.Method | None,
         seed: int,
@@ -117,8 +117,8 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         """Weights in rows, intercepts, and what the fit came to, with what a stream that goes on from it has to know."""
         budget = _budget(self.budget)
         method, has_steps = self._way(budget)
-        target = None if self.target is None else _number("target", self.target)
-        if target is not None and not 0 < target < np.inf:
+        target = self.target if self.target is None or isinstance(self.target, str) else _number("target", self.target)
+        if isinstance(target, float) and not 0 < target < np.inf:
             raise ValueError(f"target must be positive and finite, but is {self.target!r}")
         seed, threads = _whole("seed", self.seed, 0, 2**64 - 1), _threads(self.threads)
         table = self._table(X, labels, weights, named, standardise=bool(self.standardise))
@@ -366,7 +366,7 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         penalty: float = 0.0,
         fit_intercept: bool = True,
         standardise: bool = True,
-        target: float | None = None,
+        target: float | str | None = None,
         budget: float | None = None,
         method: str | methods.Method | None = None,
         seed: int = 1,
@@ -394,9 +394,9 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         coef, intercept, outcome = self._run(X, labels, self._weights(sample_weight, X), self._named())
         self.coef_, self.intercept_ = coef[0], float(intercept[0])
         self._ends([outcome])
-        if outcome.falls_for_ever and self.penalty > 0:
+        if outcome.has_no_minimiser and self.penalty > 0:
             _endless("all labels ask for the same", "intercept and scores", "a constant needs no fit")
-        elif outcome.falls_for_ever:
+        elif outcome.has_no_minimiser:
             _endless("the labels are zero wherever some columns are not", "some weights")
         return self
 
@@ -501,7 +501,7 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         penalty: float = 1e-4,
         fit_intercept: bool = True,
         standardise: bool = True,
-        target: float | None = None,
+        target: float | str | None = None,
         budget: float | None = None,
         method: str | methods.Method | None = None,
         seed: int = 1,
@@ -572,7 +572,7 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         if self.penalty == 0 and named[0] in ("logistic", "multinomial", "sigmoid"):
             if (self.predict(X) == y).all():
                 _endless("the classes can be separated", "the weights")
-            elif any(outcome.falls_for_ever for _, _, outcome in fits):
+            elif any(outcome.has_no_minimiser for _, _, outcome in fits):
                 _endless("some rows can be told apart with certainty (quasi-separation)", "some weights")
         return self
 

@@ -162,14 +162,14 @@ pub fn oracle(gate: &mut Gate, x: &[f64], effort: Effort) -> Result<Findings, Ha
 /// [`Effort::LEAST_BUDGET`].
 pub fn before_run(gate: &mut Gate, x: &[f64]) -> Result<Option<Findings>, Halt> {
     let begun = gate.ledger().steps().samples > 0;
-    if !gate.doubts() || begun || gate.left() < Effort::LEAST_BUDGET {
+    if !gate.needs_check() || begun || gate.left() < Effort::LEAST_BUDGET {
         return Ok(None);
     }
     let before = gate.ledger().clone();
     // What did not come to its end is made, and counted, again when the run is resumed.
     let findings = oracle(gate, x, Effort::Quick).inspect_err(|_| gate.rewind(before))?;
     if findings.slips.is_empty() {
-        gate.believe();
+        gate.trust();
         return Ok(Some(findings));
     }
     Err(Halt::Oracle(OracleError::new(CheckError { slips: findings.slips })))
@@ -213,7 +213,7 @@ pub(crate) const AGAIN: u64 = 16 + CONFIRMING;
 /// there is nothing to compare: no losses, gradients that are not pathwise, samples that cannot be repeated, losses that do not move, or answers that are not finite.
 pub(crate) fn again(gate: &mut Gate, x: &[f64], number: u64) -> Result<Option<Agreement>, Halt> {
     let about = gate.about();
-    if !(about.losses && about.shared && about.pathwise) || gate.is_vouched_for() {
+    if !(about.losses && about.shared && about.pathwise) || gate.about().trusted {
         return Ok(None);
     }
     let plan = Plan { samples: 16, each: 4, evaluations: u64::MAX, confirming: CONFIRMING };
@@ -284,7 +284,7 @@ impl Checker<'_> {
             self.losses(findings)?;
         }
         // What costs more comes last, out of what the budget spares.
-        if !self.gate.is_additive() {
+        if !self.gate.about().additive {
             let most = self.left();
             let slip = self.sums(n).mean_for_sum(most)?;
             findings.slips.extend(slip);

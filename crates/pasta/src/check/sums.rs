@@ -55,7 +55,7 @@ impl Sums<'_> {
         let is_their_sum = not_the_sum(&sum, &singles);
         // Samples that are all alike add up to n of them, unless a call draws several from a generator that it ignores.
         findings.has_noise = !all_equal || is_their_sum.is_some();
-        if self.gate.is_additive() {
+        if self.gate.about().additive {
             findings.slips.extend(is_their_sum);
         }
         // Where events are rare, most sums are n times the sample without one.

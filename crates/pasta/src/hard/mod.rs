@@ -268,7 +268,7 @@ impl HardInstance {
 }
 
 fn about(dim: usize, identity: String) -> About {
-    About { dim, identity, source: Source::Formula, losses: false, shared: true, pathwise: true }
+    About { source: Source::Formula, trusted: true, ..About::stream(dim, identity) }
 }
 
 impl Objective for HardInstance {
@@ -308,10 +308,6 @@ impl Objective for HardInstance {
 impl Oracle for HardInstance {
     fn about(&self) -> &About {
         &self.about
-    }
-
-    fn is_vouched_for(&self) -> bool {
-        true
     }
 
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {

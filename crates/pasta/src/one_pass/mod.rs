@@ -675,10 +675,6 @@ impl Oracle for Tail {
         &self.about
     }
 
-    fn is_vouched_for(&self) -> bool {
-        self.rows.is_vouched_for()
-    }
-
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
         let Draw::Batch(batch) = &request.draw else {
             return Err(OracleError::new("a tail has samples, not a whole"));

@@ -94,6 +94,8 @@ impl<P: Sampled> Batched<P> {
             losses: sampled.gives_losses(),
             shared: true,
             pathwise: sampled.is_pathwise(),
+            additive: true,
+            trusted: false,
         };
         Self { sampled, about, block: 8 }
     }

@@ -24,6 +24,7 @@ use crate::draws::Role;
 
 /// What an oracle says about itself, once and for all.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "five properties that do not depend on one another")]
 pub struct About {
     /// The number of coordinates.
     pub dim: usize,
@@ -38,6 +39,12 @@ pub struct About {
     /// True if the gradient of a sample is that of its loss. Not so of likelihood ratios and other gradients that belong to the losses in the mean alone: a
     /// [check](crate::check) then compares means, and not samples.
     pub pathwise: bool,
+    /// True if the sum over a batch is the sum of its samples asked for one by one. Not so of an oracle that draws the sum of a batch, or of a block,
+    /// at once: its samples have the right law, but belong to the batch.
+    pub additive: bool,
+    /// True if its answers were shown to be right once and for all, so that no run need [check](crate::check) them, as the tests of this library do for
+    /// its own oracles. A wrapper that changes the answers of one says `false`.
+    pub trusted: bool,
 }
 
 impl About {
@@ -50,6 +57,8 @@ impl About {
             losses: false,
             shared: true,
             pathwise: true,
+            additive: true,
+            trusted: false,
         }
     }
 
@@ -280,6 +289,14 @@ pub struct Charge {
 ///         self.inner.answer(request, answer)
 ///     }
 /// }
+///
+/// # use pasta_opt::{oracle::{Noise, Noisy, Tail}, prelude::*, problems::SineBowl};
+/// # let noise = Noise { growth: 1.0, floor: 1.0, tail: Tail::Gaussian };
+/// # let noisy = Noisy::new(Box::new(SineBowl { dimension: 2 }), noise, vec![1.0, 1.0])?;
+/// let mut gate = Gate::new(Counted { inner: noisy, asked: AtomicU64::new(0) }, 1).with_budget(1_000);
+/// let end = Auto::start(&gate, &[1.0, 1.0], None)?.finish(&mut gate)?;
+/// assert_eq!(end.stop, Stop::PlannedEnd);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Oracle: Send + Sync {
     /// What it is.
@@ -293,18 +310,6 @@ pub trait Oracle: Send + Sync {
     /// Answers, and says what it cost. The shapes were checked: points and rows have `dim` coordinates, and nothing is asked
     /// that [`About`] rules out.
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError>;
-
-    /// Whether its answers were shown to be right once and for all, so that no run need [check](crate::check) them: true of the oracles of
-    /// this library, whose tests do it. Whoever writes one leaves it as it is, unless the same can be said.
-    fn is_vouched_for(&self) -> bool {
-        false
-    }
-
-    /// Whether the sum over a batch is the sum of its samples asked for one by one. Not so of an oracle that draws the sum of a batch, or of a block,
-    /// at once: its samples have the right law, but belong to the batch.
-    fn is_additive(&self) -> bool {
-        true
-    }
 
     /// The size of a leaf, if the sum over every batch is, bit for bit, the sum down [`Batch::halves`] of leaves of this size. A long
     /// question can then be asked in parts, so that an interrupted step keeps those that were answered.
@@ -347,12 +352,6 @@ macro_rules! oracle_through {
             }
             fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
                 (**self).answer(request, answer)
-            }
-            fn is_vouched_for(&self) -> bool {
-                (**self).is_vouched_for()
-            }
-            fn is_additive(&self) -> bool {
-                (**self).is_additive()
             }
             fn leaf(&self) -> Option<u64> {
                 (**self).leaf()

@@ -118,8 +118,7 @@ pub struct Noisy {
     start: Vec<f64>,
     exponent: f64,
     about: About,
-    /// How batches are drawn; [`BatchMode::Exact`] unless changed.
-    pub mode: BatchMode,
+    mode: BatchMode,
 }
 
 /// Samples added one after another where a batch is drawn sample by sample.
@@ -140,19 +139,22 @@ impl Noisy {
     pub fn with_exponent(self, exponent: f64) -> Result<Self, NoiseError> {
         check_constant("exponent", exponent)?;
         let Self { objective, noise, start, mode, .. } = self;
-        Ok(Self { mode, ..Self::described(objective, noise, start, exponent) })
+        Ok(Self::described(objective, noise, start, exponent).with_mode(mode))
+    }
+
+    /// The same with batches that are drawn in this way; [`BatchMode::Exact`] unless changed.
+    #[must_use]
+    pub fn with_mode(mut self, mode: BatchMode) -> Self {
+        let at_once = matches!(self.noise.tail, Tail::Gaussian | Tail::TwoPoint { .. });
+        self.about.additive = mode == BatchMode::OneByOne || !at_once;
+        Self { mode, ..self }
     }
 
     fn described(objective: Box<dyn Objective>, noise: Noise, start: Vec<f64>, exponent: f64) -> Self {
-        let about = About {
-            dim: start.len(),
-            identity: identity(&*objective, noise, &start, exponent),
-            source: Source::Formula,
-            losses: false,
-            shared: true,
-            pathwise: true,
-        };
-        Self { objective, noise, start, exponent, about, mode: BatchMode::Exact }
+        let identity = identity(&*objective, noise, &start, exponent);
+        let about = About { source: Source::Formula, trusted: true, ..About::stream(start.len(), identity) };
+        let mode = BatchMode::Exact;
+        Self { objective, noise, start, exponent, about, mode }.with_mode(mode)
     }
 
     /// The power of the distance with which the variance grows; 2 unless changed.
@@ -230,15 +232,6 @@ impl Noisy {
 impl Oracle for Noisy {
     fn about(&self) -> &About {
         &self.about
-    }
-
-    fn is_vouched_for(&self) -> bool {
-        true
-    }
-
-    fn is_additive(&self) -> bool {
-        let at_once = matches!(self.noise.tail, Tail::Gaussian | Tail::TwoPoint { .. });
-        self.mode == BatchMode::OneByOne || !at_once
     }
 
     #[inline]

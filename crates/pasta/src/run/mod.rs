@@ -44,12 +44,15 @@ pub use problem::{KnownTable, Problem, Truth};
 pub use report::{Certified, Expected, Promised, Report, Stopped, Truths, void};
 pub use task::{MethodSpec, Task};
 
+pub use crate::target::{OfStart, Target, TargetError};
+
 use crate::certificate::{Basis, Certificate, ClaimError};
 use crate::check::{self, Findings};
 use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
 use crate::forecast::Outlook;
 use crate::gate::{Gate, Halt};
 use crate::method::{self, Engine};
+use crate::oracle::OracleError;
 use crate::state::StartError;
 use crate::stop::Stop;
 use crate::trace::{Standing, is_milestone};
@@ -66,6 +69,8 @@ pub struct Run {
     is_checked: bool,
     findings: Option<Findings>,
     outlook: Outlook,
+    /// The gradient at the start, where the target is a share of it; `None` before it is measured.
+    of_start: Option<OfStart>,
     ended: Option<Stop>,
     /// Where it stood at [milestones](is_milestone); `None` where nobody will look.
     trail: Option<Vec<Mark>>,
@@ -102,6 +107,9 @@ pub struct Stored {
     /// The budget with which it began.
     first_budget: Option<u128>,
     trail: Vec<Mark>,
+    /// The gradient at the start, where the target is a share of it and that was measured.
+    #[serde(default)]
+    of_start: Option<OfStart>,
 }
 
 /// The names of the sections of a checkpoint that runs, certificates and forecasts have.
@@ -148,6 +156,8 @@ pub enum RunError {
 pub enum Event {
     /// The oracle passed its check before the first step.
     Checked,
+    /// The gradient at the start was measured, of which the target is a share.
+    Aimed(OfStart),
     /// A step was taken.
     Step(Record),
     /// Samples were drawn for a certificate, or for a look whether to try one.
@@ -188,10 +198,11 @@ impl Run {
             first_budget: task.budget,
             task,
             chosen,
-            is_checked: !gate.doubts(),
+            is_checked: !gate.needs_check(),
             gate,
             walk,
             findings: None,
+            of_start: None,
             ended: None,
             trail: Some(Vec::new()),
             is_resumed: false,
@@ -204,6 +215,12 @@ impl Run {
         let chosen = task.choose(&problem)?;
         task.check_end(&chosen)?;
         let start = problem.feasible_start(task.project)?;
+        if problem.term.is_some() && task.of_start.is_some() {
+            // At a bound |grad f| may be large where nothing is left to be gained.
+            let what =
+                "with a term, a target cannot be a share of |grad f| at the start: give it as a number";
+            return Err(StartError::Term { what: what.into() }.into());
+        }
         let gate = Gate::over(Arc::clone(&problem.oracle), task.seed).with_term(problem.term.clone());
         let gate = task.limit(gate, stop);
         let walk = chosen.engine.clone().start(&gate, &start)?;
@@ -219,8 +236,13 @@ impl Run {
         stop: Arc<AtomicBool>,
     ) -> Result<Self, RunError> {
         let other = |what: String| RunError::Checkpoint(CheckpointError::Settings { what });
-        let chosen = task.choose(&problem)?;
         let stored = Stored::of(checkpoint).ok();
+        let of_start = stored.as_ref().and_then(|stored| stored.of_start);
+        let task = match of_start.filter(|measured| Some(measured.share) == task.of_start) {
+            Some(measured) => task.aimed(&measured),
+            None => task,
+        };
+        let chosen = task.choose(&problem)?;
         let outlook = checkpoint.take(FORECAST).map(|(outlook, _)| outlook);
         let with_certificates = checkpoint.has(CERTIFICATES);
         if with_certificates && task.certify.is_none() {
@@ -253,7 +275,12 @@ impl Run {
             stored.map_or((run.first_budget, Vec::new()), |stored| (stored.first_budget, stored.trail));
         // One that is not there takes nothing from the run.
         let outlook = outlook.unwrap_or_else(|_| Outlook::silent("none was made"));
-        Ok(Self { first_budget, trail: Some(trail), is_resumed: true, had_ended, outlook, ..run })
+        Ok(Self { first_budget, trail: Some(trail), is_resumed: true, had_ended, outlook, of_start, ..run })
+    }
+
+    /// True if the oracle was checked and the target measured, or neither need be: the next event is one of the method.
+    pub fn is_prepared(&self) -> bool {
+        self.is_checked && (self.task.of_start.is_none() || self.of_start.is_some())
     }
 
     /// Does the next piece of work. After an end it keeps giving that end, unless the run was interrupted: then it goes on. An error is an oracle that
@@ -270,6 +297,9 @@ impl Run {
         }
         if !self.is_checked {
             return self.check();
+        }
+        if let Some(share) = self.task.of_start.filter(|_| self.of_start.is_none()) {
+            return self.measure(share);
         }
         let event = match self.walk.advance(&mut self.gate) {
             Ok(Advance::Step(record)) => {
@@ -314,6 +344,36 @@ impl Run {
             Err(Halt::Interrupted) => Ok(Event::End(Stop::Interrupted)),
             Err(halt) => Err(halt),
         }
+    }
+
+    /// Measures the gradient at the start, and aims at its share of it.
+    #[cold]
+    fn measure(&mut self, share: f64) -> Result<Event, Halt> {
+        let before = self.gate.ledger().clone();
+        match OfStart::measure(share, &mut self.gate, self.walk.view().start) {
+            Ok(measured) => {
+                self.aim(measured)?;
+                Ok(Event::Aimed(measured))
+            }
+            // As a check that did not come to its end, it is made again.
+            Err(Halt::Interrupted) => {
+                self.gate.rewind(before);
+                Ok(Event::End(Stop::Interrupted))
+            }
+            Err(halt) => Err(halt),
+        }
+    }
+
+    fn aim(&mut self, measured: OfStart) -> Result<(), Halt> {
+        self.of_start = Some(measured);
+        self.task = self.task.clone().aimed(&measured);
+        // Nothing of the method has been drawn, and nothing but the target changes: what could start before can start now.
+        let failed = |error: &dyn std::error::Error| Halt::Oracle(OracleError::new(error.to_string()));
+        self.chosen = self.task.choose(&self.problem).map_err(|error| failed(&error))?;
+        let walk = self.chosen.engine.clone().start(&self.gate, self.walk.view().start);
+        let walk = walk.map_err(|error| failed(&error))?;
+        self.walk = certified(&self.task, &self.chosen, &self.gate, walk).map_err(|error| failed(&error))?;
+        Ok(())
     }
 
     #[cold]
@@ -407,7 +467,7 @@ impl Run {
 
     /// Where it stands, with what formulas say there.
     pub fn standing(&self) -> Standing {
-        Standing::new(&self.walk.view(), self.gate.ledger(), self.problem.objective())
+        Standing::new(&self.walk.view(), self.gate.ledger(), self.problem.free_objective())
     }
 
     /// Where it stands.
@@ -498,6 +558,7 @@ impl Run {
             losses: about.losses,
             first_budget: self.first_budget,
             trail: self.trail.clone().unwrap_or_default(),
+            of_start: self.of_start,
         };
         to.put(SECTION, &stored, []);
         to.put(FORECAST, &self.outlook, []);

@@ -90,6 +90,11 @@ impl Problem {
         self.truth.as_ref().map(|truth| truth.objective())
     }
 
+    /// The objective, where it is known and all that is minimised: formulas know no term.
+    pub(super) fn free_objective(&self) -> Option<&dyn Objective> {
+        self.objective().filter(|_| self.term.is_none())
+    }
+
     /// Why a certificate of x would be void: what is known about the noise against its assumption.
     pub fn false_assumption(&self, basis: &Basis, x: &[f64]) -> Option<String> {
         self.truth.as_ref()?.false_assumption(basis, x)

@@ -10,6 +10,7 @@ use crate::ledger::Ledger;
 use crate::objective::Measure;
 use crate::recipe::{Cost, Guarantee};
 use crate::stop::Stop;
+use crate::target::OfStart;
 use crate::walk::{Candidate, CertificateLog};
 
 /// What a run came to. `docs/formats.md` has the keys.
@@ -20,6 +21,9 @@ pub struct Report {
     pub method: String,
     /// On what, for people.
     pub problem: String,
+    /// The term that was minimised with f, if there is one: what is certified then is the gradient mapping of their sum.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub term: Option<String>,
     /// The seed of all randomness.
     pub seed: u64,
     /// Why it ended.
@@ -42,10 +46,12 @@ pub struct Report {
     pub promise: Option<Promised>,
     /// Whose point it is, where a recipe has a fall-back.
     pub by: Option<&'static str>,
-    /// What the problem's own formulas say about the point, where they are known.
+    /// What the problem's own formulas say about the point, where they are known and there is no term.
     pub truth: Option<Truths>,
     /// True if a certificate was asked for.
     pub asked: bool,
+    /// The gradient at the start, where the target is a share of it.
+    pub of_start: Option<OfStart>,
     /// The last certificate, if it is about the point.
     pub certificate: Option<Certified>,
     /// The first forecast that the run made of itself.
@@ -153,7 +159,7 @@ impl Report {
         let handed_out = view.certification.and_then(CertificateLog::handed_out);
         let drawn_at = view.drawn_at.filter(|_| handed_out.is_none_or(|about| about == Candidate::Output));
         let promised = chosen.promise.as_ref().map(|promise| promise.plan.guarantee.measure);
-        let truth = problem.objective().map(|objective| {
+        let truth = problem.free_objective().map(|objective| {
             let at = |measure: Measure| measure.at(objective, view.point);
             let is_moreau = |measure: &Measure| matches!(measure, Measure::MoreauSquared { .. });
             Truths {
@@ -165,6 +171,7 @@ impl Report {
         Self {
             method: chosen.name.to_owned(),
             problem: problem.words.clone(),
+            term: problem.term.as_ref().map(|term| term.identity()),
             seed: run.gate.seed(),
             stop: Stopped { kind: stop.kind(), meaning: run.meaning(stop), step: stop.lost_at() },
             point: Some(view.point.to_vec()),
@@ -178,6 +185,7 @@ impl Report {
             by: chosen.fallback.then_some(if view.promised { "recipe" } else { "auto" }),
             truth,
             asked: run.task.certify.is_some(),
+            of_start: run.of_start,
             certificate,
             forecast: run.outlook.first.map(|said| Expected::of(said, chosen.name)),
             forecast_silent: run.outlook.silent.clone(),

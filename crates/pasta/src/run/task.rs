@@ -11,6 +11,7 @@ use super::problem::Problem;
 use crate::forecast::Outlook;
 use crate::gate::{Gate, OnNan};
 use crate::recipe::{self, Constant, Constants};
+use crate::target::{OfStart, Target};
 use crate::walk::StopRule;
 
 /// What is asked for. A problem file, flags and keywords of Python are translated into it, and a checkpoint keeps it.
@@ -27,6 +28,9 @@ pub struct Task {
     pub method: MethodSpec,
     /// When the run stops on a certificate; `None` if it makes none.
     pub certify: Option<StopRule>,
+    /// If the target of `certify` is a share of |grad f| at the start, that share: the run measures the gradient after its check, and sets the target.
+    #[serde(default)]
+    pub of_start: Option<f64>,
     /// The most samples that are drawn in all.
     pub budget: Option<u128>,
     /// The seed of all randomness.
@@ -55,6 +59,7 @@ impl Default for Task {
         Self {
             method: MethodSpec::Auto,
             certify: None,
+            of_start: None,
             budget: None,
             seed: 1,
             check: true,
@@ -125,7 +130,7 @@ impl Task {
         let gate =
             gate.with_budget(self.budget).with_stop(stop).with_on_nan(self.on_nan).with_gamma(self.gamma);
         let gate = if self.no_limit { gate.without_limit() } else { gate };
-        if self.check { gate } else { gate.believing() }
+        if self.check { gate } else { gate.without_check() }
     }
 
     /// The method, ready for a problem: one without constants aims at what is to be certified, and a fall-back has its rule.
@@ -138,6 +143,18 @@ impl Task {
             None => {}
         }
         Ok(chosen)
+    }
+
+    /// The same with the target that was measured.
+    pub(super) fn aimed(self, measured: &OfStart) -> Self {
+        let certify = self.certify.map(|rule| StopRule { target: measured.target, ..rule });
+        Self { certify, ..self }
+    }
+
+    /// What is to be certified, if anything is.
+    pub fn target(&self) -> Option<Target> {
+        let rule = self.certify?;
+        Some(self.of_start.map_or(Target::Norm(rule.target), Target::OfStart))
     }
 
     /// Refuses a run that nothing would end.

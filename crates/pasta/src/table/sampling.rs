@@ -9,9 +9,9 @@ use std::ops::Range;
 use crate::draws::Stream;
 use crate::oracle::Batch;
 
-/// The rows of a table as an urn.
+/// The rows of a table as an sampler.
 #[derive(Debug)]
-pub(super) struct Urn {
+pub(super) struct RowSampler {
     rows: usize,
     /// Rows of the smallest leaf, a power of two.
     pub(super) block: usize,
@@ -28,7 +28,7 @@ const DENSE: u64 = 4;
 /// A row, and how often it occurs.
 pub(super) type DrawnRows = Vec<(u32, u64)>;
 
-impl Urn {
+impl RowSampler {
     pub(super) fn new(rows: usize, block: usize, weights: Option<&[f64]>) -> Self {
         let before = weights.map(|weights| {
             let mut sum = 0.0;
@@ -54,7 +54,7 @@ impl Urn {
     pub(super) fn leaves(&self, batch: &Batch) -> Leaves<'_> {
         let rows = self.leaf_rows(batch.count());
         let mut counts = vec![0; self.rows.div_ceil(rows)];
-        let leaves = Leaves { urn: self, rows, counts: Vec::new() };
+        let leaves = Leaves { sampler: self, rows, counts: Vec::new() };
         leaves.split(batch, 0..counts.len(), batch.count(), &mut counts);
         Leaves { counts, ..leaves }
     }
@@ -111,7 +111,7 @@ impl Urn {
 /// The leaves of a batch.
 #[derive(Debug)]
 pub(super) struct Leaves<'a> {
-    urn: &'a Urn,
+    sampler: &'a RowSampler,
     /// Rows of a leaf.
     rows: usize,
     /// Samples of each leaf.
@@ -125,7 +125,7 @@ impl Leaves<'_> {
     }
 
     fn rows_of(&self, leaves: &Range<usize>) -> Range<usize> {
-        leaves.start * self.rows..(leaves.end * self.rows).min(self.urn.rows)
+        leaves.start * self.rows..(leaves.end * self.rows).min(self.sampler.rows)
     }
 
     /// The rows of one leaf.
@@ -144,7 +144,7 @@ impl Leaves<'_> {
             return;
         };
         let middle = left.samples.end as usize;
-        let share = self.urn.share(&self.rows_of(&(leaves.start..middle)), &self.rows_of(&leaves));
+        let share = self.sampler.share(&self.rows_of(&(leaves.start..middle)), &self.rows_of(&leaves));
         // A boundary between leaves is the middle of one node only.
         let drawn = batch.part(2 * middle as u64).binomial(samples, share);
         self.split(batch, leaves.start..middle, drawn, counts);
@@ -155,7 +155,7 @@ impl Leaves<'_> {
     pub(super) fn draws(&self, batch: &Batch, leaf: u64) -> DrawnRows {
         let samples = self.counts[leaf as usize];
         let mut out = Vec::with_capacity(samples.min(1 << 16) as usize);
-        self.urn.draw_all(self.rows_of_leaf(leaf), samples, &mut batch.part(2 * leaf + 1), &mut out);
+        self.sampler.draw_all(self.rows_of_leaf(leaf), samples, &mut batch.part(2 * leaf + 1), &mut out);
         out
     }
 }

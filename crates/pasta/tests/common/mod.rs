@@ -36,10 +36,6 @@ where
     fn about(&self) -> &About {
         &self.about
     }
-    /// It is wrong on purpose, if it is: tests/check.rs is about the check.
-    fn is_vouched_for(&self) -> bool {
-        true
-    }
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
         (self.answer)(request, answer)?;
         Ok(request.usual_price(&self.about))
@@ -59,10 +55,6 @@ where
 {
     fn about(&self) -> &About {
         self.inner.about()
-    }
-    /// It is wrong on purpose, if it is: tests/check.rs is about the check.
-    fn is_vouched_for(&self) -> bool {
-        true
     }
     fn price(&self, request: &Request<'_>) -> Charge {
         self.inner.price(request)

@@ -96,16 +96,13 @@ impl Whole {
         losses: bool,
         sum: impl Fn(&[f64], &mut Stream, u64) -> Vec<f64> + Send + Sync + 'static,
     ) -> Self {
-        Self { about: About { losses, ..About::stream(dim, "whole") }, sum: Box::new(sum) }
+        Self { about: About { losses, additive: false, ..About::stream(dim, "whole") }, sum: Box::new(sum) }
     }
 }
 
 impl Oracle for Whole {
     fn about(&self) -> &About {
         &self.about
-    }
-    fn is_additive(&self) -> bool {
-        false
     }
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
         let Draw::Batch(batch) = &request.draw else { return Err(OracleError::new("a stream")) };

@@ -31,14 +31,7 @@ const BLOCK: u64 = 64;
 impl<R: Rows> Table<R> {
     pub(super) fn new(name: &'static str, rows: R) -> Self {
         let source = Source::Table { rows: rows.rows() as u64 };
-        let about = About {
-            dim: rows.start().len(),
-            identity: name.to_owned(),
-            source,
-            losses: true,
-            shared: true,
-            pathwise: true,
-        };
+        let about = About { source, losses: true, ..About::stream(rows.start().len(), name) };
         Self { rows, about }
     }
 

@@ -134,6 +134,8 @@ impl Averaged {
             losses: false,
             shared: false,
             pathwise: inner.pathwise,
+            additive: inner.additive,
+            trusted: inner.trusted,
         };
         Self { oracle, geometry, about }
     }
@@ -197,10 +199,6 @@ impl Oracle for Averaged {
         }
         self.geometry.add_known(n, out);
         Ok(total)
-    }
-
-    fn is_vouched_for(&self) -> bool {
-        self.oracle.is_vouched_for()
     }
 
     fn team(&self) -> Option<&dyn Team> {

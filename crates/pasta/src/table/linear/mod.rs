@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::data::{Features, Table};
 use super::design::{Design, Model, Scaling, feature_names, total_weight};
 use super::loss::{Scalar, with_scalar};
-use super::sampling::Urn;
+use super::sampling::RowSampler;
 use super::{Loss, TableError};
 use crate::kernels::double::Double;
 use crate::kernels::rows;
@@ -39,7 +39,7 @@ pub struct Linear {
     features: usize,
     total: f64,
     squared_offset: f64,
-    urn: Urn,
+    sampler: RowSampler,
     about: About,
 }
 
@@ -100,22 +100,22 @@ impl Linear {
             serde_json::to_string(&design).expect("a design is plain data"),
         );
         let about = About {
-            dim,
-            identity,
             source: Source::Table { rows: rows as u64 },
             losses: true,
-            shared: true,
-            pathwise: true,
+            // Rows are counted down a tree of the whole batch.
+            additive: false,
+            trusted: true,
+            ..About::stream(dim, identity)
         };
         let total = total_weight(&table);
         // A leaf should cost much more than the sums that are added up.
         let values = (table.features.entries() / rows).max(1);
         let block = (LEAF_VALUES.max(8 * dim) / values).clamp(64, 1 << 20).next_power_of_two();
-        let urn = Urn::new(rows, block, table.weight_slice());
+        let sampler = RowSampler::new(rows, block, table.weight_slice());
         let squared_offset = scaling.as_ref().map_or(0.0, |Scaling { shift, scale }| {
             shift.iter().zip(scale).map(|(shift, scale)| (shift / scale).powi(2)).sum()
         });
-        Ok(Self { table, loss, design, scaling, way, features, total, squared_offset, urn, about })
+        Ok(Self { table, loss, design, scaling, way, features, total, squared_offset, sampler, about })
     }
 
     /// The same table, design and scaling with another loss.
@@ -236,7 +236,7 @@ impl Linear {
 
     /// Rows of the smallest leaf.
     pub(super) fn block(&self) -> usize {
-        self.urn.block
+        self.sampler.block
     }
 
     /// The squared length of a row of zeros once it is standardised.

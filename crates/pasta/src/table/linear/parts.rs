@@ -33,15 +33,6 @@ impl Oracle for Linear {
         Charge { samples, evaluations: samples * request.points.len() as u128, exact: true }
     }
 
-    fn is_vouched_for(&self) -> bool {
-        true
-    }
-
-    /// Rows are counted down a tree of the whole batch.
-    fn is_additive(&self) -> bool {
-        false
-    }
-
     fn answer(&self, request: &Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, OracleError> {
         let parts = self.parts(request);
         let mut sums = vec![0.0; parts.width()];
@@ -72,8 +63,8 @@ impl Linear {
     /// The parts of the answer to a request.
     pub fn parts<'a>(&'a self, request: &'a Request<'a>) -> Parts<'a> {
         let rows = match (&request.draw, self.pass(&request.draw)) {
-            (Draw::Batch(batch), None) => Rows::Drawn { batch, leaves: self.urn.leaves(batch) },
-            _ => Rows::All { block: self.urn.block, rows: self.table.rows() },
+            (Draw::Batch(batch), None) => Rows::Drawn { batch, leaves: self.sampler.leaves(batch) },
+            _ => Rows::All { block: self.sampler.block, rows: self.table.rows() },
         };
         let points = request.points.iter().map(|x| self.point(x)).collect();
         Parts { linear: self, request, points, rows }

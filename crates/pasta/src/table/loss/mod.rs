@@ -386,10 +386,10 @@ impl Loss {
     /// ```
     /// use pasta_opt::table::Loss;
     ///
-    /// assert_eq!(Loss::Tukey { scale: 4.0 }.convex_kin(), Some(Loss::Huber { delta: 4.0 }));
-    /// assert_eq!(Loss::Absolute.convex_kin(), None);
+    /// assert_eq!(Loss::Tukey { scale: 4.0 }.convex_surrogate(), Some(Loss::Huber { delta: 4.0 }));
+    /// assert_eq!(Loss::Absolute.convex_surrogate(), None);
     /// ```
-    pub fn convex_kin(&self) -> Option<Self> {
+    pub fn convex_surrogate(&self) -> Option<Self> {
         match *self {
             Self::Cauchy { scale } | Self::Welsch { scale } | Self::Tukey { scale } => {
                 Some(Self::Huber { delta: scale })

@@ -20,6 +20,11 @@ pub struct StopRule {
 }
 
 impl StopRule {
+    /// How often a certificate may be wrong, unless something else is asked for.
+    pub const DELTA: f64 = 0.05;
+    /// Which part of all samples certificates may take, likewise.
+    pub const SHARE: f64 = 0.5;
+
     /// Refuses numbers out of their ranges, and a basis that is no certificate or that the oracle cannot give.
     pub fn check(&self, about: &About) -> Result<(), ClaimError> {
         let Self { target, delta, basis, share } = *self;

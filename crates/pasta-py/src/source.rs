@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pasta_opt::oracle::{About, Oracle, Source};
+use pasta_opt::oracle::{About, Oracle};
 use pyo3::prelude::*;
 
 use crate::native::Native;
@@ -10,14 +10,14 @@ use crate::oracle::{Line, Remote};
 
 /// Whose samples a run draws.
 #[derive(Clone)]
-pub(crate) enum Asked {
+pub(crate) enum OracleSource {
     /// A Python function's. Whether it answers for several samples at once, and whether it gives losses; `None` where one sample is to show it.
     Python { identity: String, dim: usize, batched: bool, losses: Option<bool>, pathwise: bool },
     /// An oracle's of this library: Python is not called.
     Library(Arc<dyn Oracle>),
 }
 
-impl Asked {
+impl OracleSource {
     /// What `pasta_opt._oracle.Leaves` stand for.
     pub(crate) fn of(leaves: &Bound<'_, PyAny>) -> PyResult<Self> {
         let native: Option<Py<Native>> = leaves.getattr("native")?.extract()?;
@@ -46,10 +46,10 @@ impl Asked {
         match self {
             Self::Library(oracle) => Arc::clone(oracle),
             Self::Python { identity, dim, batched, pathwise, .. } => {
-                let (identity, pathwise) = (identity.clone(), *pathwise);
-                let about =
-                    About { dim: *dim, identity, source: Source::Stream, losses, shared: true, pathwise };
-                Arc::new(Remote { about, is_additive: !batched, line: line.clone() })
+                // Each sample has a generator of its own, unless a call gets one for all of its samples.
+                let (additive, pathwise) = (!batched, *pathwise);
+                let about = About { losses, additive, pathwise, ..About::stream(*dim, identity.clone()) };
+                Arc::new(Remote { about, line: line.clone() })
             }
         }
     }

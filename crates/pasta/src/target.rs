@@ -1,0 +1,193 @@
+//! How small the gradient shall be: a number, or a share of the gradient at the start.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::draws::Role;
+use crate::gate::{Gate, Halt};
+use crate::kernels::squared_norm;
+use crate::oracle::{Answer, Request};
+use crate::stop::NoTarget;
+
+/// How small |grad f| shall be.
+///
+/// ```
+/// use pasta_opt::run::Target;
+///
+/// assert_eq!("0.1".parse(), Ok(Target::Norm(0.1)));
+/// assert_eq!("1%".parse(), Ok(Target::OfStart(0.01)));
+/// assert_eq!(Target::OfStart(0.01).to_string(), "1%");
+/// assert!("100%".parse::<Target>().is_err());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Target {
+    /// At most this.
+    Norm(f64),
+    /// At most this share of |grad f| at the start, which is measured.
+    OfStart(f64),
+}
+
+/// A text that is no target.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "expected a positive number such as 0.1, or a share of the gradient at the start such as 1%, got {0}"
+)]
+pub struct TargetError(String);
+
+impl Target {
+    /// The number, unless it is yet to be measured.
+    pub fn norm(self) -> Option<f64> {
+        match self {
+            Self::Norm(norm) => Some(norm),
+            Self::OfStart(_) => None,
+        }
+    }
+
+    /// The number, or 1 as long as it is yet to be measured.
+    pub fn provisional(self) -> f64 {
+        self.norm().unwrap_or(1.0)
+    }
+
+    /// The share of the gradient at the start, if it is one.
+    pub fn share(self) -> Option<f64> {
+        match self {
+            Self::Norm(_) => None,
+            Self::OfStart(share) => Some(share),
+        }
+    }
+}
+
+impl FromStr for Target {
+    type Err = TargetError;
+
+    fn from_str(text: &str) -> Result<Self, TargetError> {
+        let refuse = || TargetError(format!("{text:?}"));
+        let number = |text: &str| text.trim().parse::<f64>().map_err(|_| refuse());
+        let positive = |x: f64| if x > 0.0 && x.is_finite() { Ok(x) } else { Err(refuse()) };
+        match text.trim().strip_suffix('%') {
+            None => Ok(Self::Norm(number(text).and_then(positive)?)),
+            Some(percent) => {
+                let share = number(percent).and_then(positive)? / 100.0;
+                if share < 1.0 { Ok(Self::OfStart(share)) } else { Err(refuse()) }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Norm(norm) => norm.fmt(f),
+            // Ten digits hide the rounding of a hundredth.
+            Self::OfStart(share) => write!(f, "{}%", (share * 1e12).round() / 1e10),
+        }
+    }
+}
+
+/// A target that was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct OfStart {
+    /// The share of the gradient at the start that was asked for.
+    pub share: f64,
+    /// |grad f| at the start, measured.
+    pub gradient: f64,
+    /// Its standard error; 0 if it is exact.
+    pub error: f64,
+    /// Samples that were drawn for it.
+    pub samples: u128,
+    /// The target: `share` of `gradient`.
+    pub target: f64,
+}
+
+/// Groups of samples whose means tell how far off their mean is.
+const GROUPS: u64 = 16;
+/// The most samples that are drawn.
+const MOST: u128 = 1 << 16;
+/// The part of a budget that may be drawn.
+const PART: u128 = 10;
+/// The variance of the mean over its square at which the measurement ends (a standard error of 5 %), and above which there is none.
+const GOOD: f64 = 0.0025;
+const USELESS: f64 = 1.0 / 9.0;
+
+impl OfStart {
+    /// Measures |grad f| at the start: exactly where a pass over all samples is at hand, and otherwise to a standard error of 5 %, or what a tenth of the budget and
+    /// 65,536 samples give.
+    pub fn measure(share: f64, gate: &mut Gate, x0: &[f64]) -> Result<Self, Halt> {
+        let allowed = gate.budget().map_or(MOST, |budget| (budget / PART).min(MOST));
+        let of = |gradient: f64, error: f64, samples: u128| {
+            let target = share * gradient;
+            if target > 0.0 {
+                Ok(Self { share, gradient, error, samples, target })
+            } else {
+                Err(NoTarget::Zero.into())
+            }
+        };
+        let before = gate.ledger().samples();
+        let pass = gate.about().full_pass().map(u128::from);
+        if pass.is_some_and(|pass| gate.budget().is_none_or(|budget| pass <= budget / PART)) {
+            let mut g = vec![0.0; x0.len()];
+            gate.ask(Request::everything(Role::Calibration, &[x0]), &mut Answer::new(&mut g))?;
+            return of(squared_norm(&g).sqrt(), 0.0, gate.ledger().samples() - before);
+        }
+        let mut sums = vec![vec![0.0; x0.len()]; GROUPS as usize];
+        let (mut each, mut step) = (0, 0);
+        loop {
+            let more = each.max(1);
+            let drawn = gate.ledger().samples() - before;
+            let (mean2, variance) = told(&sums, each);
+            let is_last = drawn + u128::from(more * GROUPS) > allowed;
+            if each > 0 && (variance <= GOOD * mean2 || is_last) {
+                let error = variance.sqrt();
+                return if variance <= USELESS * mean2 {
+                    of((mean2 - variance).max(0.0).sqrt(), error, drawn)
+                } else {
+                    Err(NoTarget::Noise { samples: drawn, mean: mean2.sqrt(), error }.into())
+                };
+            }
+            if is_last {
+                return Err(NoTarget::Budget { budget: gate.budget().unwrap_or(allowed) }.into());
+            }
+            let mut g = vec![0.0; x0.len()];
+            for sum in &mut sums {
+                let batch = gate.batch(Role::Calibration, step, more);
+                gate.ask(Request::sums(batch, &[x0]), &mut Answer::new(&mut g))?;
+                sum.iter_mut().zip(&g).for_each(|(sum, g)| *sum += g);
+                step += 1;
+            }
+            each += more;
+        }
+    }
+
+    /// Where the target comes from.
+    pub fn words(&self) -> String {
+        let Self { share, gradient, error, samples, .. } = self;
+        let share = Target::OfStart(*share);
+        if *error == 0.0 {
+            format!("{share} of |grad f| at the start, {}", short(*gradient))
+        } else {
+            let (gradient, error) = (short(*gradient), short(*error));
+            format!("{share} of |grad f| at the start, {gradient} +- {error} by {samples} samples")
+        }
+    }
+}
+
+/// A number in a few digits.
+fn short(number: f64) -> String {
+    if (1e-3..1e6).contains(&number) { format!("{number:.4}") } else { format!("{number:.3e}") }
+}
+
+/// The squared length of the mean of all groups, and the variance of that mean, from sums of `each` samples.
+fn told(sums: &[Vec<f64>], each: u64) -> (f64, f64) {
+    let groups = sums.len() as f64;
+    let (mut mean2, mut spread) = (0.0, 0.0);
+    for i in 0..sums[0].len() {
+        let of = || sums.iter().map(|sum| sum[i] / each as f64);
+        let mean = of().sum::<f64>() / groups;
+        mean2 += mean * mean;
+        spread += of().map(|group| (group - mean) * (group - mean)).sum::<f64>();
+    }
+    (mean2, spread / (groups * (groups - 1.0)))
+}
