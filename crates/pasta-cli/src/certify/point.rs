@@ -104,7 +104,11 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
         None => (number_by_hand(1), delta),
     };
     let signals = Signals::register()?;
-    let mut gate = setup.problem.gate(setup.seed, arguments.budget, signals.flag());
+    if arguments.gamma.is_some() && setup.problem.term.is_none() {
+        return Err(Failure::input("--gamma is for problems with a term, and the file has no [[term]]"));
+    }
+    let gate = setup.problem.gate(setup.seed, arguments.budget, signals.flag());
+    let mut gate = gate.with_gamma(arguments.gamma);
     let target = match target {
         Target::Norm(norm) => norm,
         Target::OfStart(share) => setup.problem.of_start(share, &mut gate)?.target,
@@ -142,7 +146,9 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
         let certificate = if doubt.is_some() { certificate.void() } else { certificate };
         Found::Gradient { certificate, gaps: arguments.gaps(&certificate)? }
     };
-    let objective = setup.problem.objective().filter(|_| basis != Basis::Exact);
+    // Formulas know no term.
+    let is_known = basis != Basis::Exact && setup.problem.term.is_none();
+    let objective = setup.problem.objective().filter(|_| is_known);
     let report = Answer {
         problem: &setup.problem.words,
         seed: setup.seed,

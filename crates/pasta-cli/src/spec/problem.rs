@@ -10,6 +10,7 @@ use pasta_opt::oracle::{
     About, Answer, Charge, Noise, NoiseError, Noisy, Oracle, OracleError, Request, Source, Tail,
 };
 use pasta_opt::problems::{self, Parameters};
+use pasta_opt::term::Term;
 use pasta_opt::run::{self, OfStart, Truth};
 
 use super::pipe::Simulated;
@@ -27,7 +28,7 @@ pub(crate) struct Problem {
 
 impl Problem {
     pub(crate) fn gate(&self, seed: u64, budget: Option<u128>, stop: Arc<AtomicBool>) -> Gate {
-        Gate::over(Arc::clone(&self.oracle), seed).with_budget(budget).with_stop(world::watch(stop))
+        Gate::over(Arc::clone(&self.oracle), seed).with_term(self.term.clone()).with_budget(budget).with_stop(world::watch(stop))
     }
 
     /// Measures |grad f| at the start, of which a target is a share, and says so.
@@ -38,6 +39,15 @@ impl Problem {
         })?;
         say(&format!("target {}: {}", real(measured.target), measured.words()));
         Ok(measured)
+    }
+
+    /// The same with a term beside f.
+    pub(super) fn with_term(mut self, term: Option<Arc<dyn Term>>) -> Self {
+        // Nobody else has it yet.
+        if let Some(what) = Arc::get_mut(&mut self.what) {
+            what.term = term;
+        }
+        self
     }
 
     /// What a simulator's workers answer.

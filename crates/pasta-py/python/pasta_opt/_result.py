@@ -51,7 +51,7 @@ class Ledger:
 class Certificate:
     """What fresh samples say about the gradient at the point.
 
-    `bound` is on the norm of the gradient; it holds with probability 1 - `delta`, under the assumption that `statement` names.
+    `bound` is on the norm of the gradient or, where there is a term, of the gradient mapping with `gamma`; it holds with probability 1 - `delta`, under the assumption that `statement` names.
     """
 
     verdict: str
@@ -62,6 +62,8 @@ class Certificate:
     statement: str
     attempts: int
     words: str
+    #: Where there is a term: gamma of the gradient mapping; None without.
+    gamma: float | None = None
 
     @property
     def is_certified(self) -> bool:
@@ -191,7 +193,7 @@ class Result:
 
 def certificate_of(data: dict[str, Any]) -> Certificate:
     """A certificate, from the engine's JSON."""
-    return Certificate(**{name: data[name] for name in Certificate.__dataclass_fields__})
+    return Certificate(**{name: data[name] for name in Certificate.__dataclass_fields__ if name in data})
 
 
 def read(

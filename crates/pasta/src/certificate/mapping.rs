@@ -77,6 +77,14 @@ pub(super) fn start(
     Ok(Some(Centred { gamma, centre: Vec::new(), samples }))
 }
 
+/// gamma of a gradient mapping near x: the gate's, or about 1/L as a few samples show it, as a certificate would choose it.
+pub fn gamma_near(gate: &mut Gate, x: &[f64]) -> Result<f64, Halt> {
+    match gate.gamma() {
+        Some(gamma) => Ok(gamma),
+        None => choose_gamma(gate, x, 0, None),
+    }
+}
+
 /// About 1/L, L the largest curvature of f that a few differences of gradients near x show, rounded down to two digits; 1 where they show none. Power iteration,
 /// inside of the domain, on samples that are used for nothing else.
 pub(crate) fn choose_gamma(

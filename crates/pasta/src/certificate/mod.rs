@@ -30,6 +30,7 @@ mod rounding;
 pub(crate) mod sequential;
 
 pub use consequence::Consequence;
+pub use mapping::gamma_near;
 pub use sequential::Certifier;
 use serde::{Deserialize, Serialize};
 

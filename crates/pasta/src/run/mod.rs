@@ -40,7 +40,7 @@ use std::sync::atomic::AtomicBool;
 use serde::{Deserialize, Serialize};
 
 pub use chosen::{AUTO, CHOICES, ChoiceError, Chosen, Given, Promise, names};
-pub use problem::{KnownTable, Problem, Truth};
+pub use problem::{KnownTable, Problem, Truth, feasible};
 pub use report::{Certified, Expected, Promised, Report, Stopped, Truths, void};
 pub use task::{MethodSpec, Task};
 
@@ -215,12 +215,6 @@ impl Run {
         let chosen = task.choose(&problem)?;
         task.check_end(&chosen)?;
         let start = problem.feasible_start(task.project)?;
-        if problem.term.is_some() && task.of_start.is_some() {
-            // At a bound |grad f| may be large where nothing is left to be gained.
-            let what =
-                "with a term, a target cannot be a share of |grad f| at the start: give it as a number";
-            return Err(StartError::Term { what: what.into() }.into());
-        }
         let gate = Gate::over(Arc::clone(&problem.oracle), task.seed).with_term(problem.term.clone());
         let gate = task.limit(gate, stop);
         let walk = chosen.engine.clone().start(&gate, &start)?;
@@ -521,7 +515,9 @@ impl Run {
         if is_empty && self.chosen.promise.is_none() {
             return "the budget has no room for a first step; the point is the start".into();
         }
-        self.gate.meaning(stop)
+        let meaning = self.gate.meaning(stop);
+        // What a run with a term looks at is the mapping.
+        if self.problem.term.is_some() { meaning.replace("|grad f|", "the gradient mapping") } else { meaning }
     }
 
     /// Why a run that was resumed did not go on, if it did not. No part of its report, which is that of the run that was never stopped.

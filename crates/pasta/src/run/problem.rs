@@ -35,20 +35,9 @@ impl Problem {
         Self { oracle, start, term: None, truth: None, table: None, words }
     }
 
-    /// Refuses a term that cannot be, and a start outside of its domain; or moves such a start into the domain.
+    /// Where a run begins: see [`feasible`].
     pub(super) fn feasible_start(&self, project: bool) -> Result<Vec<f64>, StartError> {
-        let mut start = self.start.clone();
-        let Some(term) = &self.term else { return Ok(start) };
-        term.check(self.oracle.about().dim).map_err(|error| StartError::Term { what: error.0 })?;
-        if start.len() == self.oracle.about().dim && start.iter().all(|x| x.is_finite()) {
-            if project {
-                keep_inside(&**term, &mut start);
-            }
-            if let Some(outside) = term.outside(&start) {
-                return Err(StartError::Outside { words: outside.words });
-            }
-        }
-        Ok(start)
+        feasible(self.term.as_deref(), self.oracle.about().dim, &self.start, project)
     }
 
     /// What is proved about it, seen from its start, and the classes that it is in; `None` where nothing is.
@@ -99,6 +88,28 @@ impl Problem {
     pub fn false_assumption(&self, basis: &Basis, x: &[f64]) -> Option<String> {
         self.truth.as_ref()?.false_assumption(basis, x)
     }
+}
+
+/// A start in the domain of a term: refuses a term that is not for so many coordinates, and a start outside of its domain, or moves it to the nearest
+/// point inside if that is asked for. A start that is no point is left to the method, which refuses it.
+pub fn feasible(
+    term: Option<&dyn Term>,
+    dim: usize,
+    start: &[f64],
+    project: bool,
+) -> Result<Vec<f64>, StartError> {
+    let mut start = start.to_vec();
+    let Some(term) = term else { return Ok(start) };
+    term.check(dim).map_err(|error| StartError::Term { what: error.0 })?;
+    if start.len() == dim && start.iter().all(|x| x.is_finite()) {
+        if project {
+            keep_inside(term, &mut start);
+        }
+        if let Some(outside) = term.outside(&start) {
+            return Err(StartError::Outside { words: outside.words });
+        }
+    }
+    Ok(start)
 }
 
 impl fmt::Debug for Problem {

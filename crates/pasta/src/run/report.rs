@@ -22,7 +22,6 @@ pub struct Report {
     /// On what, for people.
     pub problem: String,
     /// The term that was minimised with f, if there is one: what is certified then is the gradient mapping of their sum.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub term: Option<String>,
     /// The seed of all randomness.
     pub seed: u64,
