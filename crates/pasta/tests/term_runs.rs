@@ -14,7 +14,7 @@ use pasta_opt::prelude::*;
 use pasta_opt::recipe::{Constant, Constants};
 use pasta_opt::run::{MethodSpec, Problem, RunError, Task};
 use pasta_opt::state::StartError;
-use pasta_opt::term::{Interval, Mapping, Outside, Steps, Term, TermError};
+use pasta_opt::term::{Interval, KINDS, Mapping, Outside, Steps, Term, TermError, TermSpec, of_specs};
 
 /// weight |x|_1.
 #[derive(Debug)]
@@ -493,5 +493,48 @@ fn a_run_with_a_term_is_resumed_bit_for_bit_and_with_no_other_term() {
         }
         assert!(events > 14, "{events}");
         assert_eq!(ended(&mut run), whole);
+    }
+}
+
+#[test]
+fn auto_and_baselines_stay_in_the_domain_of_every_kind() {
+    for kind in KINDS {
+        let spec: TermSpec = serde_json::from_str(kind.example).unwrap();
+        let term = of_specs(&[spec], 6).unwrap().unwrap();
+        for method in methods() {
+            let is_one_of = |name: &str| format!("{method:?}").contains(name);
+            if !(method == MethodSpec::Auto || ["adam", "\"sgd\"", "\"dog\"", "storm"].into_iter().any(is_one_of)) {
+                continue;
+            }
+            let (problem, outside) = distance(&term, &[-1.0, 2.0, 0.5, 0.3, 0.0, 4.0], &[0.2; 6], true);
+            let task = Task { method: method.clone(), certify: rule(0.3), budget: Some(3_000), project: true, ..Task::default() };
+            let mut run = Run::start(Arc::new(problem), task, Arc::default()).unwrap();
+            let stop = run.finish().unwrap_or_else(|halt| panic!("{} by {method:?}: {halt}", kind.name));
+            assert_eq!(outside.load(Ordering::Relaxed), 0, "{} by {method:?}", kind.name);
+            assert_eq!(term.outside(&run.report(stop).point.unwrap()), None, "{} by {method:?}", kind.name);
+            assert!(!stop.is_lost(), "{} by {method:?}: {stop:?}", kind.name);
+        }
+    }
+}
+
+/// Each kind is certified at its own minimiser, which a long projected gradient descent without noise finds.
+#[test]
+fn auto_certifies_every_kind() {
+    for kind in KINDS {
+        let spec: TermSpec = serde_json::from_str(kind.example).unwrap();
+        let term = of_specs(&[spec], 6).unwrap().unwrap();
+        let centre = [-1.0, 2.0, 0.5, 0.3, 0.0, 4.0];
+        let (problem, _) = distance(&term, &centre, &[0.2; 6], true);
+        let certify = Some(StopRule { target: 0.2, delta: 0.05, basis: Basis::Variance(1.5), share: 0.5 });
+        let task = Task { certify, budget: Some(400_000), project: true, ..Task::default() };
+        let mut run = Run::start(Arc::new(problem), task, Arc::default()).unwrap();
+        let stop = run.finish().unwrap();
+        let report = run.report(stop);
+        println!("{}: {stop:?} {} samples", kind.name, report.ledger.samples());
+        assert_eq!(stop, Stop::Certified, "{}: {}", kind.name, report.stop.meaning);
+        let (point, gamma) = (report.point.unwrap(), report.certificate.unwrap().certificate.gamma.unwrap());
+        let gradient: Vec<f64> = point.iter().zip(centre).map(|(x, c)| x - c).collect();
+        let norm = Mapping { term: &*term, gamma, x: &point }.norm(&gradient);
+        assert!(norm <= 0.2, "{}: {norm}", kind.name);
     }
 }
