@@ -85,7 +85,21 @@ pub(crate) struct Beginning<'py> {
 
 impl Beginning<'_> {
     fn read(self) -> PyResult<Begin> {
-        let Self { x0, method, rule, budget, seed, check, pilot, on_nan, no_limit, terms, project, gamma, .. } = self;
+        let Self {
+            x0,
+            method,
+            rule,
+            budget,
+            seed,
+            check,
+            pilot,
+            on_nan,
+            no_limit,
+            terms,
+            project,
+            gamma,
+            ..
+        } = self;
         let on_nan = on_nan.parse().map_err(|error| value_error(format!("on_nan: {error}")))?;
         let start = x0.as_slice()?.to_vec();
         let (certify, of_start) = match rule.map(read_rule).transpose()? {
@@ -102,7 +116,8 @@ impl Beginning<'_> {
 
 /// The sum of terms that are given as JSON, over so many coordinates.
 fn read_terms(json: &str, dim: usize) -> PyResult<Option<Arc<dyn Term>>> {
-    let specs: Vec<TermSpec> = serde_json::from_str(json).map_err(|error| value_error(format!("term: {error}")))?;
+    let specs: Vec<TermSpec> =
+        serde_json::from_str(json).map_err(|error| value_error(format!("term: {error}")))?;
     of_specs(&specs, dim).map_err(value_error)
 }
 
@@ -133,7 +148,15 @@ fn resume<'py>(
     let stored = Checkpoint::load(&checkpoint).map_err(value_error)?;
     let dim = Stored::of(&stored).map_err(value_error)?.dim;
     let term = read_terms(terms, dim)?;
-    work(leaves, Begin::Stored { checkpoint: Box::new(stored), term }, limits, threads, callback, every, Some(checkpoint))
+    work(
+        leaves,
+        Begin::Stored { checkpoint: Box::new(stored), term },
+        limits,
+        threads,
+        callback,
+        every,
+        Some(checkpoint),
+    )
 }
 
 fn work<'py>(

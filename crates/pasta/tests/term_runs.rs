@@ -239,7 +239,7 @@ fn a_mapping_at_a_third_of_the_target_is_certified_at_about_the_price_of_a_gradi
                 (Verdict::Certified, Verdict::Certified),
                 "{law:?} {term}"
             );
-            assert!(with.bound.is_some_and(|bound| 0.3 * FINE <= bound && bound <= FINE));
+            assert!(with.bound.is_some_and(|bound| (0.3 * FINE..=FINE).contains(&bound)));
             // On a curved boundary a(q) is larger than |G|, here about twice as large.
             let most = if term == 2 { 2.0 } else { 1.2 };
             assert!(with.samples as f64 <= most * free.samples as f64, "{law:?} {term}");
@@ -321,8 +321,8 @@ fn unit_box() -> Arc<dyn Term> {
 const CENTRE: [f64; 4] = [-1.0, 2.0, 0.5, 0.3];
 const SOLUTION: [f64; 4] = [0.0, 1.0, 0.5, 0.3];
 
-fn rule(target: f64) -> Option<StopRule> {
-    Some(StopRule { target, delta: 0.05, basis: Basis::Variance(1.0), share: 0.5 })
+fn rule(target: f64) -> StopRule {
+    StopRule { target, delta: 0.05, basis: Basis::Variance(1.0), share: 0.5 }
 }
 
 fn methods() -> Vec<MethodSpec> {
@@ -377,7 +377,7 @@ fn no_oracle_ever_sees_a_point_outside_of_the_domain_whatever_the_method() {
                 let (problem, outside) = distance(&term, &CENTRE, &start, losses);
                 let task = Task {
                     method: method.clone(),
-                    certify: rule(0.3),
+                    certify: Some(rule(0.3)),
                     budget: Some(4_000),
                     ..Task::default()
                 };
@@ -403,7 +403,7 @@ fn auto_finds_a_minimiser_at_bounds_and_certifies_its_mapping() {
     for losses in [true, false] {
         let term = unit_box();
         let (problem, _) = distance(&term, &CENTRE, &[0.5; 4], losses);
-        let task = Task { certify: rule(0.05), ..Task::default() };
+        let task = Task { certify: Some(rule(0.05)), ..Task::default() };
         let mut run = Run::start(Arc::new(problem), task, Arc::default()).unwrap();
         let stop = run.finish().unwrap();
         let report = run.report(stop);
@@ -418,7 +418,6 @@ fn auto_finds_a_minimiser_at_bounds_and_certifies_its_mapping() {
         assert!(norm <= 0.05, "{norm}");
         assert_eq!(point[..2], SOLUTION[..2], "at its bounds exactly");
         assert!(certificate.statement.contains(&format!("gamma = {gamma}")), "{}", certificate.statement);
-        println!("{} samples: {}", report.ledger.samples(), certificate.statement);
     }
 }
 
@@ -426,7 +425,7 @@ fn auto_finds_a_minimiser_at_bounds_and_certifies_its_mapping() {
 fn auto_finds_the_zeros_of_a_lasso_and_certifies_them() {
     let term: Arc<dyn Term> = Arc::new(Lasso { weight: 0.4 });
     let (problem, _) = distance(&term, &[1.0, 0.2, -0.1, 0.3], &[0.5; 4], false);
-    let task = Task { certify: rule(0.05), ..Task::default() };
+    let task = Task { certify: Some(rule(0.05)), ..Task::default() };
     let mut run = Run::start(Arc::new(problem), task, Arc::default()).unwrap();
     let stop = run.finish().unwrap();
     let report = run.report(stop);
@@ -434,7 +433,6 @@ fn auto_finds_the_zeros_of_a_lasso_and_certifies_them() {
     let point = report.point.unwrap();
     assert_eq!(point[1..], [0.0; 3], "zeros are zero");
     assert!((point[0] - 0.6).abs() < 0.05, "{point:?}");
-    println!("{} samples", report.ledger.samples());
 }
 
 #[test]
@@ -461,7 +459,7 @@ fn a_run_with_a_term_is_resumed_bit_for_bit_and_with_no_other_term() {
         batch: 2,
     };
     for method in [MethodSpec::Auto, sgd] {
-        let task = Task { method, certify: rule(0.2), budget: Some(20_000), ..Task::default() };
+        let task = Task { method, certify: Some(rule(0.2)), budget: Some(20_000), ..Task::default() };
         let ended = |run: &mut Run| {
             let stop = run.finish().unwrap();
             let mut saver = Saver::default();
@@ -503,11 +501,19 @@ fn auto_and_baselines_stay_in_the_domain_of_every_kind() {
         let term = of_specs(&[spec], 6).unwrap().unwrap();
         for method in methods() {
             let is_one_of = |name: &str| format!("{method:?}").contains(name);
-            if !(method == MethodSpec::Auto || ["adam", "\"sgd\"", "\"dog\"", "storm"].into_iter().any(is_one_of)) {
+            if !(method == MethodSpec::Auto
+                || ["adam", "\"sgd\"", "\"dog\"", "storm"].into_iter().any(is_one_of))
+            {
                 continue;
             }
             let (problem, outside) = distance(&term, &[-1.0, 2.0, 0.5, 0.3, 0.0, 4.0], &[0.2; 6], true);
-            let task = Task { method: method.clone(), certify: rule(0.3), budget: Some(3_000), project: true, ..Task::default() };
+            let task = Task {
+                method: method.clone(),
+                certify: Some(rule(0.3)),
+                budget: Some(3_000),
+                project: true,
+                ..Task::default()
+            };
             let mut run = Run::start(Arc::new(problem), task, Arc::default()).unwrap();
             let stop = run.finish().unwrap_or_else(|halt| panic!("{} by {method:?}: {halt}", kind.name));
             assert_eq!(outside.load(Ordering::Relaxed), 0, "{} by {method:?}", kind.name);
@@ -530,7 +536,6 @@ fn auto_certifies_every_kind() {
         let mut run = Run::start(Arc::new(problem), task, Arc::default()).unwrap();
         let stop = run.finish().unwrap();
         let report = run.report(stop);
-        println!("{}: {stop:?} {} samples", kind.name, report.ledger.samples());
         assert_eq!(stop, Stop::Certified, "{}: {}", kind.name, report.stop.meaning);
         let (point, gamma) = (report.point.unwrap(), report.certificate.unwrap().certificate.gamma.unwrap());
         let gradient: Vec<f64> = point.iter().zip(centre).map(|(x, c)| x - c).collect();

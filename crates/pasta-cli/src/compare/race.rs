@@ -93,7 +93,8 @@ impl<'p> Judge<'p> {
         };
         // Runs are shared out among processes, not the work of one.
         let oracle = world::alone(Arc::clone(&problem.oracle));
-        feasible(problem.term.as_deref(), problem.start.len(), &problem.start, false).map_err(Failure::input)?;
+        feasible(problem.term.as_deref(), problem.start.len(), &problem.start, false)
+            .map_err(Failure::input)?;
         let term = match &problem.term {
             None => None,
             Some(term) => {

@@ -182,10 +182,7 @@ impl Results {
         let last = if self.gamma.is_some() { "final |G|" } else { "final |grad f|" };
         let with_target = self.limits.target.is_some();
         let columns = if with_target {
-            Column::all(
-                b"lrrrrr",
-                ["method", "reached", "samples to target", last, "diverged", "worse"],
-            )
+            Column::all(b"lrrrrr", ["method", "reached", "samples to target", last, "diverged", "worse"])
         } else {
             Column::all(b"lrrr", ["method", last, "diverged", "worse"])
         };
@@ -210,7 +207,12 @@ impl Results {
         let Limits { target, budget, seeds, seed } = self.limits;
         let goal = match target {
             Some(target) => {
-                format!("until {} <= {}, at most {} samples", self.measure(), real(target), short(budget as f64))
+                format!(
+                    "until {} <= {}, at most {} samples",
+                    self.measure(),
+                    real(target),
+                    short(budget as f64)
+                )
             }
             None => format!("{} samples", short(budget as f64)),
         };

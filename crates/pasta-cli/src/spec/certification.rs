@@ -89,7 +89,8 @@ pub(super) fn read_certification(
         return Ok(None);
     }
     if let Some(section) = section {
-        section.only(&["target", "delta", "share", "variance", "growth", "floor", "kurtosis", PILOT, GAMMA])?;
+        section
+            .only(&["target", "delta", "share", "variance", "growth", "floor", "kurtosis", PILOT, GAMMA])?;
     }
     let gamma = number(GAMMA)?;
     if let (Some(section), Some(gamma)) = (section, gamma) {

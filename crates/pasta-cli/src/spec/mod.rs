@@ -366,8 +366,19 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     };
     let gamma = certification.and_then(|certification| certification.gamma);
     let project = overrides.project_start || root.flag(PROJECT)?.unwrap_or(false);
-    let task =
-        Task { method: asked, certify, of_start, budget, seed, check, pilot, on_nan, no_limit, project, gamma };
+    let task = Task {
+        method: asked,
+        certify,
+        of_start,
+        budget,
+        seed,
+        check,
+        pilot,
+        on_nan,
+        no_limit,
+        project,
+        gamma,
+    };
     let method = task.choose(&problem).map_err(Failure::input)?;
     let effective = write_overrides(file, document, &overrides, problem.simulator.as_ref());
     Ok(Spec { threads, output, problem, task, method, price, effective })

@@ -10,8 +10,8 @@ use pasta_opt::oracle::{
     About, Answer, Charge, Noise, NoiseError, Noisy, Oracle, OracleError, Request, Source, Tail,
 };
 use pasta_opt::problems::{self, Parameters};
-use pasta_opt::term::Term;
 use pasta_opt::run::{self, OfStart, Truth};
+use pasta_opt::term::Term;
 
 use super::pipe::Simulated;
 use super::section::Section;
@@ -28,7 +28,10 @@ pub(crate) struct Problem {
 
 impl Problem {
     pub(crate) fn gate(&self, seed: u64, budget: Option<u128>, stop: Arc<AtomicBool>) -> Gate {
-        Gate::over(Arc::clone(&self.oracle), seed).with_term(self.term.clone()).with_budget(budget).with_stop(world::watch(stop))
+        Gate::over(Arc::clone(&self.oracle), seed)
+            .with_term(self.term.clone())
+            .with_budget(budget)
+            .with_stop(world::watch(stop))
     }
 
     /// Measures |grad f| at the start, of which a target is a share, and says so.

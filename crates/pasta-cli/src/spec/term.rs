@@ -26,9 +26,9 @@ impl FromStr for Ends {
     fn from_str(text: &str) -> Result<Self, String> {
         let number = |part: &str| part.trim().parse::<f64>().ok().filter(|number| !number.is_nan());
         let numbers: Option<Vec<f64>> = text.split(',').map(number).collect();
-        numbers
-            .map(Self)
-            .ok_or_else(|| format!("expected a number, or numbers with commas between (inf is one), got {text:?}"))
+        numbers.map(Self).ok_or_else(|| {
+            format!("expected a number, or numbers with commas between (inf is one), got {text:?}")
+        })
     }
 }
 
@@ -60,15 +60,20 @@ pub(super) fn read_terms(
     let mut specs = Vec::new();
     for table in tables(root)? {
         let json = Json::Object(table.iter().map(|(key, item)| (key.to_owned(), json(item))).collect());
-        specs.push(serde_json::from_value(json).map_err(|error| {
-            root.complain(TERM, &format!("term {}: {error}", specs.len() + 1))
-        })?);
+        specs.push(
+            serde_json::from_value(json)
+                .map_err(|error| root.complain(TERM, &format!("term {}: {error}", specs.len() + 1)))?,
+        );
     }
     let in_file = specs.len();
     specs.extend(bounds(overrides));
     of_specs(&specs, dim).map_err(|error| {
         let is_flag = specs.len() > in_file && in_file == 0;
-        if is_flag { Failure::input(format!("--lower, --upper: {error}")) } else { root.complain(TERM, &error.to_string()) }
+        if is_flag {
+            Failure::input(format!("--lower, --upper: {error}"))
+        } else {
+            root.complain(TERM, &error.to_string())
+        }
     })
 }
 
@@ -103,7 +108,9 @@ fn of_value(value: &Value) -> Json {
         Value::Boolean(flag) => Json::from(*flag.value()),
         Value::Array(values) => values.iter().map(of_value).collect(),
         Value::Datetime(date) => Json::from(date.value().to_string()),
-        Value::InlineTable(table) => table.iter().map(|(key, value)| (key.to_owned(), of_value(value))).collect(),
+        Value::InlineTable(table) => {
+            table.iter().map(|(key, value)| (key.to_owned(), of_value(value))).collect()
+        }
     }
 }
 

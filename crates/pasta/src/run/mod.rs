@@ -517,7 +517,11 @@ impl Run {
         }
         let meaning = self.gate.meaning(stop);
         // What a run with a term looks at is the mapping.
-        if self.problem.term.is_some() { meaning.replace("|grad f|", "the gradient mapping") } else { meaning }
+        if self.problem.term.is_some() {
+            meaning.replace("|grad f|", "the gradient mapping")
+        } else {
+            meaning
+        }
     }
 
     /// Why a run that was resumed did not go on, if it did not. No part of its report, which is that of the run that was never stopped.

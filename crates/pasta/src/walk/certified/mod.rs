@@ -199,7 +199,7 @@ impl<W: Walk> Certified<W> {
         if gate.term().is_some() {
             let gamma = match self.log.gamma.or(gate.gamma()) {
                 Some(gamma) => gamma,
-                None => choose_gamma(gate, &self.point_of(Candidate::Last).to_vec(), 0, None)?,
+                None => choose_gamma(gate, self.point_of(Candidate::Last), 0, None)?,
             };
             self.log.gamma = Some(gamma);
             gate.set_gamma(Some(gamma));
