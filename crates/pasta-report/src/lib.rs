@@ -5,6 +5,7 @@
 //!
 //! [`console`] has what a program needs besides: failures and exit codes, flags, signals, threads.
 
+pub mod answer;
 pub mod calibration;
 mod chart;
 pub mod console;

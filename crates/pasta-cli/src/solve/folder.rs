@@ -253,7 +253,7 @@ impl RunFolder {
     }
 
     /// Writes the result. A large point goes into a file beside it.
-    pub(super) fn write_result(&self, outcome: &mut Outcome<'_>) -> Result<(), Failure> {
+    pub(super) fn write_result(&self, outcome: &mut Outcome) -> Result<(), Failure> {
         let Some(path) = self.path() else { return Ok(()) };
         let report = &mut outcome.report;
         if let Some(point) = report.point.take_if(|point| point.len() > POINT_IN_RESULT) {

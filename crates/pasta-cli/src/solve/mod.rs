@@ -22,11 +22,11 @@ use progress::Progress;
 use result::Outcome;
 
 use crate::check;
-use crate::forecast;
 use crate::spec::trust::Origin;
 use crate::spec::{self, Overrides, Problem, QuickTry, Spec};
 use crate::waiting::{Waiting, duration};
 use crate::world;
+use pasta_report::answer;
 use pasta_report::console::{self, Exit, Failure, Signals, flags, say, say_over_bar, with_threads};
 use pasta_report::number::{grouped, rough};
 
@@ -143,6 +143,9 @@ pub(crate) struct ResumeArguments {
 /// How a run talks.
 #[derive(Args, Clone, Copy)]
 struct Style {
+    /// Tell everything, and not only the answer.
+    #[arg(long)]
+    details: bool,
     /// Print one JSON object instead of a table.
     #[arg(long)]
     json: bool,
@@ -320,7 +323,7 @@ fn go(
         }
     };
     saved?;
-    let mut outcome = Outcome::new(spec, &live, stop);
+    let mut outcome = Outcome::new(spec, &live, stop, style);
     if stop == Stop::Interrupted {
         tell_where(spec, &live, &mut keep, rescue)?;
         if style.json {
@@ -376,7 +379,7 @@ fn spent(spec: &Spec, run: &Run, here: u128, seconds: f64) -> String {
     let money = spec
         .price
         .as_ref()
-        .map_or(String::new(), |price| format!(", {}", forecast::money(price, samples as f64)));
+        .map_or(String::new(), |price| format!(", {}", answer::money(price, samples as f64)));
     let each = if here == 0 {
         String::new()
     } else {
@@ -396,8 +399,8 @@ fn prospect(spec: &Spec, run: &Run, seconds_each: f64) -> Option<String> {
     });
     let time = duration(forecast.middle * seconds_each);
     let price = spec.price.as_ref();
-    let limit = spec.task.budget.map(|budget| format!("; limit {}", forecast::about(budget as f64, price)));
-    let (middle, limit) = (forecast::about(forecast.middle, price), limit.unwrap_or_default());
+    let limit = spec.task.budget.map(|budget| format!("; limit {}", answer::about(budget as f64, price)));
+    let (middle, limit) = (answer::about(forecast.middle, price), limit.unwrap_or_default());
     let [low, high] = [forecast.low, forecast.high].map(rough);
     Some(format!("forecast: about {middle}, {time}{workers}; {low} to {high} samples{limit}"))
 }

@@ -9,8 +9,8 @@ use pasta_report::console::{is_muted, say};
 use pasta_report::number::rough;
 
 use super::Live;
-use crate::forecast::money;
 use crate::waiting::duration;
+use pasta_report::answer::money;
 
 /// How often a terminal is redrawn, and how often a log gets a line.
 const REDRAW: Duration = Duration::from_millis(100);

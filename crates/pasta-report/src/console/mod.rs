@@ -10,7 +10,7 @@ mod signals;
 pub use alarm::alarm;
 pub use failure::{Exit, Failure};
 pub use output::{
-    FORMAT, Report, answer, is_muted, json, mute, pass_on, pretty_json, print, say, say_over_bar, width,
+    FORMAT, Report, Tone, answer, is_muted, json, mute, pass_on, pretty_json, print, say, say_over_bar, width,
 };
 pub use program::{EXIT_CODES, program, program_with, with_threads};
 pub use signals::Signals;

@@ -12,12 +12,52 @@ use super::{Exit, Failure};
 pub trait Report: Serialize {
     /// For people, no wider than the console.
     fn text(&self) -> String;
+
+    /// How the first words of the text, which are the verdict, are coloured on a terminal.
+    fn tone(&self) -> Tone {
+        Tone::Plain
+    }
+}
+
+/// The colour of a verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// As it is.
+    Plain,
+    /// What was asked for is there.
+    Good,
+    /// It is not.
+    Open,
+    /// Nothing follows.
+    Bad,
+}
+
+impl Tone {
+    /// The text with its first words, up to two blanks, in this colour.
+    fn tint(self, text: &str) -> String {
+        let code = match self {
+            Self::Plain => return text.to_owned(),
+            Self::Good => "1;32",
+            Self::Open => "1;33",
+            Self::Bad => "1;31",
+        };
+        let (verdict, rest) = text.split_at(text.find("  ").or(text.find('\n')).unwrap_or(text.len()));
+        format!("\x1b[{code}m{verdict}\x1b[0m{rest}")
+    }
+}
+
+/// True if an answer may have colours: on a terminal, unless the environment asks for none.
+fn is_coloured() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Prints an answer to stdout.
 pub fn print(report: &impl Report, as_json: bool) -> Result<Exit, Failure> {
     let text = if as_json { json(report)? } else { report.text() };
-    answer(&text).map(|()| Exit::Done)
+    if as_json || !is_coloured() {
+        return answer(&text).map(|()| Exit::Done);
+    }
+    write_out(&report.tone().tint(&printable(&text))).map(|()| Exit::Done)
 }
 
 /// The format of every answer for programs.
@@ -74,10 +114,14 @@ fn printable(text: &str) -> Cow<'_, str> {
 
 /// The answer, on stdout.
 pub fn answer(text: &str) -> Result<(), Failure> {
+    write_out(&printable(text))
+}
+
+fn write_out(text: &str) -> Result<(), Failure> {
     if is_muted() {
         return Ok(());
     }
-    match writeln!(io::stdout().lock(), "{}", printable(text)) {
+    match writeln!(io::stdout().lock(), "{text}") {
         // Nobody listens any more: not our failure.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(|error| Failure::system(format!("stdout: {error}"))),

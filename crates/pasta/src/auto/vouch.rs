@@ -35,7 +35,7 @@ const QUANTILE: f64 = 2.5;
 /// Where gradients have heavy tails, the quantile of 1/740.
 const HEAVY_QUANTILE: f64 = 3.0;
 /// Where gradients have heavy tails, slopes must have room for this many of their rare events: all are missed with probability exp(-6).
-const EVENTS: f64 = 6.0;
+pub(super) const EVENTS: f64 = 6.0;
 
 impl Auto {
     /// Hands out the point, or one between, only if fresh samples show that f is lower there than at the start.

@@ -244,6 +244,33 @@ impl Certificate {
         }
     }
 
+    /// The same in few words, with the target.
+    fn brief(&self, sign: &str, bound: f64) -> String {
+        let (up, target) = (rounded_up(bound), rounded(self.target));
+        match self.gamma {
+            None => format!("|grad f| {sign} {up} (target {target})"),
+            Some(gamma) => format!("gradient mapping {sign} {up} (target {target}, gamma {})", short(gamma)),
+        }
+    }
+
+    /// The claim in half a line: bound, target and confidence, without what it rests on.
+    pub fn headline(&self) -> String {
+        let sure = confidence(self.delta);
+        match (self.bound, self.basis, self.rows) {
+            (None, ..) => self.statement(),
+            (Some(norm), Basis::Exact, Some(rows)) => {
+                format!("{}, by a pass over all {rows} rows", self.brief("=", norm))
+            }
+            (Some(norm), Basis::Exact, None) => {
+                format!("{}, by the oracle's own formula", self.brief("=", norm))
+            }
+            (Some(bound), Basis::Approximate, _) => {
+                format!("{}, about {sure} by normal approximation", self.brief("<=", bound))
+            }
+            (Some(bound), ..) => format!("{}, {sure} confidence", self.brief("<=", bound)),
+        }
+    }
+
     /// That something follows from the bound, under the basis's assumption and perhaps another.
     fn claim(&self, what: &str, also: Option<String>) -> String {
         let sure = confidence(self.delta);
@@ -275,6 +302,11 @@ fn no_noise(samples: u128) -> String {
 fn short(number: f64) -> String {
     let [plain, scientific] = [number.to_string(), format!("{number:e}")];
     if plain.len() <= 12 { plain } else { scientific }
+}
+
+/// A given number in at most six digits.
+fn rounded(number: f64) -> String {
+    short(format!("{number:.5e}").parse().unwrap_or(number))
 }
 
 /// A bound with five digits, never below itself.

@@ -51,6 +51,9 @@ pub struct Report {
     pub asked: bool,
     /// The gradient at the start, where the target is a share of it.
     pub of_start: Option<OfStart>,
+    /// Attempts at certificates.
+    #[serde(skip)]
+    pub attempts: u64,
     /// The last certificate, if it is about the point.
     pub certificate: Option<Certified>,
     /// The first forecast that the run made of itself.
@@ -185,6 +188,7 @@ impl Report {
             truth,
             asked: run.task.certify.is_some(),
             of_start: run.of_start,
+            attempts: view.certification.map_or(0, |log| log.attempts),
             certificate,
             forecast: run.outlook.first.map(|said| Expected::of(said, chosen.name)),
             forecast_silent: run.outlook.silent.clone(),
