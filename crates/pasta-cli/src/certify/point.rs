@@ -104,6 +104,10 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
         None => (number_by_hand(1), delta),
     };
     let signals = Signals::register()?;
+    if setup.problem.term.is_some() && (arguments.radius.is_some() || arguments.mu.is_some()) {
+        let message = "--radius and --mu say what follows from |grad f|; with a [[term]] it is the gradient mapping that is certified";
+        return Err(Failure::input(message));
+    }
     if arguments.gamma.is_some() && setup.problem.term.is_none() {
         return Err(Failure::input("--gamma is for problems with a term, and the file has no [[term]]"));
     }

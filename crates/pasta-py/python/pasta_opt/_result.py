@@ -112,6 +112,8 @@ class Result:
     params: Any
     #: All that is needed to go on; see :meth:`save`.
     checkpoint: bytes
+    #: What was minimised with f, in words, where there were bounds or a term.
+    term: str | None = None
 
     def rows(self) -> list[tuple[str, str]]:
         """The rows of the table."""
@@ -131,6 +133,7 @@ class Result:
         return [
             ("method", f"{self.method}, seed {self.seed}"),
             ("problem", self.problem),
+            *([("term", self.term)] if self.term is not None else []),
             ("stop", f"{self.stop.kind}: {self.stop.meaning}"),
             ("x", f"({head}{dots})"),
             ("certificate", certificate),
@@ -227,4 +230,5 @@ def read(
         forecast_silent=data["forecast_silent"],
         params=x if unflatten is None else unflatten(x),
         checkpoint=checkpoint,
+        term=data["term"],
     )
