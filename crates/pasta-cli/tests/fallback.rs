@@ -22,7 +22,7 @@ fn a_recipe_with_a_fallback_is_certified_at_its_own_target_and_says_whose_point_
     assert!(result["truth"]["gradient_squared"].as_f64().unwrap() <= 0.25);
     assert!(result["forecast_silent"].as_str().unwrap().contains("fall-back"));
     // The copy in the folder says all that a resumed run needs.
-    place.pasta("resume run").assert().code(0).stdout(contains("and auto beside it; the point is"));
+    place.pasta("resume run").assert().code(0).stdout(contains("with auto beside it"));
     assert_eq!(place.json("solve p.toml", 0)["ledger"], result["ledger"]);
     let plain = TestDir::holding(BOWL);
     assert!(plain.json("solve p.toml --certify 0.5", 0)["by"].is_null());

@@ -20,6 +20,7 @@ use pasta_opt::run::{
 use pasta_opt::stop::Stop;
 use pasta_opt::term::Term;
 use pasta_opt::walk::StopRule;
+use pasta_report::answer::{Besides, Row, Words};
 use pasta_report::console;
 use serde::Serialize;
 
@@ -94,6 +95,9 @@ impl Prospect {
 pub(crate) struct Outcome {
     #[serde(flatten)]
     report: Report,
+    /// The report in words: the answer, and the rest.
+    answer: Vec<Row>,
+    details: Vec<Row>,
     #[serde(skip)]
     pub(crate) point: Vec<f64>,
     #[serde(skip)]
@@ -414,7 +418,8 @@ impl Live {
         if let Some(remark) = self.run.remark(stop) {
             report.stop.meaning = format!("{}; {remark}", report.stop.meaning);
         }
+        let Words { answer, details } = Words::of(&report, Besides::default());
         let (point, trace) = (report.point.take().unwrap_or_default(), self.run.trail());
-        Outcome { report, point, trace, checkpoint }
+        Outcome { report, answer, details, point, trace, checkpoint }
     }
 }

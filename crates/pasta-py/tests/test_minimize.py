@@ -234,7 +234,7 @@ def test_nan_now_and_then_is_counted_and_ends_a_run_or_is_left_out():
     with pytest.warns(RuntimeWarning, match="were left out, which biases the result"):
         result = pasta_opt.minimize(asked, TRUTH, budget=10_000, check=False, on_nan="skip")
     assert result.stop.kind in ("planned-end", "settled") and result.ledger.not_finite > 10
-    assert np.linalg.norm(result.x) < 0.02 and "answers not finite" in repr(result)
+    assert np.linalg.norm(result.x) < 0.02 and "answers were not finite" in repr(result)
     with pytest.raises(ValueError, match='on_nan must be "stop" or "skip"'):
         pasta_opt.minimize(asked, TRUTH, budget=10_000, on_nan="maybe")
     with pytest.raises(ValueError, match="at x0: .*not finite"):
@@ -505,7 +505,9 @@ def test_a_run_is_not_resumed_on_another_oracle(tmp_path):
 def test_a_result_prints_pickles_and_has_a_trace():
     result = pasta_opt.minimize(many, np.zeros(3), target=0.5, budget=100_000)
     text = repr(result)
-    assert "certified" in text and "method" in text and str(result) == text
+    assert text.startswith("certified  |grad f| <= ") and str(result) == text
+    assert len(text.splitlines()) <= 8 and "none" not in text
+    assert "samples of steps" in result.details() and result.details().startswith("certified")
     assert "<table>" in result._repr_html_()
     again = pickle.loads(pickle.dumps(result))
     assert again.x.tobytes() == result.x.tobytes() and again.stop == result.stop
@@ -688,7 +690,7 @@ def test_samples_of_the_check_are_counted_and_change_no_bit():
         assert checked.x.tobytes() == believed.x.tobytes()
         taken = checked.ledger.by_role["check"]["samples"] - believed.ledger.by_role.get("check", {"samples": 0})["samples"]
         assert 30 <= taken <= 66 and checked.ledger.samples == believed.ledger.samples + taken
-        assert f"check {checked.ledger.by_role['check']['samples']}" in repr(checked)
+        assert f"{checked.ledger.by_role['check']['samples']} for the check" in repr(checked)
         found = pasta_opt.check(oracle, np.zeros(3))
         assert found.is_believable and found.has_noise and found.sentences == []
     # Nothing is drawn where the budget is small, of the library's own oracles, and when a run goes on.
@@ -771,3 +773,20 @@ def test_several_threads_of_python_run_at_once_with_the_bits_of_one():
 
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(run, [1, 2, 3, 4] * 2)) == [run(seed) for seed in [1, 2, 3, 4]] * 2
+
+
+def test_a_target_may_be_a_share_of_the_gradient_at_the_start():
+    result = pasta_opt.minimize(many, np.zeros(3), target="20%", budget=200_000)
+    measured = result.of_start
+    assert measured.share == 0.2 and result.certificate.target == measured.target == 0.2 * measured.gradient
+    # grad f(0) = -TRUTH; the measurement ends at a standard error of 5 %.
+    assert abs(measured.gradient / np.linalg.norm(TRUTH) - 1) < 0.25
+    assert result.ledger.by_role["calibration"]["samples"] == measured.samples
+    assert result.certificate.is_certified and "20% of |grad f| at the start" in " ".join(repr(result).split())
+    with pytest.raises(ValueError, match="a share of the gradient at the start such as 1%"):
+        pasta_opt.minimize(many, np.zeros(3), target="much")
+    with pytest.raises(ValueError, match="has no start"):
+        pasta_opt.certify(many, TRUTH, target="1%")
+    flat = pasta_opt.Oracle(lambda x, rng: 1e6 * rng.normal(size=3), losses=False)
+    with pytest.raises(ValueError, match="cannot be told from its noise"):
+        pasta_opt.minimize(flat, np.zeros(3), target="1%", budget=2_000, check=False)

@@ -17,9 +17,9 @@ pub type Row = (String, String);
 
 /// The report of a run in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct Words {
     /// At most eight rows: the verdict, on what it rests, the point, its value, the cost.
-    pub rows: Vec<Row>,
+    pub answer: Vec<Row>,
     /// All else.
     pub details: Vec<Row>,
 }
@@ -33,7 +33,7 @@ pub struct Besides<'a> {
     pub is_standardised: bool,
 }
 
-impl Answer {
+impl Words {
     /// The colour of its verdict.
     pub fn tone(report: &Report) -> Tone {
         match report.stop.kind {
@@ -51,16 +51,11 @@ impl Answer {
         let mut row = |name: &str, text: String| rows.push((name.to_owned(), text));
         if let Some(Certified { certificate, doubt: None, .. }) = &report.certificate
             && certificate.bound.is_some()
+            && let Some(provided) = provided(certificate)
         {
-            let agree = certificate.agreement.map(|agreement| {
-                format!("losses and gradients of {} further samples agree there", agreement.samples)
-            });
-            let all: Vec<String> = certificate.basis.assumption().into_iter().chain(agree).collect();
-            if !all.is_empty() {
-                row("provided", all.join("; "));
-            }
+            row("provided", provided);
         }
-        if let Some(promise) = &report.promise {
+        if let Some(promise) = report.promise.as_ref().filter(|_| !report.is_certified()) {
             row("promise", promise.statement.clone());
         }
         row("point", point(report, besides));
@@ -76,7 +71,7 @@ impl Answer {
             row("term", shortened(term));
         }
         row("run", format!("{} on {}, seed {}", method(report), report.problem, report.seed));
-        Self { rows, details: details(report, besides) }
+        Self { answer: rows, details: details(report, besides) }
     }
 }
 
@@ -117,6 +112,15 @@ fn verdict(report: &Report) -> Row {
         ("planned-end", None) => row("done", meaning),
         (kind, None) => row(&kind.replace('-', " "), meaning),
     }
+}
+
+/// On what a certificate rests, and what was compared for it.
+pub fn provided(certificate: &Certificate) -> Option<String> {
+    let agree = certificate.agreement.map(|agreement| {
+        format!("losses and gradients of {} further samples agree there", agreement.samples)
+    });
+    let all: Vec<String> = certificate.basis.assumption().into_iter().chain(agree).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// The claim of a certificate, and where its target comes from.
@@ -208,6 +212,9 @@ fn details(report: &Report, Besides { price, .. }: Besides<'_>) -> Vec<Row> {
     let mut rows = vec![row("stopped", report.stop.meaning.clone())];
     if let Some(Certified { statement, attempts, .. }) = &report.certificate {
         rows.push(row("certificate", format!("attempt {attempts}: {statement}")));
+    }
+    if let Some(promise) = report.promise.as_ref().filter(|_| report.is_certified()) {
+        rows.push(row("promise", promise.statement.clone()));
     }
     rows.push(row("last distance from start", real(report.distance)));
     rows.push(row("steps", grouped(report.steps)));

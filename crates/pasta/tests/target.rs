@@ -1,5 +1,4 @@
 //! Targets that are a share of the gradient at the start.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 

@@ -8,13 +8,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use findings::Findings;
-use indicatif::{ProgressBar, ProgressStyle};
 use pasta_opt::calibrate::{Calibration, CalibrationError};
 use pasta_opt::gate::Halt;
 
 use crate::spec::{self, Overrides, Setup};
 use pasta_report as report;
-use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threads};
+use pasta_report::console::{self, Bar, Exit, Failure, Signals, flags, say, with_threads};
 
 /// The long help.
 const HELP: &str = r"Estimate L, B, b of a problem and check how its noise grows.
@@ -101,14 +100,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 
 /// The measurement, or nothing if a signal ended it.
 fn measure(setup: &Setup, budget: u64, signals: &Signals) -> Result<Option<Calibration>, Failure> {
-    // Draws nothing where stderr is not a terminal.
-    let style = ProgressStyle::with_template("{bar:20} {percent:>3} %  {human_pos} samples");
-    let bar = if console::is_muted() { ProgressBar::hidden() } else { ProgressBar::new(budget) };
-    let progress = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let progress = Bar::of(budget);
     let mut gate = setup.problem.gate(setup.seed, None, signals.flag());
-    let watch = &mut |samples| progress.set_position(u64::try_from(samples).unwrap_or(u64::MAX));
+    let watch = &mut |samples| progress.set(u64::try_from(samples).unwrap_or(u64::MAX), budget);
     let measured = Calibration::measure(&mut gate, &setup.problem.start, budget, watch);
-    progress.finish_and_clear();
+    drop(progress);
     match measured {
         Ok(calibration) => Ok(Some(calibration)),
         Err(CalibrationError::Halt(Halt::Interrupted)) => Ok(None),

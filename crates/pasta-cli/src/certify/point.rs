@@ -1,6 +1,5 @@
 //! A certificate of one point.
 
-use indicatif::ProgressBar;
 use pasta_opt::certificate::moreau::{self, MoreauCertificate, MoreauClaim};
 use pasta_opt::certificate::{CertificateError, ClaimError, Consequence, delta_of_attempt, number_by_hand};
 use pasta_opt::objective::Measure;
@@ -14,7 +13,8 @@ use crate::spec::trust::Origin;
 use crate::spec::{self, Overrides, Setup};
 use crate::world::{self, At};
 use pasta_report::Table;
-use pasta_report::console::{self, Exit, Failure, Report, Signals, say, with_threads};
+use pasta_report::answer::provided;
+use pasta_report::console::{self, Bar, Exit, Failure, Report, Signals, Tone, say, with_threads};
 use pasta_report::number::{real, whole};
 
 /// Where a Moreau certificate is asked for and nothing is said about its points.
@@ -182,18 +182,16 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
 
 /// A certificate of the gradient; as far as it came, if it was interrupted, and nothing if it had not begun.
 fn certify(gate: &mut Gate, x: &[f64], claim: Claim, number: u64) -> Result<Option<Certificate>, Failure> {
-    let bar = if console::is_muted() { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
+    let bar = Bar::endless("certifying");
     let certifier = match Certifier::start(gate, x, claim, number) {
         Err(CertificateError::Halt(Halt::Interrupted)) => return Ok(None),
         other => other.map_err(refused)?,
     };
     let certificate = certifier.follow(gate, |gate, planned| {
-        bar.tick();
         let (drawn, planned) = (gate.ledger().samples() as f64, planned as f64);
-        bar.set_message(format!("{drawn:.2e} of about {planned:.2e} samples"));
+        bar.say(format!("{drawn:.2e} of about {planned:.2e} samples"));
     });
     let certificate = certificate.map_err(Failure::system)?;
-    bar.finish_and_clear();
     Ok(Some(certificate))
 }
 
@@ -331,12 +329,16 @@ struct Answer<'a> {
 impl Report for Answer<'_> {
     fn text(&self) -> String {
         let Certified { found, statement, attempt, delta_of_attempt, .. } = &self.certificate;
-        let (verdict, target) = found.verdict();
-        let mut rows = vec![
-            ("problem", self.problem.to_owned()),
-            ("verdict", format!("{} (target {})", verdict.words(), real(target))),
-            ("statement", statement.clone()),
-        ];
+        let verdict = found.verdict().0.words();
+        let bare = statement.strip_prefix("VOID: ").unwrap_or(statement);
+        let mut rows = match found {
+            Found::Gradient { certificate, .. } if certificate.bound.is_some() => {
+                let mut rows = vec![(verdict, certificate.headline())];
+                rows.extend(provided(certificate).map(|provided| ("provided", provided)));
+                rows
+            }
+            _ => vec![(verdict, bare.to_owned())],
+        };
         if let (Some(attempt), Some(delta)) = (attempt, delta_of_attempt) {
             rows.push(("attempt", spent(*attempt, *delta)));
         }
@@ -347,12 +349,24 @@ impl Report for Answer<'_> {
             }
             Found::Moreau(_) => "|grad phi(x)|",
         };
-        rows.push(("samples", whole(self.ledger.samples())));
-        rows.push(("distance from start", real(self.distance)));
         if let Some(truth) = self.truth {
             let truth = format!("{what} = {} by the problem's own formula, which was not used", real(truth));
             rows.push(("the truth", truth));
         }
+        rows.push(("cost", format!("{} samples", whole(self.ledger.samples()))));
+        let far = real(self.distance);
+        rows.push((
+            "run",
+            format!("{}, seed {}; the point is {far} from the start", self.problem, self.seed),
+        ));
         Table::labelled(rows).text()
+    }
+
+    fn tone(&self) -> Tone {
+        match self.certificate.found.verdict().0 {
+            Verdict::Certified => Tone::Good,
+            Verdict::Void => Tone::Bad,
+            _ => Tone::Open,
+        }
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use indicatif::ProgressBar;
 use pasta_opt::certificate::gamma_near;
 use pasta_opt::draws::{Role, derived_seed};
 use pasta_opt::gate::{Gate, Halt};
@@ -20,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::entrant::Entrant;
 use crate::spec::Contest;
 use crate::world;
-use pasta_report::console::{Failure, is_muted};
+use pasta_report::console::{Bar, Failure};
 
 /// How long and how often.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -274,20 +273,19 @@ pub(super) fn run(
 ) -> Result<Option<Vec<Outcome>>, Failure> {
     let places: Vec<(usize, u64)> =
         (0..entrants.len()).flat_map(|i| (0..limits.seeds).map(move |run| (i, run))).collect();
-    // Draws nothing where stderr is not a terminal.
     let mine: Vec<usize> = world::mine(places.len()).collect();
-    let progress = if is_muted() { ProgressBar::hidden() } else { ProgressBar::new(mine.len() as u64) };
+    let progress = Bar::of(mine.len() as u64);
     let runs: Result<Vec<Played>, Failure> = mine
         .par_iter()
         .map(|&place| {
             let (entrant, run) = places[place];
             let seed = limits.seed.wrapping_add(run);
             let run = play(contest, limits, judge, &entrants[entrant], seed, stop);
-            progress.inc(1);
+            progress.advance(1);
             run
         })
         .collect();
-    progress.finish_and_clear();
+    drop(progress);
     let runs = runs.map(|runs| (!stop.load(Ordering::Relaxed)).then_some(runs));
     let Some(runs) = gather(runs, places.len())? else { return Ok(None) };
     let mut runs = runs.into_iter();

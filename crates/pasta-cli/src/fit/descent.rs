@@ -1,16 +1,14 @@
 //! The run of a fit, to its end or to where it is interrupted.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use pasta_opt::draws::Role;
 use pasta_opt::fit::{Exactly, Fit, FitError, Fitted, Way, exactly};
 use pasta_opt::gate::Gate;
 use pasta_opt::table::{Linear, Loss};
 use pasta_opt::walk::Walk;
-use pasta_report::console::{self, Exit, Failure, Signals};
+use pasta_report::console::{self, Bar, Exit, Failure, Signals};
 
 use super::arguments::Arguments;
 use super::checkpoint::{asked_before, keep};
@@ -43,16 +41,12 @@ pub(super) fn descend(
         Some(path) => Way::Resume(Box::new(asked_before(arguments, path)?)),
         None => way,
     };
-    let bar = (std::io::stderr().is_terminal() && !console::is_muted()).then(|| {
-        let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
-        ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
-    });
+    let bar = Bar::endless("");
     let mut curve = Vec::new();
     let mut watch = |gate: &mut Gate, walk: &dyn Walk| {
-        if let Some(bar) = &bar {
+        if bar.is_drawn() {
             let passes = gate.ledger().samples() as f64 / rows as f64;
-            bar.tick();
-            bar.set_message(format!("round {}, {passes:.1} passes", walk.view().step));
+            bar.say(format!("round {}, {passes:.1} passes", walk.view().step));
         }
         if arguments.page.is_some() && !console::is_muted() && curve.len() < 1000 {
             // By a gate of its own: looking is not part of the run. What goes wrong here shows in the next round.
@@ -65,9 +59,7 @@ pub(super) fn descend(
     let (target, seed) = (arguments.target, arguments.seed);
     let fit = Fit { way, start: None, target, budget: Some(budget), seed };
     let fitted = fit.run(linear, world::spread(linear.clone()), world::watch(signals.flag()), &mut watch);
-    if let Some(bar) = &bar {
-        bar.finish_and_clear();
-    }
+    drop(bar);
     match fitted {
         Ok(fitted) => {
             curve.insert(0, (rows, fitted.start));

@@ -1,11 +1,9 @@
 //! `pasta fit - --one-pass`: a model from a stream that goes by once.
 
 use std::collections::VecDeque;
-use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use pasta_data::{Blocks, Data, Encoding, Fault, Options, Source};
 use pasta_opt::certificate::{self, Basis, Claim};
 use pasta_opt::draws::Role;
@@ -17,7 +15,7 @@ use pasta_opt::run::Target;
 use pasta_opt::stop::Stop;
 use pasta_opt::table::{Class, Linear, Loss, Table, TableError};
 use pasta_opt::walk::StopRule;
-use pasta_report::console::{self, Exit, Failure, Report, Signals, say};
+use pasta_report::console::{self, Bar, Exit, Failure, Report, Signals, say};
 use pasta_report::number::{given, real, significant};
 use pasta_report::{Table as Lines, grouped};
 use serde::Serialize;
@@ -53,10 +51,7 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
     // A word that comes later, and a column of a LIBSVM stream, was 0 before.
     let options = Options { grow: true, memory, ..options };
     let mut blocks = Blocks::open(&source, &options, arguments.block as usize).map_err(unreadable)?;
-    let bar = std::io::stderr().is_terminal().then(|| {
-        let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
-        ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
-    });
+    let bar = Bar::endless("");
     let mut school: Option<StreamFit> = None;
     // Two blocks wait, so that the last rows can be kept back wherever the stream ends.
     let mut waiting: VecDeque<Block> = VecDeque::new();
@@ -75,17 +70,14 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
         {
             return Ok(interrupted(&signals));
         }
-        if let Some(bar) = &bar {
-            bar.tick();
-            bar.set_message(format!("{} rows learnt", grouped(school.learner.rows())));
+        if bar.is_drawn() {
+            bar.say(format!("{} rows learnt", grouped(school.learner.rows())));
         }
     }
     let empty = || Failure::input(Fault::Empty).in_file(&file);
     let mut school = school.ok_or_else(empty)?;
     let tail = school.tail(waiting, &signals)?;
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
-    }
+    drop(bar);
     let Some(tail) = tail else { return Ok(interrupted(&signals)) };
     let Some(outcome) = school.judge(arguments, tail, &signals)? else { return Ok(interrupted(&signals)) };
     let timed = format!("{:.2} s", begun.elapsed().as_secs_f64());
@@ -176,7 +168,7 @@ impl StreamFit {
         check_products(file, &*learner.problem(table).map_err(wrong)?)?;
         let target = match arguments.target.unwrap_or(Target::OfStart(RELATIVE)) {
             Target::Norm(norm) => given(norm),
-            share => format!("{share} of the start"),
+            share @ Target::OfStart(_) => format!("{share} of the start"),
         };
         say(&format!(
             "{file}: one pass in blocks of {} bytes, {}{}, scaled and coded by the first block of {} (later columns when they first vary); loss {}, {}, {}, degree {}, penalty \

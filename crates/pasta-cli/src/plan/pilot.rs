@@ -9,12 +9,12 @@ use serde::Serialize;
 use super::limit::{self, Limit};
 use crate::forecast::{FALLBACK, judge, pilot_held, run_pilot, share};
 use crate::spec::{self, Overrides, Spec};
-use crate::waiting::{Waiting, duration};
+use crate::waiting::Waiting;
 use pasta_opt::run::{Promise, Target};
 use pasta_opt::walk::StopRule;
 use pasta_report::Table;
 use pasta_report::answer::about;
-use pasta_report::console::{self, Exit, Failure, Report, Signals, with_threads};
+use pasta_report::console::{self, Exit, Failure, Report, Signals, duration, with_threads};
 use pasta_report::number::{at_most, real, rough, whole};
 
 /// Forecasts the samples that the method of a problem file takes to a certified target.

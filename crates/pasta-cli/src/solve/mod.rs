@@ -24,10 +24,10 @@ use result::Outcome;
 use crate::check;
 use crate::spec::trust::Origin;
 use crate::spec::{self, Overrides, Problem, QuickTry, Spec};
-use crate::waiting::{Waiting, duration};
+use crate::waiting::Waiting;
 use crate::world;
 use pasta_report::answer;
-use pasta_report::console::{self, Exit, Failure, Signals, flags, say, say_over_bar, with_threads};
+use pasta_report::console::{self, Exit, Failure, Signals, duration, flags, say, say_over_bar, with_threads};
 use pasta_report::number::{grouped, rough};
 
 /// The long help: a whole file, ready to copy.
@@ -192,7 +192,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         let alarm = if spec.output.is_some() { style.alarm() } else { Arc::default() };
         // The folder comes last: what is in it stays as it is until the run is known to be possible.
         let mut run = Run::start(Arc::clone(spec.problem.what()), task, stop).map_err(Failure::input)?;
-        let waiting = Waiting::start("checking the simulator");
+        let waiting = Waiting::start("checking the oracle");
         let is_sound = check::before_run(&mut run);
         drop(waiting);
         if !is_sound? {

@@ -1,24 +1,24 @@
 //! Progress: a bar on a terminal, a line every ten seconds elsewhere. Never part of a result.
 
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use pasta_opt::forecast::Price;
-use pasta_report::console::{is_muted, say};
-use pasta_report::number::rough;
+use pasta_report::console::{Bar, duration, say};
+use pasta_report::number::{grouped, rough};
 
 use super::Live;
-use crate::waiting::duration;
 use pasta_report::answer::money;
 
 /// How often a terminal is redrawn, and how often a log gets a line.
 const REDRAW: Duration = Duration::from_millis(100);
 const LINE: Duration = Duration::from_secs(10);
 
+/// What a whole run is to the bar.
+const PIECES: u64 = 1000;
+
 /// Watches a run.
 pub(super) struct Progress {
-    bar: Option<ProgressBar>,
+    bar: Bar,
     started: Instant,
     /// Samples drawn and fraction done before, where the run is resumed.
     before: (u128, f64),
@@ -34,15 +34,8 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn start(live: &Live, price: Option<Price>, save_every: f64) -> Self {
         let now = Instant::now();
-        let bar = (std::io::stderr().is_terminal() && !is_muted()).then(|| {
-            let style = ProgressStyle::with_template("{bar:20} {percent:>3} %  {elapsed}  {wide_msg}");
-            let bar = ProgressBar::new(1000);
-            // A step may take minutes: the time goes on meanwhile.
-            bar.enable_steady_tick(Duration::from_millis(500));
-            bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        });
         let progress = Self {
-            bar,
+            bar: Bar::of(PIECES),
             started: now,
             before: (live.run.gate().ledger().samples(), fraction(live, live.likely_end())),
             shown: now,
@@ -52,7 +45,7 @@ impl Progress {
             looked: (live.run.view().step, now),
             price,
         };
-        if progress.bar.is_some() {
+        if progress.bar.is_drawn() {
             progress.show(live, now);
         }
         progress
@@ -89,7 +82,7 @@ impl Progress {
     }
 
     fn pulse(&mut self, live: &Live, now: Instant) -> bool {
-        let pause = if self.bar.is_some() { REDRAW } else { LINE };
+        let pause = if self.bar.is_drawn() { REDRAW } else { LINE };
         if now - self.shown >= pause {
             self.shown = now;
             self.show(live, now);
@@ -122,12 +115,11 @@ impl Progress {
         };
         let text = look.words();
         let planned = view.planned_steps.map_or(String::new(), |steps| format!(" of {steps}"));
-        match &self.bar {
-            Some(bar) => {
-                bar.set_position((1000.0 * fraction) as u64);
-                bar.set_message(text);
-            }
-            None => say(&format!("step {}{planned}: {text}", view.step)),
+        if self.bar.is_drawn() {
+            self.bar.set((PIECES as f64 * fraction) as u64, PIECES);
+            self.bar.say(text);
+        } else {
+            say(&format!("step {}{planned}: {text}", view.step));
         }
     }
 }
@@ -168,7 +160,7 @@ impl Look {
             _ => String::new(),
         };
         let pace = if self.drawn_here == 0 { String::new() } else { format!(", {rate:.3e}/s{left}") };
-        format!("{} samples{of}{}{pace}", HumanCount(saturated(self.drawn)), self.spent)
+        format!("{} samples{of}{}{pace}", grouped(self.drawn), self.spent)
     }
 }
 
@@ -178,18 +170,6 @@ fn fraction(live: &Live, budget: Option<u128>) -> f64 {
     let by_steps = view.planned_steps.map_or(0.0, |steps| view.step as f64 / steps.max(1) as f64);
     let by_budget = budget.map_or(0.0, |b| live.run.gate().ledger().samples() as f64 / b.max(1) as f64);
     by_steps.max(by_budget).min(1.0)
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-fn saturated(count: u128) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

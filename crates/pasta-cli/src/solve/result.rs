@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{Live, Style};
 use crate::spec::{Simulated, Spec};
-use pasta_report::answer::{Answer, Besides};
+use pasta_report::answer::{Besides, Words};
 use pasta_report::console::{Report, Tone};
 use pasta_report::{Table, grouped};
 
@@ -59,7 +59,7 @@ impl Report for Outcome {
     fn text(&self) -> String {
         let price = self.cost.as_ref().map(|cost| &cost.price);
         let besides = Besides { price, is_standardised: self.standardised };
-        let Answer { mut rows, details } = Answer::of(&self.report, besides);
+        let Words { answer: mut rows, details } = Words::of(&self.report, besides);
         if self.with_details {
             rows.extend(details);
             rows.extend(self.simulator.map(|counts| ("simulator".into(), repeated(counts))));
@@ -68,7 +68,7 @@ impl Report for Outcome {
     }
 
     fn tone(&self) -> Tone {
-        Answer::tone(&self.report)
+        Words::tone(&self.report)
     }
 }
 

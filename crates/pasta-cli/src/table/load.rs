@@ -1,15 +1,13 @@
 //! From a file to a problem.
 
 use std::collections::HashSet;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use pasta_data::{Code, Data, Encoding, Fault, Options, ReadError, Source, Watch};
 use pasta_opt::draws::{Address, Role};
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Sparse, Table, TableError, Values};
-use pasta_report::console::{Exit, Failure, is_muted, say, say_over_bar};
+use pasta_report::console::{Bar, Exit, Failure, say, say_over_bar};
 
 use super::{Classes, Reading, Shaping, counted};
 use crate::world;
@@ -257,21 +255,12 @@ fn say_filled(file: &str, filled: u64) {
 
 /// Calls `read` with what moves a bar on a terminal.
 fn with_bar<T>(read: impl FnOnce(Watch<'_>) -> Result<T, ReadError>) -> Result<T, Failure> {
-    let bar = (std::io::stderr().is_terminal() && !is_muted()).then(|| {
-        let style = ProgressStyle::with_template("reading {bar:20} {bytes} of {total_bytes}");
-        ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-    });
+    let bar = Bar::of(0);
     let watch = |read: u64, size: Option<u64>| {
-        if let Some(bar) = &bar {
-            bar.set_length(size.unwrap_or(read));
-            bar.set_position(read);
-        }
+        bar.set(read, size.unwrap_or(read));
+        bar.say(format!("reading, {} MB", pasta_report::grouped(read / 1_000_000)));
     };
-    let data = read(&watch);
-    if let Some(bar) = &bar {
-        bar.finish_and_clear();
-    }
-    data.map_err(unreadable)
+    read(&watch).map_err(unreadable)
 }
 
 /// Refuses a file in a folder that is not there: a slip in a path would make folders. To be called before the work.

@@ -1,12 +1,11 @@
 //! The runs of all methods.
 
-use indicatif::ProgressBar;
 use pasta_opt::prelude::*;
 use pasta_opt::walk::CertificateLog;
 use rayon::prelude::*;
 
 use super::{RUNS, START, Setting, broken};
-use pasta_report::console::Failure;
+use pasta_report::console::{Bar, Failure};
 
 /// One run of every method, all with the same seed.
 pub(super) struct Round {
@@ -47,17 +46,16 @@ pub(super) struct Ending {
 
 /// All runs. Each has a seed of its own, so the threads that share them out leave no trace.
 pub(super) fn play(setting: &Setting, first_seed: u64) -> Result<Vec<Round>, Failure> {
-    // Draws nothing where stderr is not a terminal.
-    let progress = ProgressBar::new(RUNS);
+    let progress = Bar::of(RUNS);
     let rounds: Result<Vec<Round>, _> = (0..RUNS)
         .into_par_iter()
         .map(|run| {
             let round = round(setting, first_seed.wrapping_add(run));
-            progress.inc(1);
+            progress.advance(1);
             round.map_err(|cause| cause.to_string())
         })
         .collect();
-    progress.finish_and_clear();
+    drop(progress);
     rounds.map_err(broken)
 }
 

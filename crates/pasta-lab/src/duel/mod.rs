@@ -12,7 +12,6 @@ use std::path::PathBuf;
 
 use clap::Args;
 use contender::{Contender, Settings};
-use indicatif::ProgressBar;
 use instance::{ConstantFlags, Instance};
 use pasta_opt::method::Engine;
 use pasta_opt::recipe::Constants;
@@ -25,7 +24,7 @@ use tables::count;
 use crate::hard::Kind;
 use pasta_report as report;
 use pasta_report::console::flags::{self, Given};
-use pasta_report::console::{self, Exit, Failure};
+use pasta_report::console::{self, Bar, Exit, Failure};
 
 /// Pit methods against the hard instance of a lower bound
 ///
@@ -208,8 +207,7 @@ impl Arguments {
         limits: Limits,
     ) -> Result<Vec<Outcome>, Failure> {
         let ready = entries.iter().flatten().count();
-        // Draws nothing where stderr is not a terminal.
-        let progress = ProgressBar::new(ready as u64 * u64::from(self.runs()));
+        let progress = Bar::of(ready as u64 * u64::from(self.runs()));
         let outcomes = entries
             .into_par_iter()
             .map(|entry| {
@@ -221,14 +219,14 @@ impl Arguments {
                     .into_par_iter()
                     .map(|run| {
                         let run = run::run(&contender, instance, limits, self.seed.wrapping_add(run.into()));
-                        progress.inc(1);
+                        progress.advance(1);
                         run
                     })
                     .collect();
                 Ok(Outcome::of(&contender, runs?, instance))
             })
             .collect();
-        progress.finish_and_clear();
+        drop(progress);
         outcomes
     }
 

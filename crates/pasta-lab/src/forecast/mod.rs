@@ -6,7 +6,6 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use indicatif::ProgressBar;
 use pasta_opt::forecast::{Family, Forecast, Pilot};
 use pasta_opt::gate::Gate;
 use pasta_opt::prelude::{Stop, StopRule, Walk};
@@ -14,7 +13,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use self::settings::{SETTINGS, Set, Setting};
-use pasta_report::console::{self, Exit, Failure, Report};
+use pasta_report::console::{self, Bar, Exit, Failure, Report};
 use pasta_report::{Column, Table, significant};
 
 /// Forecast certified runs, make them, and count how often the range held
@@ -114,17 +113,16 @@ fn run_all(
         .flat_map(|setting| seeds.clone().map(move |seed| (*setting, seed)))
         .filter(|(setting, seed)| !is_known(setting, *seed))
         .collect();
-    // Draws nothing where stderr is not a terminal.
-    let progress = ProgressBar::new(missing.len() as u64);
+    let progress = Bar::of(missing.len() as u64);
     let new: Result<Vec<PilotedRun>, Failure> = missing
         .par_iter()
         .map(|(setting, seed)| {
             let done = one(setting, *seed);
-            progress.inc(1);
+            progress.advance(1);
             done
         })
         .collect();
-    progress.finish_and_clear();
+    drop(progress);
     Ok(known.into_iter().chain(new?).collect())
 }
 

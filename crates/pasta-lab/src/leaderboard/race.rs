@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 
-use indicatif::ProgressBar;
 use pasta_opt::gate::Gate;
 use pasta_opt::method::{Method, find};
 use pasta_opt::run::Run;
@@ -10,7 +9,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::problems::{Instance, Problem};
-use pasta_report::console::Failure;
+use pasta_report::console::{Bar, Failure};
 
 /// A method as it takes part, untuned.
 #[derive(Debug, Clone, Copy)]
@@ -162,18 +161,17 @@ pub(super) fn run(
     let missing = slots.iter().enumerate().filter(|(_, slot)| slot.ends.is_none());
     let runs: Vec<(usize, u64)> =
         missing.flat_map(|(slot, _)| (0..limits.seeds).map(move |run| (slot, run))).collect();
-    // Draws nothing where stderr is not a terminal.
-    let progress = ProgressBar::new(runs.len() as u64);
+    let progress = Bar::of(runs.len() as u64);
     let ends: Result<Vec<(usize, Option<End>)>, Failure> = runs
         .par_iter()
         .map(|&(slot, run)| {
             let Slot { ready, contender, .. } = &slots[slot];
             let end = play(ready, *contender, limits.budget, limits.seed.wrapping_add(run));
-            progress.inc(1);
+            progress.advance(1);
             Ok((slot, end?))
         })
         .collect();
-    progress.finish_and_clear();
+    drop(progress);
     for (slot, end) in ends? {
         slots[slot].ends.get_or_insert_default().extend(end);
     }

@@ -15,17 +15,15 @@ mod uncertainty;
 mod verdicts;
 mod weakly_convex;
 
-use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use indicatif::ProgressBar;
 
 use finding::{Claim, Finding};
 use pasta_report as report;
-use pasta_report::console::{Exit, Failure, answer, say};
+use pasta_report::console::{Bar, Exit, Failure, answer, say};
 use verdicts::Findings;
 
 /// Measure every rate of the paper and write a page of verdicts
@@ -138,15 +136,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 /// Measures one claim, and says on stderr which and how long it took.
 fn measured(claim: &Claim, setting: &Setting) -> Result<Finding, Failure> {
     let started = Instant::now();
-    let spinner = io::stderr().is_terminal().then(|| {
-        let spinner = ProgressBar::new_spinner().with_message(format!("{}: measuring", claim.name));
-        spinner.enable_steady_tick(Duration::from_millis(100));
-        spinner
-    });
+    let bar = Bar::endless(&format!("{}: measuring", claim.name));
     let finding = (claim.measure)(setting);
-    if let Some(spinner) = spinner {
-        spinner.finish_and_clear();
-    }
+    drop(bar);
     let finding = finding
         .map_err(|cause| Failure::system(format!("the claim {} cannot be measured: {cause}", claim.name)))?;
     let outcome = if finding.holds() { "holds" } else { "FAILS" };

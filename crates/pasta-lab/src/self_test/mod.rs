@@ -15,13 +15,12 @@ use std::thread;
 
 use case::{ALLOWED, Assumption, Case, DELTA, Declaration, KURTOSIS, Tally, Trial, cases};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use pasta_report::clopper_pearson;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde::Serialize;
 use serde_json::Value;
 
-use pasta_report::console::{self, Exit, Failure, Report, flags, say};
+use pasta_report::console::{self, Bar, Exit, Failure, Report, flags, say};
 use pasta_report::{self as report, Column, Table, fitted, grouped, significant};
 
 /// Runs of each row, unless told otherwise.
@@ -111,16 +110,16 @@ fn measure(setting: &Setting) -> Result<Vec<TrialRow>, Broken> {
     let pools = (0..rayon::current_num_threads())
         .map(|_| ThreadPoolBuilder::new().num_threads(1).build())
         .collect::<Result<Vec<_>, _>>()?;
-    let progress = progress(cases.iter().map(|(_, case)| work(case) * setting.seeds_at(case)).sum());
+    let progress = Bar::of(cases.iter().map(|(_, case)| work(case) * setting.seeds_at(case)).sum());
     let mut rows = Vec::new();
     for (number, case) in &cases {
-        progress.set_message(format!("{}, d = {}", case.law.name(), case.dimension));
+        progress.say(format!("{}, d = {}", case.law.name(), case.dimension));
         let runs = setting.seeds_at(case);
         // No two cases, and no two seeds of the program, share a run.
         let stream = setting.seed.wrapping_mul(1 << 8).wrapping_add(*number);
         let run = |index: u64| {
             let tallies = case.run(stream.wrapping_mul(1 << 24).wrapping_add(index));
-            progress.inc(work(case));
+            progress.advance(work(case));
             tallies
         };
         let tallies = sum_over(runs, &pools, case.trials.len(), &run)?;
@@ -128,14 +127,8 @@ fn measure(setting: &Setting) -> Result<Vec<TrialRow>, Broken> {
             case.trials.iter().zip(&tallies).map(|(trial, tally)| TrialRow::new(case, trial, tally, runs)),
         );
     }
-    progress.finish_and_clear();
+    drop(progress);
     Ok(rows)
-}
-
-/// A bar that draws nothing where stderr is not a terminal.
-fn progress(length: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:20} {percent:>3} %  {eta} left, {wide_msg}");
-    ProgressBar::new(length).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 /// About what a seed costs, for the bar only.

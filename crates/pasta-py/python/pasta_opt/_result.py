@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,6 @@ TRACE = np.dtype([("step", np.uint64), ("samples", np.uint64), ("evaluations", n
 
 #: The checkpoint in the folder of a run.
 CHECKPOINT = "checkpoint.pasta"
-
-#: How many coordinates of the point a table shows.
-SHOWN = 6
 
 
 @dataclass(frozen=True)
@@ -108,6 +106,11 @@ class Result:
     #: What the run said about its cost when it could first tell; None if it never could, which `forecast_silent` explains.
     forecast: Forecast | None
     forecast_silent: str | None
+    #: Where the target was a share of the gradient at the start: `share`, `gradient`, `error`, `samples` and `target`.
+    of_start: SimpleNamespace | None
+    #: What is printed, row by row: the verdict, on what it rests, the point, its cost. :meth:`details` has the rest.
+    answer: list[tuple[str, str]]
+    _details: list[tuple[str, str]]
     #: x in the form in which the start was given: a pytree for an oracle of JAX, and x itself elsewhere.
     params: Any
     #: All that is needed to go on; see :meth:`save`.
@@ -115,44 +118,17 @@ class Result:
     #: What was minimised with f, in words, where there were bounds or a term.
     term: str | None = None
 
-    def rows(self) -> list[tuple[str, str]]:
-        """The rows of the table."""
-        head = ", ".join(f"{number:.6g}" for number in self.x[:SHOWN])
-        dots = ", .." if len(self.x) > SHOWN else ""
-        if self.certificate is not None:
-            tried = "" if self.certificate.attempts == 1 else f", attempt {self.certificate.attempts}"
-            certificate = f"{self.certificate.words}{tried} (target {self.certificate.target:g}): {self.certificate.statement}"
-        else:
-            certificate = "none: the run never looked good enough to try" if self.asked else "none was asked for (target=)"
-        by_role = ", ".join(f"{role} {entry['samples']:,}" for role, entry in self.ledger.by_role.items())
-        said = f"none: {self.forecast_silent}"
-        if self.forecast is not None:
-            low, middle, high = (f"{count:.2g}" for count in (self.forecast.low, self.forecast.middle, self.forecast.high))
-            share = "" if self.forecast.share is None else f"; such ranges held in {self.forecast.share:.0%} of runs of such methods"
-            said = f"about {middle} samples, {low} to {high}, made after {self.forecast.after:,} samples{share}"
-        return [
-            ("method", f"{self.method}, seed {self.seed}"),
-            ("problem", self.problem),
-            *([("term", self.term)] if self.term is not None else []),
-            ("stop", f"{self.stop.kind}: {self.stop.meaning}"),
-            ("x", f"({head}{dots})"),
-            ("certificate", certificate),
-            ("promise", self.promise or "none"),
-            ("forecast", said),
-            ("steps", f"{self.steps:,}"),
-            ("samples", f"{self.ledger.samples:,} ({by_role})"),
-            ("evaluations", f"{self.ledger.evaluations:,}"),
-            *([("answers not finite", f"{self.ledger.not_finite:,}")] if self.ledger.not_finite else []),
-            ("distance from x0", f"{self.distance:.6g}"),
-        ]
-
     def __repr__(self) -> str:
-        return _engine.rows(self.rows(), shutil.get_terminal_size((100, 24)).columns)
+        return _table(self.answer)
+
+    def details(self) -> str:
+        """All that there is to say about the run, as a table."""
+        return _table(self.answer + self._details)
 
     def _repr_html_(self) -> str:
         rows = "".join(
             f'<tr><th style="text-align:left">{html.escape(a)}</th><td style="text-align:left">{html.escape(b)}</td></tr>'
-            for a, b in self.rows()
+            for a, b in self.answer
         )
         return f"<table>{rows}</table>{self._curve()}"
 
@@ -194,6 +170,10 @@ class Result:
         return pandas.DataFrame(self.trace)
 
 
+def _table(rows: list[tuple[str, str]]) -> str:
+    return _engine.rows(rows, shutil.get_terminal_size((100, 24)).columns)
+
+
 def certificate_of(data: dict[str, Any]) -> Certificate:
     """A certificate, from the engine's JSON."""
     return Certificate(**{name: data[name] for name in Certificate.__dataclass_fields__ if name in data})
@@ -228,6 +208,9 @@ def read(
         promise=promise["statement"] if promise is not None and promise["holds"] else None,
         forecast=None if forecast is None else Forecast(**{name: forecast[name] for name in Forecast.__dataclass_fields__}),
         forecast_silent=data["forecast_silent"],
+        of_start=None if data["of_start"] is None else SimpleNamespace(**data["of_start"]),
+        answer=[(label, text) for label, text in data["answer"]],
+        _details=[(label, text) for label, text in data["details"]],
         params=x if unflatten is None else unflatten(x),
         checkpoint=checkpoint,
         term=data["term"],

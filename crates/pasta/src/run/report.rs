@@ -199,12 +199,6 @@ impl Report {
     pub fn is_certified(&self) -> bool {
         self.certificate.as_ref().is_some_and(|c| c.certificate.verdict == Verdict::Certified)
     }
-
-    /// |grad f| at the point, where a certificate passed over all rows of a table.
-    pub fn exact_gradient(&self) -> Option<f64> {
-        let Certified { certificate, about, .. } = self.certificate.as_ref()?;
-        certificate.rows.and(*about).and(certificate.bound)
-    }
 }
 
 impl Promised {
