@@ -49,7 +49,11 @@ fn a_run_with_bounds_is_certified_by_its_gradient_mapping() {
     // What formulas say of f alone is not said of f + h.
     assert_eq!(result["truth"], serde_json::Value::Null);
     let certified = place.json("certify run", 0);
-    assert_eq!(certified["certificate"]["gamma"], 1.0);
+    assert_eq!(
+        (&certified["certificate"]["gamma"], &certified["certificate"]["of"]),
+        (&1.0.into(), &"gradient-mapping".into())
+    );
+    place.pasta("certify run --radius 2").assert().code(2).stderr(contains("--radius and --mu"));
     let finer = place.json("certify run --gamma 0.25", 0);
     assert_eq!(finer["certificate"]["gamma"], 0.25);
     place.pasta("certify p.toml --at 0.4,0").assert().code(2).stderr(contains("x0 = 0.4 is below 0.5"));

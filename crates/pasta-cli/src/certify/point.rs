@@ -148,7 +148,11 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
         // What is stated is the confidence of all attempts together.
         certificate.delta = delta;
         let certificate = if doubt.is_some() { certificate.void() } else { certificate };
-        Found::Gradient { certificate, gaps: arguments.gaps(&certificate)? }
+        if certificate.gamma.is_some() {
+            Found::GradientMapping(certificate)
+        } else {
+            Found::Gradient { certificate, gaps: arguments.gaps(&certificate)? }
+        }
     };
     // Formulas know no term.
     let is_known = basis != Basis::Exact && setup.problem.term.is_none();
@@ -253,6 +257,8 @@ enum Found {
         certificate: Certificate,
         gaps: Vec<Gap>,
     },
+    /// Where there is a term.
+    GradientMapping(Certificate),
     Moreau(MoreauCertificate),
 }
 
@@ -260,21 +266,25 @@ impl Found {
     /// Of which target.
     fn verdict(&self) -> (Verdict, f64) {
         match self {
-            Self::Gradient { certificate, .. } => (certificate.verdict, certificate.target),
+            Self::Gradient { certificate, .. } | Self::GradientMapping(certificate) => {
+                (certificate.verdict, certificate.target)
+            }
             Self::Moreau(certificate) => (certificate.verdict, certificate.target),
         }
     }
 
     fn statement(&self) -> String {
         match self {
-            Self::Gradient { certificate, .. } => certificate.statement(),
+            Self::Gradient { certificate, .. } | Self::GradientMapping(certificate) => {
+                certificate.statement()
+            }
             Self::Moreau(certificate) => certificate.statement(),
         }
     }
 
     fn measure(&self) -> Measure {
         match self {
-            Self::Gradient { .. } => Measure::GradientSquared,
+            Self::Gradient { .. } | Self::GradientMapping(_) => Measure::GradientSquared,
             Self::Moreau(certificate) => Measure::MoreauSquared { lambda: certificate.lambda },
         }
     }
@@ -332,7 +342,9 @@ impl Report for Answer<'_> {
         let verdict = found.verdict().0.words();
         let bare = statement.strip_prefix("VOID: ").unwrap_or(statement);
         let mut rows = match found {
-            Found::Gradient { certificate, .. } if certificate.bound.is_some() => {
+            Found::Gradient { certificate, .. } | Found::GradientMapping(certificate)
+                if certificate.bound.is_some() =>
+            {
                 let mut rows = vec![(verdict, certificate.headline())];
                 rows.extend(provided(certificate).map(|provided| ("provided", provided)));
                 rows
@@ -347,6 +359,8 @@ impl Report for Answer<'_> {
                 rows.extend(gaps.iter().map(|gap| ("it follows", gap.statement.clone())));
                 "|grad f(x)|"
             }
+            // Formulas know no term: there is no truth beside it.
+            Found::GradientMapping(_) => "the gradient mapping",
             Found::Moreau(_) => "|grad phi(x)|",
         };
         if let Some(truth) = self.truth {
