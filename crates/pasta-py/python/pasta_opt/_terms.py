@@ -152,7 +152,7 @@ def _bounds(bounds: Any, dim: int) -> Box:
 
 def given(bounds: Any, term: Any, dim: int) -> str:
     """Bounds and terms as JSON for the engine."""
-    terms = [] if term is None else [term] if isinstance(term, Term) else list(term)
+    terms = [] if term is None else list(term) if isinstance(term, (list, tuple)) else [term]
     wrong = next((part for part in terms if not isinstance(part, Term)), None)
     if wrong is not None:
         raise TypeError(f"term must be a term such as pasta_opt.L1(0.1), or a list of them, but {wrong!r} is none")
