@@ -1,6 +1,8 @@
 //! Bounds on coordinates.
 
-use super::{Outside, Steps, Term, TermError};
+use std::sync::Arc;
+
+use super::{Key, Kind, Outside, Piece, Steps, Term, TermError, entry, one_or_each};
 
 /// lower <= x <= upper, coordinate by coordinate; ends may be infinite. One number holds for all coordinates.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,10 +13,35 @@ pub struct Interval {
     pub upper: Vec<f64>,
 }
 
+pub(super) const KIND: Kind = Kind {
+    name: "box",
+    formula: "lower <= x <= upper",
+    keys: &[
+        Key::optional("lower", "a number or a list; -inf by default"),
+        Key::optional("upper", "a number or a list; inf by default"),
+    ],
+    example: r#"{"kind": "box", "lower": [-1, 0, 0, "-inf", 1, 2], "upper": [1, "inf", 0, 0.5, 1, 3]}"#,
+    build: |spec, _| {
+        if spec.lower.is_none() && spec.upper.is_none() {
+            return Err(TermError("give lower, upper or both".into()));
+        }
+        let lower = spec.lower.clone().map_or_else(|| vec![f64::NEG_INFINITY], |lower| lower.0);
+        let upper = spec.upper.clone().map_or_else(|| vec![f64::INFINITY], |upper| upper.0);
+        Ok(Arc::new(Interval { lower, upper }))
+    },
+};
+
+pub(super) const NON_NEGATIVE: Kind = Kind {
+    name: "non-negative",
+    formula: "x >= 0",
+    keys: &[],
+    example: r#"{"kind": "non-negative"}"#,
+    build: |_, _| Ok(Arc::new(Interval { lower: vec![0.0], upper: vec![f64::INFINITY] })),
+};
+
 impl Interval {
     fn ends(&self, i: usize) -> (f64, f64) {
-        let end = |ends: &[f64]| if ends.len() == 1 { ends[0] } else { ends[i] };
-        (end(&self.lower), end(&self.upper))
+        (entry(&self.lower, i), entry(&self.upper, i))
     }
 }
 
@@ -24,14 +51,8 @@ impl Term for Interval {
     }
 
     fn check(&self, dim: usize) -> Result<(), TermError> {
-        for (name, ends) in [("lower", &self.lower), ("upper", &self.upper)] {
-            if ends.len() != 1 && ends.len() != dim {
-                let n = ends.len();
-                return Err(TermError(format!(
-                    "{name} has {n} numbers for {dim} coordinates: give 1 or {dim}"
-                )));
-            }
-        }
+        one_or_each("lower", &self.lower, dim)?;
+        one_or_each("upper", &self.upper, dim)?;
         for i in 0..dim {
             let (lower, upper) = self.ends(i);
             // Not a number is in no order.
@@ -70,5 +91,10 @@ impl Term for Interval {
             };
             Some(Outside { coordinate: Some(i), words })
         })
+    }
+
+    fn piece(&self, i: usize) -> Option<Piece> {
+        let (lower, upper) = self.ends(i);
+        Some(Piece { lower, upper, ..Piece::default() })
     }
 }

@@ -3,11 +3,36 @@
 //! A term is known, so it costs no samples. Methods meet it only through its [prox](Term::prox); a set is the term that is 0 on it and
 //! infinite elsewhere, and its prox is the projection.
 
+mod ball;
+mod blocks;
+mod elastic_net;
+mod group;
 mod interval;
+mod l1;
+mod log_barrier;
+mod mapping;
+mod polyhedron;
+mod separable;
+mod simplex;
+mod spec;
+mod total_variation;
 
 use std::fmt;
 
+pub use ball::Ball;
+pub use blocks::{Block, Blocks, Coordinates};
+pub use elastic_net::ElasticNet;
+pub use group::GroupL2;
 pub use interval::Interval;
+pub use l1::L1;
+pub use log_barrier::LogBarrier;
+pub use mapping::Mapping;
+pub(crate) use mapping::keep_inside;
+pub use polyhedron::Polyhedron;
+pub use separable::{Piece, Separable};
+pub use simplex::Simplex;
+pub use spec::{KINDS, Key, Kind, Numbers, TermSpec, of_specs};
+pub use total_variation::TotalVariation;
 
 /// A convex function h of x, infinite outside of its domain.
 ///
@@ -30,11 +55,17 @@ pub trait Term: Send + Sync + fmt::Debug {
     /// h(x), infinite outside of the domain.
     fn value(&self, x: &[f64]) -> f64;
 
-    /// Replaces v by the minimiser z of h(z) + sum (z_i - v_i)^2/(2 gamma_i). It lies in the domain, without rounding errors.
+    /// Replaces v by the minimiser z of h(z) + sum (z_i - v_i)^2/(2 gamma_i). It lies in the domain as [`outside`](Self::outside) sees
+    /// it: `outside` of the result is `None`. Finite v gives finite z.
     fn prox(&self, steps: Steps<'_>, v: &mut [f64]);
 
     /// Why x is outside of the domain, and by which coordinate; `None` inside.
     fn outside(&self, x: &[f64]) -> Option<Outside>;
+
+    /// Its part that depends on coordinate i alone, if h is a sum of such parts; `None` otherwise. Such terms can be added.
+    fn piece(&self, _i: usize) -> Option<Piece> {
+        None
+    }
 }
 
 /// The lengths gamma of a [prox](Term::prox).
@@ -70,3 +101,58 @@ pub struct Outside {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TermError(pub String);
+
+/// Number i of a list that has one for all coordinates, or one for each.
+fn entry(numbers: &[f64], i: usize) -> f64 {
+    if numbers.len() == 1 { numbers[0] } else { numbers[i] }
+}
+
+/// Refuses a list that has neither one number nor `dim`.
+fn one_or_each(name: &str, numbers: &[f64], dim: usize) -> Result<(), TermError> {
+    let n = numbers.len();
+    if n == 1 || n == dim {
+        return Ok(());
+    }
+    Err(TermError(format!("{name} has {n} numbers for {dim} coordinates: give 1 or {dim}")))
+}
+
+/// Refuses numbers that are negative, infinite or not numbers.
+fn finite_and_non_negative(name: &str, numbers: &[f64]) -> Result<(), TermError> {
+    match numbers.iter().find(|&&w| !(w.is_finite() && w >= 0.0)) {
+        Some(wrong) => Err(TermError(format!("{name} must be finite and at least 0, but is {wrong}"))),
+        None => Ok(()),
+    }
+}
+
+/// The first coordinate that is not a number, as a reason to be outside.
+fn not_a_number(x: &[f64]) -> Option<Outside> {
+    let i = x.iter().position(|x| x.is_nan())?;
+    Some(Outside { coordinate: Some(i), words: format!("x{i} is not a number") })
+}
+
+/// |x| without overflow or underflow.
+fn norm(x: impl Iterator<Item = f64> + Clone) -> f64 {
+    let largest = x.clone().fold(0.0, |most: f64, x| most.max(x.abs()));
+    if largest == 0.0 || !largest.is_finite() {
+        return largest;
+    }
+    largest * x.map(|x| (x / largest).powi(2)).sum::<f64>().sqrt()
+}
+
+/// The point of (low, high) where `rises`, which grows, turns from negative to non-negative: bisection to the last bit, by exponents
+/// first, so that any range costs about a hundred steps.
+fn root(mut low: f64, mut high: f64, rises: impl Fn(f64) -> f64) -> f64 {
+    for _ in 0..200 {
+        let middle =
+            if low > 0.0 && high > 4.0 * low { low.sqrt() * high.sqrt() } else { low + (high - low) / 2.0 };
+        if !(low < middle && middle < high) {
+            break;
+        }
+        if rises(middle) < 0.0 {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}
