@@ -48,6 +48,11 @@ fn a_run_with_bounds_is_certified_by_its_gradient_mapping() {
     assert!(!statement.contains("|grad f(x)|"), "{statement}");
     // What formulas say of f alone is not said of f + h.
     assert_eq!(result["truth"], serde_json::Value::Null);
+    // Anybody can make the certificate again, and an altered one is refused.
+    place.pasta("verify run").assert().code(0).stdout(contains("reproduced to the bit"));
+    let altered = place.read("run/result.json").replacen("\"gamma\": 1.0", "\"gamma\": 2.0", 1);
+    place.write("altered.json", &altered);
+    place.pasta("verify altered.json --problem p.toml").assert().code(4);
     let certified = place.json("certify run", 0);
     assert_eq!(
         (&certified["certificate"]["gamma"], &certified["certificate"]["of"]),
