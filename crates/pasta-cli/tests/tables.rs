@@ -858,3 +858,36 @@ fn the_scale_of_a_robust_loss_follows_the_labels_and_is_said() {
     let given = place.json("fit dollars.csv --loss huber --delta 2 --label y", 0);
     assert_eq!((&given["loss"]["delta"], &given["deviation"]), (&json!(2.0), &Value::Null));
 }
+
+#[test]
+fn an_l1_penalty_makes_weights_zero_and_bounds_are_kept() {
+    let place = place();
+    let fit =
+        |flags: &str| place.json(&format!("fit plane.csv --loss least-squares --ignore colour {flags}"), 0);
+    let weight = |result: &Value, name: &str| result["weights"][name].as_f64().unwrap();
+    // The column b carries nearly all of the variance, so the lasso drops a.
+    let lasso = fit("--penalty-l1 10");
+    assert_eq!((weight(&lasso, "a"), &lasso["method"]), (0.0, &json!("exact")));
+    assert!(
+        lasso["certificate"]["gap"].as_f64().unwrap() <= lasso["certificate"]["target"].as_f64().unwrap()
+    );
+    assert_eq!(fit("--penalty 10 --elastic-net 1")["weights"], lasso["weights"]);
+    let bounded = fit("--lower b=-1.5 --upper 2");
+    // Up to the last digit, and never beyond.
+    assert!(
+        (-1.5..-1.5 + 1e-12).contains(&weight(&bounded, "b")) && weight(&bounded, "a") <= 2.0,
+        "{bounded:#}"
+    );
+    let positive = fit("--non-negative");
+    assert_eq!(weight(&positive, "b"), 0.0);
+    assert!(positive["certificate"]["gap"].is_null());
+    for (flags, words) in [
+        ("--lower c=0", "--lower: there is no column \"c\""),
+        ("--upper much", "--upper: expected a number or COLUMN=NUMBER"),
+        ("--penalty-l1 1 --method auto", "--method: auto knows no l1 and no bounds"),
+        ("--lower 1 --upper 0", "lies nowhere"),
+    ] {
+        let asked = format!("fit plane.csv --loss least-squares --ignore colour {flags}");
+        place.pasta(&asked).assert().failure().stderr(contains(words));
+    }
+}

@@ -36,10 +36,12 @@ use crate::kinks::{self, Kinks};
 use crate::method::{self, Engine};
 use crate::newton::{self, Newton, Until};
 use crate::oracle::Oracle;
+use crate::proximal::Proximal;
 use crate::state::StartError;
 use crate::stop::Stop;
-use crate::table::{Class, Design, Kink, Linear, Loss, TableError};
+use crate::table::{Class, Design, Kink, Linear, Loss, TableError, Tails};
 use crate::target::Target;
+use crate::term::Separable;
 use crate::walk::{Advance, Walk};
 
 /// The settings of a fit: its method, target and budget.
@@ -66,6 +68,8 @@ pub enum Way {
     Method(Engine),
     /// By second-order steps: see [`crate::newton`], and [`crate::kinks`] for convex losses with kinks.
     SecondOrder,
+    /// By second-order steps with a term for the coordinates, such as that of [`Penalties`](crate::proximal::Penalties): see [`crate::proximal`].
+    Proximal(Separable),
     /// From where a fit of the same table was interrupted.
     Resume(Box<Checkpoint>),
 }
@@ -134,9 +138,11 @@ pub struct Fitted {
     pub start: Exactly,
     /// f at the point.
     pub end: Exactly,
-    /// By how much f can be above its least value at the point, where a loss with kinks was fitted by second-order steps: see [`crate::kinks`]. The target is then one
-    /// for this number.
+    /// By how much f can be above its least value at the point, where a loss with kinks was fitted by second-order steps: see [`crate::kinks`]; or f with a term by its duality gap: see
+    /// [`crate::proximal`]. The target is then one for this number.
     pub gap: Option<f64>,
+    /// True if a term was part of the fit: the objectives include it, and gradients are |x - prox(x - grad f)|.
+    pub has_term: bool,
     /// What the point is worth.
     pub verdict: Verdict,
     /// Features whose weights the rows do not decide, in their order: see [`LeftOut`].
@@ -425,6 +431,11 @@ impl Fit {
         stop: Arc<AtomicBool>,
         watch: &mut dyn FnMut(&mut Gate, &dyn Walk),
     ) -> Result<Fitted, FitError> {
+        if let Way::Proximal(term) = self.way {
+            let with =
+                WithTerm { term: Arc::new(term), start: self.start, target: self.target, seed: self.seed };
+            return with.run(linear, oracle, self.budget, stop, watch);
+        }
         let rows = linear.table().rows() as u128;
         let budget = self.budget.unwrap_or_else(|| usual_budget(linear));
         let passes = if self.start.is_none() && linear.loss().convex_surrogate().is_some() { 6 } else { 3 };
@@ -449,7 +460,7 @@ impl Fit {
         let is_second_order = match &self.way {
             Way::SecondOrder => true,
             Way::Resume(checkpoint) => checkpoint.has(Kinks::SECTION),
-            Way::Method(_) => false,
+            Way::Method(_) | Way::Proximal(_) => false,
         };
         let kink = Kink::of(linear.loss()).filter(|_| is_second_order);
         // Where there is one, f is told by its gap.
@@ -464,6 +475,7 @@ impl Fit {
         let mut walk: Box<dyn Walk> = match self.way {
             Way::Method(Engine::Auto { .. }) => Engine::Auto { target: Some(target) }.start(&gate, &x0)?,
             Way::Method(other) => other.start(&gate, &x0)?,
+            Way::Proximal(_) => return Err(FitError::Interrupted(None)),
             Way::SecondOrder => match typical {
                 Some(typical) => {
                     Box::new(Kinks::from(Arc::clone(linear), x0, target, start.objective, typical)?)
@@ -513,7 +525,75 @@ impl Fit {
             _ if kinks => Verdict::Kinks,
             _ => Verdict::NotCertified,
         };
-        Ok(Fitted { gate, point, stop, steps, target, start, end, gap, verdict, left_out })
+        Ok(Fitted { gate, point, stop, steps, target, start, end, gap, has_term: false, verdict, left_out })
+    }
+}
+
+/// A fit with a term.
+struct WithTerm {
+    term: Arc<Separable>,
+    start: Option<Vec<f64>>,
+    target: Option<Target>,
+    seed: u64,
+}
+
+impl WithTerm {
+    /// Passes that it takes at least: the start, its gap and that of the end, a matrix and a step.
+    const PASSES: u128 = 8;
+
+    fn run(
+        self,
+        linear: &Arc<Linear>,
+        oracle: Arc<dyn Oracle>,
+        budget: Option<u128>,
+        stop: Arc<AtomicBool>,
+        watch: &mut dyn FnMut(&mut Gate, &dyn Walk),
+    ) -> Result<Fitted, FitError> {
+        let rows = linear.table().rows() as u128;
+        let (budget, passes) = (budget.unwrap_or_else(|| usual_budget(linear)), Self::PASSES);
+        if budget < passes * rows {
+            return Err(FitError::Budget { budget, passes, rows });
+        }
+        let mut gate = Gate::over(oracle, self.seed).with_budget(budget).with_stop(stop);
+        let x0 = self.start.unwrap_or_else(|| linear.best_constant());
+        let mut walk = Proximal::start(Arc::clone(linear), Arc::clone(&self.term), x0)?;
+        let x0 = walk.view().point.to_vec();
+        let start = walk.exactly(&mut gate)?;
+        let first_gap = walk.look(&mut gate, &x0)?;
+        // A start that is the minimum leaves rounding alone.
+        let of_gap = |gap: f64| gap.max(RELATIVE * start.0.abs());
+        let scale = first_gap.map_or_else(|| start.1.max(ROUNDING * linear.slope_of_labels()), of_gap);
+        let target = match self.target {
+            Some(Target::Norm(norm)) => norm,
+            Some(Target::OfStart(share)) => share * scale,
+            None => RELATIVE * scale,
+        };
+        // The last passes are the certificate's.
+        gate.hold(2 * rows);
+        let stop = loop {
+            match walk.advance(&mut gate) {
+                Ok(Advance::Stop(stop)) => break stop,
+                Ok(_) => watch(&mut gate, &walk),
+                Err(halt) => break halt.stop().ok_or(halt)?,
+            }
+        };
+        gate.hold(0);
+        let point = walk.view().point.to_vec();
+        let end = walk.exactly(&mut gate)?;
+        let gap = match first_gap {
+            Some(_) => walk.look(&mut gate, &point)?,
+            None => None,
+        };
+        let rounding = 1e-9 * (1.0 + start.0.abs());
+        let verdict = match gap.unwrap_or(end.1) <= target {
+            _ if end.0 > start.0 + rounding => Verdict::Worse,
+            true => Verdict::Certified,
+            false => Verdict::NotCertified,
+        };
+        let exactly = |(objective, gradient)| Exactly { objective, gradient };
+        let (start, end, steps) = (exactly(start), exactly(end), walk.view().step);
+        let left_out = LeftOut::of(linear, None);
+        Ok(Fitted { gate, point, stop, steps, target, start, end, gap, has_term: true, verdict, left_out })
     }
 }
 
@@ -542,6 +622,10 @@ impl Fitted {
         budget: Option<u128>,
         stop: Arc<AtomicBool>,
     ) -> Result<bool, Halt> {
+        if self.has_term {
+            // Weights are kept finite, or the loss does that; the intercept alone has nothing beside the labels.
+            return Ok(Tails::of(linear).is_some_and(|tails| tails.intercept_alone()));
+        }
         let rows = linear.table().rows() as u128;
         // A budget that was asked for is never overdrawn, and what it bought is not judged.
         let short = budget.is_some() && self.gate.left() < LOOK_PASSES * rows;

@@ -98,6 +98,7 @@
 //! auto         a method without constants
 //! newton       second-order steps on a table
 //! kinks        second-order steps where a loss has kinks
+//! proximal     second-order steps with penalties and bounds on weights
 //! one_pass     rows that go by once
 //! method       the table of all methods
 //! fit          a linear model from a table, to an exact certificate
@@ -142,6 +143,7 @@ pub mod one_pass;
 pub mod oracle;
 pub mod prelude;
 pub mod problems;
+pub mod proximal;
 pub mod recipe;
 pub mod run;
 pub mod schedule;

@@ -7,6 +7,7 @@ use clap::Args;
 use pasta_opt::fit::Way;
 use pasta_opt::inference::StdErrors;
 use pasta_opt::method::{self, Values};
+use pasta_opt::proximal::Penalties;
 use pasta_opt::run::Target;
 use pasta_report::console::{Failure, flags};
 use pasta_report::nearest;
@@ -41,6 +42,21 @@ pub(crate) struct Arguments {
     /// start]
     #[arg(long, value_name = "EPS", allow_hyphen_values = true)]
     pub(super) target: Option<Target>,
+    /// Add L times the sum of |w| to the loss (lasso): it makes weights exactly 0. Like --penalty it is about the weights of standardised columns
+    #[arg(long, value_name = "L", value_parser = weight, allow_hyphen_values = true)]
+    pub(super) penalty_l1: Option<f64>,
+    /// Give this share of --penalty to the sum of |w|, the rest to |w|^2/2 (elastic net): 0 is ridge, 1 lasso
+    #[arg(long, value_name = "RATIO", value_parser = share, allow_hyphen_values = true, requires = "penalty", conflicts_with = "penalty_l1")]
+    pub(super) elastic_net: Option<f64>,
+    /// Keep all weights at 0 or above
+    #[arg(long, conflicts_with = "lower")]
+    pub(super) non_negative: bool,
+    /// The least that weights of the table's own columns may be: a number, or COLUMN=NUMBER, with commas between
+    #[arg(long, value_name = "BOUNDS", allow_hyphen_values = true, value_delimiter = ',')]
+    pub(super) lower: Vec<String>,
+    /// The most
+    #[arg(long, value_name = "BOUNDS", allow_hyphen_values = true, value_delimiter = ',')]
+    pub(super) upper: Vec<String>,
     /// Read at most this many rows; a row counts each time it is read [default: 2000 passes over the table, or more over a small one]
     #[arg(long, value_name = "ROWS", allow_negative_numbers = true, value_parser = flags::sample_count)]
     pub(super) budget: Option<u128>,
@@ -125,6 +141,16 @@ docs/fit.md is a tutorial.",
     )
 }
 
+fn weight(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number.filter(|x| *x >= 0.0 && x.is_finite()).ok_or_else(|| "expected a number of at least 0".into())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number.filter(|x| (0.0..=1.0).contains(x)).ok_or_else(|| "expected a number from 0 to 1".into())
+}
+
 fn kurtosis(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok();
     number.filter(|x| *x >= 1.0 && x.is_finite()).ok_or_else(|| "expected a number of at least 1".into())
@@ -134,6 +160,32 @@ fn setting(text: &str) -> Result<(String, f64), String> {
     let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
     let value = value.trim().parse().map_err(|_| format!("{value:?} is not a number"))?;
     Ok((key.trim().to_owned(), value))
+}
+
+/// The bounds of features: one for all, or one for each that is named.
+fn bounds(flag: &str, texts: &[String], none: f64, names: &[String]) -> Result<Vec<f64>, Failure> {
+    let number = |text: &str| {
+        let number = text.trim().parse::<f64>().ok().filter(|number| !number.is_nan());
+        number.ok_or_else(|| {
+            Failure::input(format!("{flag}: expected a number or COLUMN=NUMBER, got {text:?}"))
+        })
+    };
+    if let [one] = texts
+        && !one.contains('=')
+    {
+        return Ok(vec![number(one)?]);
+    }
+    let mut all = if texts.is_empty() { Vec::new() } else { vec![none; names.len()] };
+    for text in texts {
+        let (name, value) = text.rsplit_once('=').unwrap_or((text, ""));
+        let Some(place) = names.iter().position(|own| own == name.trim()) else {
+            let hint = nearest(name, names.iter().map(String::as_str))
+                .map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+            return Err(Failure::input(format!("{flag}: there is no column {name:?}{hint}")));
+        };
+        all[place] = number(value)?;
+    }
+    Ok(all)
 }
 
 impl Arguments {
@@ -166,11 +218,40 @@ impl Arguments {
         iter::once(self.data.as_path()).chain(others).collect()
     }
 
+    /// The share of --penalty that is the ridge's.
+    pub(super) fn ridge(&self) -> f64 {
+        self.shaping.design().penalty * (1.0 - self.elastic_net.unwrap_or(0.0))
+    }
+
+    /// Penalties and bounds besides the ridge's, for features of these names; `None` if there are none.
+    pub(super) fn penalties(&self, names: &[String]) -> Result<Option<Penalties>, Failure> {
+        let l1 = self.penalty_l1.unwrap_or(self.shaping.design().penalty * self.elastic_net.unwrap_or(0.0));
+        let lower = if self.non_negative {
+            vec![0.0]
+        } else {
+            bounds("--lower", &self.lower, f64::NEG_INFINITY, names)?
+        };
+        let upper = bounds("--upper", &self.upper, f64::INFINITY, names)?;
+        let penalties = Penalties { l1, lower, upper };
+        if penalties.is_empty() {
+            return Ok(None);
+        }
+        self.shaping.refuse_auto("a fit with l1 or bounds")?;
+        match &self.method {
+            Some(name) if name != EXACT => {
+                Err(Failure::input(format!("--method: {name} knows no l1 and no bounds; leave it out")))
+            }
+            _ if self.one_pass => Err(Failure::input("--one-pass knows no l1 and no bounds")),
+            _ if self.cv.is_some() => Err(Failure::input("--cv knows no l1 and no bounds")),
+            _ => Ok(Some(penalties)),
+        }
+    }
+
     /// The name of the method that runs.
     pub(super) fn method_name(&self, way: &Way) -> String {
         match (&self.method, way) {
             (Some(name), _) => name.clone(),
-            (None, Way::SecondOrder) => EXACT.to_owned(),
+            (None, Way::SecondOrder | Way::Proximal(_)) => EXACT.to_owned(),
             (None, _) => AUTO.to_owned(),
         }
     }

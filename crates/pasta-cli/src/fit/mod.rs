@@ -21,7 +21,7 @@ use pasta_opt::fit::{AtScale, FitError, PENALTY, Way, usual_budget};
 use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::score::has_classes;
 use pasta_opt::stop::Stop;
-use pasta_opt::table::Linear;
+use pasta_opt::table::{Design, Linear};
 use pasta_report::console::{self, Exit, Failure, Signals, say, with_threads};
 
 pub(crate) use arguments::Arguments;
@@ -50,6 +50,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
         return Err(Failure::input("--one-pass: a stream is learnt by one process"));
     }
     if arguments.one_pass {
+        arguments.penalties(&[])?;
         return one_pass::run(arguments, begun);
     }
     if let Some(page) = &arguments.page
@@ -68,6 +69,14 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     if signals.received().is_some() {
         return Ok(interrupted(&signals));
     }
+    if arguments.elastic_net.is_some() {
+        // A part of --penalty is not the ridge's.
+        let linear = &opened.loaded.linear;
+        let design = Design { penalty: arguments.ridge(), ..linear.design() };
+        let scaling = linear.scaling().cloned();
+        let rebuilt = Linear::scaled(Arc::clone(linear.table()), linear.loss(), design, scaling);
+        opened.loaded.linear = Arc::new(rebuilt.map_err(Failure::input)?);
+    }
     let read = begun.elapsed();
     let at_scale = match at_scale(arguments, &opened.loaded.linear, &signals) {
         Err(FitError::Interrupted(_)) => return Ok(interrupted(&signals)),
@@ -79,11 +88,16 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(at_scale) = &at_scale {
         opened.loaded.linear = Arc::clone(&at_scale.linear);
     }
+    // Refused before anything is chosen.
+    arguments.penalties(&opened.loaded.linear.feature_names())?;
     let mut crossed = choose_penalty(arguments, &mut opened.loaded, &signals)?;
     let linear = &opened.loaded.linear;
     let read_before = at_scale.as_ref().map_or(0, |at_scale| at_scale.gate.ledger().samples());
     let budget = arguments.budget.unwrap_or_else(|| usual_budget(linear)).saturating_sub(read_before);
-    let way = asked.unwrap_or_else(|| Way::usual(linear));
+    let way = match arguments.penalties(&linear.feature_names())? {
+        Some(penalties) => Way::Proximal(penalties.term(linear).map_err(Failure::input)?),
+        None => asked.unwrap_or_else(|| Way::usual(linear)),
+    };
     let method = arguments.method_name(&way);
     let deviation = at_scale.as_ref().map(|at_scale| at_scale.deviation);
     let guessed = opened.guessed.as_deref();
@@ -108,7 +122,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     };
     let left = budget.saturating_sub(run.fitted.gate.ledger().samples());
     let rescued = judging::no_minimiser(linear, trained.score.separated, falls)
-        .filter(|_| may_rescue(arguments, linear, left))
+        .filter(|_| !run.fitted.has_term && may_rescue(arguments, linear, left))
         .map(|(why, _)| why);
     if rescued.is_some() {
         run = match penalise(arguments, &mut opened.loaded, &run.fitted.gate, left, &signals)? {

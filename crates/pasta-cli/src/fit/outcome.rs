@@ -18,6 +18,8 @@ use crate::table::{ModelFile, Verdict, score_words};
 pub(super) struct Outcome {
     pub(super) model: ModelFile,
     pub(super) stop: Stop,
+    /// True if weights have an l1 penalty or bounds.
+    pub(super) has_term: bool,
     /// Whether a budget was given.
     pub(super) budgeted: bool,
     /// Whether the method is the one that needs no settings.
@@ -144,6 +146,11 @@ impl Outcome {
         }
     }
 
+    /// What the certificate's gradient is.
+    fn measure(&self) -> &'static str {
+        if self.has_term { "|x - prox(x - grad f)|" } else { "|grad f|" }
+    }
+
     fn verdict(&self) -> String {
         let certificate = &self.model.certificate;
         let (gradient, target) = (real(certificate.gradient), real(certificate.target));
@@ -153,9 +160,14 @@ impl Outcome {
                 upward(gap)
             ),
             (Verdict::Certified, None) => {
-                format!("certified: |grad f| = {gradient} <= {target}, by a pass over all rows")
+                format!("certified: {} = {gradient} <= {target}, by a pass over all rows", self.measure())
             }
-            (Verdict::NotCertified, _) => format!("not certified: |grad f| = {gradient}, more than {target}"),
+            (Verdict::NotCertified, Some(gap)) => {
+                format!("not certified: f may be {} above its least value, more than {target}", upward(gap))
+            }
+            (Verdict::NotCertified, None) => {
+                format!("not certified: {} = {gradient}, more than {target}", self.measure())
+            }
             (Verdict::Worse, _) => "nothing is certified: f is larger than at the start".into(),
             (Verdict::Kinks, Some(gap)) => {
                 format!("not certified: f may be {} above its least value, more than {target}", upward(gap))
@@ -211,7 +223,7 @@ impl Report for Outcome {
             row("certificate", self.verdict()),
             row("objective", format!("{}, the penalty included", real(certificate.objective))),
             row(
-                "|grad f|",
+                self.measure(),
                 format!(
                     "{} (exact; {} at the start)",
                     real(certificate.gradient),

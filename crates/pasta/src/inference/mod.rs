@@ -415,7 +415,7 @@ impl Asked<'_> {
             Class::SmoothNonConvex => return Some(Omitted::NotConvex { loss: row.name }),
             Class::SmoothConvex | Class::LocallySmoothConvex => {}
         }
-        if linear.design().penalty > 0.0 {
+        if linear.design().penalty > 0.0 || fitted.has_term {
             Some(Omitted::Penalty)
         } else if !is_likelihood && self.kind == StdErrors::Classical {
             Some(Omitted::NotLikelihood { loss: row.name })

@@ -381,6 +381,18 @@ impl Linear {
         }
     }
 
+    /// The weight of each of some rows times the curvature of its loss, which is smooth.
+    pub(super) fn write_smooth_bends(
+        &self,
+        reader: &mut Reader<'_>,
+        rows: Range<usize>,
+        point: &super::linear::Point<'_>,
+        caution: f64,
+        bends: &mut [f64],
+    ) {
+        self.write_bends(reader, rows, point, Bent { width: 0.0, caution }, bends);
+    }
+
     /// The weight of each of some rows times the second derivative of its loss; the mean eigenvalue of those, where a row has several scores.
     pub(super) fn write_bends(
         &self,

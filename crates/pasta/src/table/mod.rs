@@ -28,6 +28,7 @@ mod constant;
 mod constants;
 mod data;
 mod design;
+mod duality;
 mod error;
 mod hessian;
 mod information;

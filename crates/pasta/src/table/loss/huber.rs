@@ -38,6 +38,11 @@ impl Scalar for Huber {
         (self.delta / (z - y).abs()).min(1.0)
     }
 
+    /// That of the square, for |p| <= delta.
+    fn conjugate(self, p: f64, y: f64) -> f64 {
+        p * (0.5 * p + y)
+    }
+
     /// The slope is a projection on [-delta, delta].
     fn bounds(self) -> Bounds {
         Bounds { curvature: Some(1.0), concavity: Some(0.0), slope: Some(self.delta) }

@@ -35,6 +35,10 @@ impl Scalar for LeastSquares {
         1.0
     }
 
+    fn conjugate(self, p: f64, y: f64) -> f64 {
+        p * (0.5 * p + y)
+    }
+
     /// The second derivative is 1.
     fn bounds(self) -> Bounds {
         Bounds { curvature: Some(1.0), concavity: Some(0.0), slope: None }

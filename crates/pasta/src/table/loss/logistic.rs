@@ -59,6 +59,13 @@ impl Scalar for Logistic {
         e / ((1.0 + e) * (1.0 + e))
     }
 
+    /// q ln q + (1 - q) ln(1 - q), q = -s p from 0 to 1.
+    fn conjugate(self, p: f64, y: f64) -> f64 {
+        let q = (-sign(y) * p).clamp(0.0, 1.0);
+        let part = |q: f64| if q > 0.0 { q * libm::log(q) } else { 0.0 };
+        part(q) + part(1.0 - q)
+    }
+
     /// The slope is in (-1, 1); the second derivative is p (1 - p) for p = 1/(1 + e^m), at most 1/4.
     fn bounds(self) -> Bounds {
         Bounds { curvature: Some(0.25), concavity: Some(0.0), slope: Some(1.0) }

@@ -212,6 +212,11 @@ pub(crate) trait Scalar: Copy + Sync {
     /// What is proved of it.
     fn bounds(self) -> Bounds;
 
+    /// The convex conjugate, max over z of p z - l(z), for slopes p between 0 and one that the loss has; not a number where nobody has written it down.
+    fn conjugate(self, _p: f64, _y: f64) -> f64 {
+        f64::NAN
+    }
+
     /// A lower bound over all z.
     fn least(self, _y: f64) -> f64 {
         0.0

@@ -30,6 +30,12 @@ impl Scalar for Poisson {
         exp(z)
     }
 
+    /// m ln m - m, m = p + y >= 0.
+    fn conjugate(self, p: f64, y: f64) -> f64 {
+        let m = (p + y).max(0.0);
+        if m > 0.0 { m * libm::log(m) - m } else { 0.0 }
+    }
+
     /// The second derivative is e^z, without a bound: not smooth on the whole space.
     fn bounds(self) -> Bounds {
         Bounds { curvature: None, concavity: Some(0.0), slope: None }

@@ -31,6 +31,12 @@ impl Scalar for SquaredHinge {
         f64::from(u8::from(sign(y) * z < 1.0))
     }
 
+    /// q^2/2 - q, q = -s p >= 0.
+    fn conjugate(self, p: f64, y: f64) -> f64 {
+        let q = -sign(y) * p;
+        q * (0.5 * q - 1.0)
+    }
+
     /// The slope is a projection on a half line: its Lipschitz constant is 1.
     fn bounds(self) -> Bounds {
         Bounds { curvature: Some(1.0), concavity: Some(0.0), slope: None }
