@@ -127,12 +127,8 @@ fn check(linear: &Linear, term: &Separable) -> Result<(), TableError> {
             got: piece.log_weight,
         });
     }
-    match term.pieces.len() == linear.dim() {
-        true => Ok(()),
-        false => {
-            Err(TableError::Shape { what: "pieces of the term", needs: linear.dim(), got: term.pieces.len() })
-        }
-    }
+    let (needs, got) = (linear.dim(), term.pieces.len());
+    if got == needs { Ok(()) } else { Err(TableError::Shape { what: "pieces of the term", needs, got }) }
 }
 
 /// A run of second-order steps with a term.
@@ -282,7 +278,9 @@ impl Proximal {
         let size = value.abs().max(f.abs());
         let before = self.mapping(&self.x, &gradient);
         self.first.get_or_insert(before);
-        let is_flat = !(promised < -FLAT * size);
+        // Not a number promises nothing.
+        let is_falling = promised < -FLAT * size;
+        let is_flat = !is_falling;
         let mut share = 1.0;
         for _ in 0..TRIALS {
             let mut there = end.clone();

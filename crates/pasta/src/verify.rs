@@ -250,9 +250,13 @@ impl Place<'_> {
         match claimed.of.as_deref() {
             None | Some("gradient") => {}
             Some("gradient-mapping") => {
-                return Err(Unverified::Nothing("gradient mappings that are certified by hand are not verified"));
+                return Err(Unverified::Nothing(
+                    "gradient mappings that are certified by hand are not verified",
+                ));
             }
-            Some(_) => return Err(Unverified::Nothing("certificates of the Moreau envelope are not verified")),
+            Some(_) => {
+                return Err(Unverified::Nothing("certificates of the Moreau envelope are not verified"));
+            }
         }
         if claimed.verdict == Verdict::Interrupted {
             return Err(Unverified::Nothing("the certificate was interrupted"));
