@@ -67,6 +67,9 @@ impl Race {
 /// The problem of a problem file: its oracle, its start, and what it is in words.
 pub fn problem(file: &Path) -> Result<(Arc<dyn Oracle>, Vec<f64>, String), String> {
     let problem = read_setup(file, &Overrides::default()).map_err(said)?.problem;
+    if problem.term.is_some() {
+        return Err("the file has a [[term]]; leave it out, and give bounds= or term= to the run".into());
+    }
     Ok((Arc::clone(&problem.oracle), problem.start.clone(), problem.words.clone()))
 }
 

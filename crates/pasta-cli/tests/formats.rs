@@ -113,6 +113,7 @@ fn the_keys_of_a_result_are_those_of_format_1() {
         "format",
         "method",
         "problem",
+        "term",
         "seed",
         "stop",
         "point",

@@ -33,6 +33,7 @@ use pasta_opt::method::{Engine, METHODS, find};
 use pasta_opt::oracle::Oracle;
 use pasta_opt::recipe::{Constant, Constants};
 use pasta_opt::run::{ChoiceError, MethodSpec, Problem, Stored, Target, Task};
+use pasta_opt::term::{Term, TermSpec, of_specs};
 use pasta_opt::walk::StopRule;
 use pasta_report::Table;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
@@ -74,11 +75,31 @@ pub(crate) struct Beginning<'py> {
     on_nan: String,
     /// Whether a run without a budget goes on where its target is not within reach.
     no_limit: bool,
+    /// The terms beside f, as JSON.
+    terms: String,
+    /// Whether a start outside of their domain is moved into it.
+    project: bool,
+    /// Of the gradient mapping, where it is given.
+    gamma: Option<f64>,
 }
 
 impl Beginning<'_> {
     fn read(self) -> PyResult<Begin> {
-        let Self { x0, method, rule, budget, seed, check, pilot, on_nan, no_limit, .. } = self;
+        let Self {
+            x0,
+            method,
+            rule,
+            budget,
+            seed,
+            check,
+            pilot,
+            on_nan,
+            no_limit,
+            terms,
+            project,
+            gamma,
+            ..
+        } = self;
         let on_nan = on_nan.parse().map_err(|error| value_error(format!("on_nan: {error}")))?;
         let start = x0.as_slice()?.to_vec();
         let (certify, of_start) = match rule.map(read_rule).transpose()? {
@@ -86,9 +107,18 @@ impl Beginning<'_> {
             None => (None, None),
         };
         let method = method.spec()?;
-        let task = Box::new(Task { method, certify, of_start, budget, seed, check, pilot, on_nan, no_limit });
-        Ok(Begin::Fresh { start, task })
+        let term = read_terms(&terms, start.len())?;
+        let task =
+            Task { method, certify, of_start, budget, seed, check, pilot, on_nan, no_limit, project, gamma };
+        Ok(Begin::Fresh { start, task: Box::new(task), term })
     }
+}
+
+/// The sum of terms that are given as JSON, over so many coordinates.
+fn read_terms(json: &str, dim: usize) -> PyResult<Option<Arc<dyn Term>>> {
+    let specs: Vec<TermSpec> =
+        serde_json::from_str(json).map_err(|error| value_error(format!("term: {error}")))?;
+    of_specs(&specs, dim).map_err(value_error)
 }
 
 /// Runs a method. Every `every` seconds the callback is called, after every step if that is 0.
@@ -113,9 +143,20 @@ fn resume<'py>(
     callback: Option<Bound<'py, PyAny>>,
     every: f64,
     checkpoint: PathBuf,
+    terms: &str,
 ) -> PyResult<Ended<'py>> {
     let stored = Checkpoint::load(&checkpoint).map_err(value_error)?;
-    work(leaves, Begin::Stored(Box::new(stored)), limits, threads, callback, every, Some(checkpoint))
+    let dim = Stored::of(&stored).map_err(value_error)?.dim;
+    let term = read_terms(terms, dim)?;
+    work(
+        leaves,
+        Begin::Stored { checkpoint: Box::new(stored), term },
+        limits,
+        threads,
+        callback,
+        every,
+        Some(checkpoint),
+    )
 }
 
 fn work<'py>(
@@ -226,13 +267,15 @@ fn certify(
     budget: Option<u128>,
     seed: u64,
     threads: usize,
+    terms: (String, Option<f64>),
 ) -> PyResult<String> {
     let (asked, x) = (OracleSource::of(&leaves)?, x.as_slice()?.to_vec());
+    let term = (read_terms(&terms.0, x.len())?, terms.1);
     let (rule, target) = read_rule(rule)?;
     if target.norm().is_none() {
         return Err(value_error("target: a point that is certified by hand has no start; give a number"));
     }
-    let certify = move |line| run::certify(&asked, &x, rule, budget, seed, &line);
+    let certify = move |line| run::certify(&asked, &x, rule, budget, seed, term, &line);
     let certified = beside(leaves, None, threads, certify)?;
     serde_json::to_string(&certified).map_err(value_error)
 }

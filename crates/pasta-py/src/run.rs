@@ -15,9 +15,10 @@ use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::oracle::{Answer, Request};
 use pasta_opt::run::{
     ChoiceError, Chosen, Event, Mark, MethodSpec, OfStart, Problem, Report, Run, RunError, Stored, Target,
-    Task,
+    Task, feasible,
 };
 use pasta_opt::stop::Stop;
+use pasta_opt::term::Term;
 use pasta_opt::verify::{self, Given};
 use pasta_opt::walk::StopRule;
 use pasta_report::answer::{Besides, Row, Words};
@@ -48,8 +49,8 @@ pub(crate) enum Shows {
 
 /// Where a run begins.
 pub(crate) enum Begin {
-    Fresh { start: Vec<f64>, task: Box<Task> },
-    Stored(Box<Checkpoint>),
+    Fresh { start: Vec<f64>, task: Box<Task>, term: Option<Arc<dyn Term>> },
+    Stored { checkpoint: Box<Checkpoint>, term: Option<Arc<dyn Term>> },
 }
 
 /// What is said about the cost of a run.
@@ -142,18 +143,20 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
     let Job { begin, asked, budget, no_limit, shows, checkpoint } = job;
     let stop = Arc::clone(&line.stop);
     let live = match begin {
-        Begin::Fresh { start, task } => {
+        Begin::Fresh { start, task, term } => {
+            // Before a sample shows whether there are losses.
+            let start = feasible(term.as_deref(), start.len(), &start, task.project).map_err(input)?;
             let (probe, losses) = gate(&asked, &start, task.seed, budget, &line)?;
-            let problem = Problem::of(asked.oracle(losses, &line), start);
+            let problem = Problem { term, ..Problem::of(asked.oracle(losses, &line), start) };
             let mut run = Run::start(Arc::new(problem), *task, stop).map_err(input)?;
             run.count(&probe);
             prepared(&mut run, &line)?;
             Live { run, line }
         }
-        Begin::Stored(mut stored) => {
+        Begin::Stored { checkpoint: mut stored, term } => {
             let Stored { task, dim, losses, .. } = Stored::of(&stored).map_err(input)?;
             let task = Task { budget, no_limit, ..task };
-            let problem = Problem::of(asked.oracle(losses, &line), vec![0.0; dim]);
+            let problem = Problem { term, ..Problem::of(asked.oracle(losses, &line), vec![0.0; dim]) };
             let run = Run::resume(Arc::new(problem), task, &mut stored, stop);
             let mut run = run.map_err(|error| match error {
                 RunError::Choice(ChoiceError::NoEnd) => Trouble::Input(
@@ -321,11 +324,14 @@ pub(crate) fn certify(
     StopRule { target, delta, basis, .. }: StopRule,
     budget: Option<u128>,
     seed: u64,
+    (term, gamma): (Option<Arc<dyn Term>>, Option<f64>),
     line: &Line,
 ) -> Result<Certified, Trouble> {
+    feasible(term.as_deref(), x.len(), x, false).map_err(input)?;
     let seed = seed_by_hand(seed, x);
     // Where there are losses, the certificate compares them with the gradients.
-    let (mut gate, _) = gate(asked, x, seed, budget, line)?;
+    let (gate, _) = gate(asked, x, seed, budget, line)?;
+    let mut gate = gate.with_term(term).with_gamma(gamma);
     let claim = Claim { target, delta, basis, budget, guess: None };
     let certified =
         Certifier::start(&mut gate, x, claim, 0).and_then(|certifier| Ok(certifier.finish(&mut gate)?));

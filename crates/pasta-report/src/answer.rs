@@ -67,8 +67,21 @@ impl Words {
         if report.ledger.not_finite() > 0 {
             row("warning", format!("{} answers were not finite", grouped(report.ledger.not_finite())));
         }
+        if let Some(term) = &report.term {
+            row("term", shortened(term));
+        }
         row("run", format!("{} on {}, seed {}", method(report), report.problem, report.seed));
         Self { answer: rows, details: details(report, besides) }
+    }
+}
+
+/// As much of a long text as a table has room for.
+fn shortened(text: &str) -> String {
+    const MOST: usize = 160;
+    if text.chars().count() <= MOST {
+        text.into()
+    } else {
+        text.chars().take(MOST).chain("..".chars()).collect()
     }
 }
 

@@ -9,6 +9,7 @@ use crate::kernels::anchored_step;
 use crate::schedule::{Output, Schedule};
 use crate::state::{StartError, State};
 use crate::stop::{Divergence, Stop};
+use crate::term::Steps;
 use crate::walk::{Advance, Record, View, Walk};
 
 /// A run of Algorithm 1.
@@ -54,13 +55,14 @@ impl Walk for Pasta {
         // Line 4: g_t.
         let at = StepView { step: state.step, t, x: &state.x, x_prev: &state.x_prev, active: state.active };
         let (blend, support) = schedule.estimator.estimate(ask, gate, at, &mut state.g, scratch)?;
-        state.update_output(schedule.output, gate.seed());
+        state.update_output(schedule.output, gate);
 
-        // Line 5: x_{t+1} = beta_t x_{s-1} + (1 - beta_t) x_t - eta_t g_t.
+        // Line 5: x_{t+1} = beta_t x_{s-1} + (1 - beta_t) x_t - eta_t g_t, and where there is a term, its prox.
         let (beta, eta, awake) = (schedule.beta.at(t), schedule.eta.at(t), ..support);
         let points = [&state.x, &state.anchor, &state.start].map(|x| &x[awake]);
         let distance2 =
             anchored_step(beta, eta, blend, &mut state.g[awake], points, &mut state.x_prev[awake]);
+        let (distance2, support) = state.prox(gate, Steps::One(eta), distance2, support);
         if let Err(divergence) = state.accept(distance2, support) {
             let batch = gate.batch(schedule.estimator.role(ask.kind), state.step, ask.n);
             let stop = gate.end_of(divergence, batch, &state.x, &state.start)?;
@@ -95,7 +97,7 @@ impl Pasta {
         if schedule.estimator.needs_differences() && !gate.about().shared {
             return Err(StartError::Differences);
         }
-        let state = State::start(gate.about(), start, schedule.output)?;
+        let state = State::start(gate, start, schedule.output)?;
         Ok(Self { schedule, state, scratch: Vec::new() })
     }
 

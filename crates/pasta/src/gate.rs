@@ -42,6 +42,7 @@ use crate::oracle::{
     About, Answer, Batch, Charge, Draw, ErrorKind, Oracle, OracleError, Request, Source, Team,
 };
 use crate::stop::{Divergence, Mixed, NoTarget, Stop};
+use crate::term::{Term, keep_inside};
 
 /// The only way to an oracle: it counts, keeps the budget, and can be told to stop.
 #[expect(clippy::struct_excessive_bools, reason = "each says something else, and none excludes another")]
@@ -69,6 +70,10 @@ pub struct Gate {
     endless: bool,
     /// The last question whose answer was not finite, until somebody asks whose fault it was.
     suspect: Option<Suspect>,
+    /// h: no oracle is asked outside of its domain.
+    term: Option<Arc<dyn Term>>,
+    /// gamma of the gradient mappings, where it is given or was chosen.
+    gamma: Option<f64>,
 }
 
 /// What becomes of samples whose answers are NaN or infinite at a point where other answers are finite.
@@ -148,6 +153,12 @@ pub enum Halt {
     /// The target is a share of the gradient at the start, which cannot be measured.
     #[error(transparent)]
     NoTarget(#[from] NoTarget),
+    /// The point is outside of the domain of the term, where no oracle is asked.
+    #[error("no answer outside of the domain: {words}")]
+    Outside {
+        /// Which coordinate, and what it breaks.
+        words: String,
+    },
 }
 
 /// Which answer. Only the batches of steps have steps of the run for addresses.
@@ -169,7 +180,7 @@ impl Halt {
     /// How a run ends that cannot go on; `None` where it does not end but fail.
     pub fn stop(&self) -> Option<Stop> {
         match *self {
-            Self::Oracle(_) | Self::Paused | Self::NoTarget(_) => None,
+            Self::Oracle(_) | Self::Paused | Self::NoTarget(_) | Self::Outside { .. } => None,
             Self::OverBudget { .. } => Some(Stop::OutOfBudget),
             Self::Interrupted => Some(Stop::Interrupted),
             Self::NotFinite { step, .. } => Some(Stop::Diverged(Divergence::Gradient { step })),
@@ -234,6 +245,42 @@ impl Gate {
             on_nan: OnNan::Stop,
             endless: false,
             suspect: None,
+            term: None,
+            gamma: None,
+        }
+    }
+
+    /// Minimises f + h, where f is the oracle's. Nobody is asked outside of the domain of h, and certificates are of the gradient mapping.
+    #[must_use]
+    pub fn with_term(self, term: Option<Arc<dyn Term>>) -> Self {
+        Self { term, ..self }
+    }
+
+    /// gamma of the gradient mappings that are certified; if nothing is said, one is chosen by a few samples.
+    #[must_use]
+    pub fn with_gamma(self, gamma: Option<f64>) -> Self {
+        Self { gamma, ..self }
+    }
+
+    /// h, if there is one.
+    #[inline]
+    pub fn term(&self) -> Option<&Arc<dyn Term>> {
+        self.term.as_ref()
+    }
+
+    /// gamma of the gradient mappings, where it was given or chosen.
+    pub fn gamma(&self) -> Option<f64> {
+        self.gamma
+    }
+
+    pub(crate) fn set_gamma(&mut self, gamma: Option<f64>) {
+        self.gamma = gamma;
+    }
+
+    /// Moves a point into the domain of the term; points that are in it stay as they are.
+    pub(crate) fn keep_inside(&self, x: &mut [f64]) {
+        if let Some(term) = &self.term {
+            keep_inside(&**term, x);
         }
     }
 
@@ -401,6 +448,7 @@ impl Gate {
     ) -> Result<Charge, Halt> {
         let mut request: Request<'_> = request;
         request.stop = Some(&self.stop);
+        inside(self.term.as_deref(), &request)?;
         if self.has_team {
             request.team = self.oracle.team();
         }
@@ -547,6 +595,7 @@ impl Gate {
             stop: &self.stop,
             pause: self.pause.as_deref(),
             on_nan: self.on_nan,
+            term: self.term.as_deref(),
             kept: self.is_keeping.then(|| Mutex::new(&mut self.kept)),
             spent: Mutex::default(),
             most,
@@ -650,6 +699,7 @@ impl Gate {
             .with_stop(Arc::clone(&self.stop))
             .with_on_nan(self.on_nan)
             .with_limits_of(self)
+            .with_term_of(self)
             .without_check()
     }
 
@@ -658,10 +708,16 @@ impl Gate {
         Self { endless: outer.endless, pause: outer.pause.clone(), ..self }
     }
 
+    /// The term of a run and its gamma, for one within it that asks about the same coordinates.
+    fn with_term_of(self, outer: &Self) -> Self {
+        Self { term: outer.term.clone(), gamma: outer.gamma, ..self }
+    }
+
     /// The fork of a run that is resumed, as it [saved](Self::save) itself.
     pub(crate) fn fork_again(&self, checkpoint: &mut Checkpoint) -> Result<Self, CheckpointError> {
-        let fork = Self::resume(Arc::clone(&self.oracle), checkpoint)?;
-        Ok(fork.with_stop(Arc::clone(&self.stop)).with_on_nan(self.on_nan).with_limits_of(self))
+        let fork = Self::resume_with_term(Arc::clone(&self.oracle), self.term.clone(), checkpoint)?;
+        let fork = fork.with_stop(Arc::clone(&self.stop)).with_on_nan(self.on_nan);
+        Ok(fork.with_limits_of(self).with_term_of(self))
     }
 
     /// Sets the budget anew.
@@ -715,25 +771,42 @@ impl Gate {
         let About { identity, dim, .. } = self.about();
         let Self { seed, on_nan, endless, .. } = *self;
         let (identity, ledger) = (identity.clone(), self.ledger.clone());
-        let saved = Saved { identity, dim: *dim, seed, ledger, on_nan, endless };
+        let term = self.term.as_ref().map(|term| term.identity());
+        let saved = Saved { identity, dim: *dim, seed, ledger, on_nan, endless, term };
         to.put(SECTION, &saved, []);
         self.kept.save(to);
     }
 
     /// The gate of a run that is resumed: seed and ledger are the checkpoint's. Refuses an oracle that is not the one the
-    /// checkpoint was taken on.
+    /// checkpoint was taken on, and a run that had a term.
     pub fn resume(oracle: Arc<dyn Oracle>, checkpoint: &mut Checkpoint) -> Result<Self, CheckpointError> {
-        let (Saved { identity, dim, seed, ledger, on_nan, endless }, _) = checkpoint.take(SECTION)?;
+        Self::resume_with_term(oracle, None, checkpoint)
+    }
+
+    /// [`resume`](Self::resume) for a run with a term, which must be the one that it had.
+    pub fn resume_with_term(
+        oracle: Arc<dyn Oracle>,
+        term: Option<Arc<dyn Term>>,
+        checkpoint: &mut Checkpoint,
+    ) -> Result<Self, CheckpointError> {
+        let (Saved { identity, dim, seed, ledger, on_nan, endless, term: saved }, _) =
+            checkpoint.take(SECTION)?;
         let here = oracle.about();
         if identity != here.identity || dim != here.dim {
             let here = here.identity.clone();
             return Err(CheckpointError::Problem { found: identity, here });
         }
+        let given = term.as_ref().map(|term| term.identity());
+        if saved != given {
+            let name = |term: Option<String>| term.unwrap_or_else(|| "none".into());
+            let what = format!("the run was started with the term {}, not {}", name(saved), name(given));
+            return Err(CheckpointError::Settings { what });
+        }
         let gate = Self::over(oracle, seed);
         // It was checked before the first step. A check that did not come to its end is not in the ledger; a single sample is none.
         let needs_check =
             gate.needs_check && ledger.steps().samples == 0 && ledger.of(Role::Check).samples <= 1;
-        Ok(Self { ledger, needs_check, on_nan, endless, kept: Kept::resume(checkpoint)?, ..gate })
+        Ok(Self { ledger, needs_check, on_nan, endless, kept: Kept::resume(checkpoint)?, term, ..gate })
     }
 }
 
@@ -750,6 +823,9 @@ struct Saved {
     on_nan: OnNan,
     #[serde(default)]
     endless: bool,
+    /// What the term is, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    term: Option<String>,
 }
 
 /// Where many threads ask at once. See [`Gate::window`].
@@ -763,6 +839,7 @@ pub struct Window<'g> {
     pause: Option<&'g AtomicBool>,
     kept: Option<Mutex<&'g mut Kept>>,
     on_nan: OnNan,
+    term: Option<&'g dyn Term>,
     spent: Mutex<Spent>,
     most: u128,
 }
@@ -950,6 +1027,7 @@ impl Window<'_> {
 
     fn put(&self, request: Request<'_>, answer: &mut Answer<'_>) -> Result<Paid, Halt> {
         let request = Request { stop: Some(self.stop), ..request };
+        inside(self.term, &request)?;
         let charge = put(self.oracle, self.about, &request, answer)?;
         if self.on_nan == OnNan::Skip && check_finite(answer, asked(&request.draw)).is_err() {
             let skipped = skip(self.oracle, self.about, &request, answer)?;
@@ -1099,6 +1177,16 @@ fn share(
 pub(crate) enum Samples {
     New,
     Known,
+}
+
+/// Refuses a question about points outside of the domain.
+#[inline]
+fn inside(term: Option<&dyn Term>, request: &Request<'_>) -> Result<(), Halt> {
+    let Some(term) = term else { return Ok(()) };
+    match request.points.iter().find_map(|x| term.outside(x)) {
+        Some(outside) => Err(Halt::Outside { words: outside.words }),
+        None => Ok(()),
+    }
 }
 
 /// Asks an oracle, more than once if that may help.

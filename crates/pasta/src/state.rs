@@ -6,10 +6,12 @@ use crate::certificate::ClaimError;
 use crate::checkpoint::CheckpointError;
 use crate::draws::{Address, Role};
 use crate::exact::MAX_COUNT;
-use crate::kernels::update_mean;
+use crate::gate::Gate;
+use crate::kernels::{squared_distance, update_mean};
 use crate::oracle::About;
 use crate::schedule::{Output, ScheduleError};
 use crate::stop::{Divergence, Stop};
+use crate::term::Steps;
 use crate::walk::View;
 
 /// An iterate this far from the start (squared) is a runaway: no problem in doubles is that large.
@@ -90,6 +92,18 @@ pub enum StartError {
     /// The schedule cannot be run.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
+    /// The term cannot be, or not for this problem.
+    #[error("{what}")]
+    Term {
+        /// Why not.
+        what: String,
+    },
+    /// The start is outside of the domain of the term.
+    #[error("the start is outside of the domain: {words}; give another start, or ask for its projection")]
+    Outside {
+        /// Which coordinate, and what it breaks.
+        words: String,
+    },
     /// The rule by which it stops was refused.
     #[error(transparent)]
     Rule(#[from] ClaimError),
@@ -101,12 +115,16 @@ const FULL: usize = 5;
 
 impl State {
     /// The state of a run that has not moved yet; refuses a start that is no point of the problem.
-    pub(crate) fn start(about: &About, start: &[f64], output: Output) -> Result<Self, StartError> {
+    pub(crate) fn start(gate: &Gate, start: &[f64], output: Output) -> Result<Self, StartError> {
+        let about: &About = gate.about();
         if start.len() != about.dim {
             return Err(StartError::Dimension { start: start.len(), oracle: about.dim });
         }
         if let Some(coordinate) = start.iter().position(|x| !x.is_finite()) {
             return Err(StartError::NotFinite { coordinate, value: start[coordinate] });
+        }
+        if let Some(outside) = gate.term().and_then(|term| term.outside(start)) {
+            return Err(StartError::Outside { words: outside.words });
         }
         Ok(Self {
             epoch: 1,
@@ -166,12 +184,33 @@ impl State {
         if self.carried.is_empty() { &self.x } else { &self.carried }
     }
 
+    /// Takes the prox of x_{t+1}, which stands in `x_prev`, where there is a term: |x_{t+1} - x0|^2 and its support afterwards.
+    #[inline]
+    pub(crate) fn prox(
+        &mut self,
+        gate: &Gate,
+        steps: Steps<'_>,
+        distance2: f64,
+        support: usize,
+    ) -> (f64, usize) {
+        match gate.term() {
+            // What is not finite is refused as it is.
+            Some(term) if self.x_prev.iter().all(|x| x.is_finite()) => {
+                term.prox(steps, &mut self.x_prev);
+                (squared_distance(&self.x_prev, &self.start), self.x_prev.len())
+            }
+            _ => (distance2, support),
+        }
+    }
+
     /// Lets the output rule look at x_t before the step.
     #[inline]
-    pub(crate) fn update_output(&mut self, output: Output, seed: u64) {
+    pub(crate) fn update_output(&mut self, output: Output, gate: &Gate) {
+        let seed = gate.seed();
         match output {
             Output::Average => {
                 update_mean(&mut self.carried[..self.active], &self.x[..self.active], self.t + 1);
+                gate.keep_inside(&mut self.carried);
             }
             Output::Uniform => self.maybe_pick(seed),
             Output::RandomAnchor if self.t == 0 => self.maybe_pick(seed),

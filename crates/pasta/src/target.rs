@@ -116,6 +116,9 @@ impl OfStart {
     /// Measures |grad f| at the start: exactly where a pass over all samples is at hand, and otherwise to a standard error of 5 %, or what a tenth of the budget and
     /// 65,536 samples give.
     pub fn measure(share: f64, gate: &mut Gate, x0: &[f64]) -> Result<Self, Halt> {
+        if gate.term().is_some() {
+            return Err(NoTarget::Term.into());
+        }
         let allowed = gate.budget().map_or(MOST, |budget| (budget / PART).min(MOST));
         let of = |gradient: f64, error: f64, samples: u128| {
             let target = share * gradient;

@@ -179,6 +179,8 @@ struct Claimed {
     /// By hand.
     attempt: Option<u64>,
     of: Option<String>,
+    /// Where there is a term.
+    gamma: Option<f64>,
     made: Option<Made>,
 }
 
@@ -204,6 +206,8 @@ pub fn verify(result: &str, given: &Given<'_>, stop: Arc<AtomicBool>) -> Result<
     let mut gate = Gate::over(Arc::clone(&given.problem.oracle), made.seed)
         .with_stop(stop)
         .with_on_nan(on_nan)
+        .with_term(given.problem.term.clone())
+        .with_gamma(place.claimed.gamma)
         .without_check();
     let mut certifier = Certifier::start(&mut gate, &x, made.claim, made.attempt)?;
     let again = |certifier: &Certifier| Made { before: made.before, ..certifier.made().unwrap_or(made) };
@@ -243,8 +247,16 @@ impl Place<'_> {
     /// What can be compared before anything is drawn. The point, if all is well.
     fn before(&self) -> Result<Vec<f64>, Unverified> {
         let Self { written, claimed, made, given } = self;
-        if claimed.of.as_deref().is_some_and(|of| of != "gradient") {
-            return Err(Unverified::Nothing("certificates of the Moreau envelope are not verified yet"));
+        match claimed.of.as_deref() {
+            None | Some("gradient") => {}
+            Some("gradient-mapping") => {
+                return Err(Unverified::Nothing(
+                    "gradient mappings that are certified by hand are not verified",
+                ));
+            }
+            Some(_) => {
+                return Err(Unverified::Nothing("certificates of the Moreau envelope are not verified"));
+            }
         }
         if claimed.verdict == Verdict::Interrupted {
             return Err(Unverified::Nothing("the certificate was interrupted"));
@@ -322,6 +334,9 @@ impl Place<'_> {
         let target = self.target(rule.target)?;
         same("certificate.made.claim.target", &made.claim.target, &target)?;
         same("certificate.delta", &claimed.delta, &rule.delta)?;
+        if let (Some(task), Some(gamma)) = (given.task, claimed.gamma) {
+            same("certificate.gamma", &gamma, &task.gamma.unwrap_or(gamma))?;
+        }
         let [here, there] = [made.claim.basis, rule.basis].map(|basis| basis.at_distance(0.0));
         compare("certificate.made.claim.grade", &raw(&here)?, &raw(&there)?)
     }

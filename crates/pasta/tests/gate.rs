@@ -10,7 +10,7 @@ use pasta_opt::certificate::CertificateError;
 use pasta_opt::checkpoint::CheckpointError;
 use pasta_opt::draws::Role;
 use pasta_opt::forecast::{Pilot, PilotError, PilotRun};
-use pasta_opt::oracle::{About, Answer, Charge, Draw, ErrorKind, Request};
+use pasta_opt::oracle::{About, Answer, BatchMode, Charge, Draw, ErrorKind, Request};
 use pasta_opt::prelude::*;
 use pasta_opt::problems::SineBowl;
 use pasta_opt::stop::Mixed;
@@ -458,14 +458,17 @@ fn an_answer_that_is_no_number_ends_a_walk_with_its_step_and_a_certificate_with_
     // Other answers at the start are finite, so that it is the oracle's fault.
     let is_blamed = |stop: Stop| matches!(stop, Stop::NotFinite(Mixed { step: 7, .. }));
     let lying = |at: u64, role: Role| {
-        around(Tail::Gaussian, move |inner, request, answer| {
+        // Sample by sample, so that single ones can be asked for.
+        let inner = bowl(Tail::Gaussian).with_mode(BatchMode::OneByOne);
+        let answer = move |inner: &Noisy, request: &Request<'_>, answer: &mut Answer<'_>| {
             let charge = inner.answer(request, answer)?;
             if matches!(&request.draw, Draw::Batch(batch) if batch.role == role && batch.step % (1 << 40) == at)
             {
                 answer.gradients[0] = f64::NAN;
             }
             Ok(charge)
-        })
+        };
+        Around { inner, answer }
     };
     let mut gate = Gate::new(lying(7, Role::Large), 1);
     let pasta = Pasta::start(&gate, smooth(0.3), &START).unwrap().finish(&mut gate).unwrap();

@@ -57,6 +57,9 @@ pub(crate) struct Arguments {
     /// A normal approximation: cheap, and not a certificate
     #[arg(long, help_heading = GRADES)]
     approximate: bool,
+    /// With a term: gamma of the gradient mapping that is certified [default: about 1/L, from a few samples]
+    #[arg(long, value_name = "GAMMA", allow_hyphen_values = true, value_parser = number)]
+    gamma: Option<f64>,
     // What else is declared about f, and what follows from it.
     /// Declare: f is convex and a minimiser is within R of the point; then f - inf f <= R |grad f|
     #[arg(long, value_name = "R", allow_hyphen_values = true, value_parser = number, help_heading = DECLARED)]

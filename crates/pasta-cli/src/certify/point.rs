@@ -106,7 +106,15 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
         None => (number_by_hand(1), delta),
     };
     let signals = Signals::register()?;
-    let mut gate = setup.problem.gate(seed_by_hand(setup.seed, x), arguments.budget, signals.flag());
+    if setup.problem.term.is_some() && (arguments.radius.is_some() || arguments.mu.is_some()) {
+        let message = "--radius and --mu say what follows from |grad f|; with a [[term]] it is the gradient mapping that is certified";
+        return Err(Failure::input(message));
+    }
+    if arguments.gamma.is_some() && setup.problem.term.is_none() {
+        return Err(Failure::input("--gamma is for problems with a term, and the file has no [[term]]"));
+    }
+    let gate = setup.problem.gate(seed_by_hand(setup.seed, x), arguments.budget, signals.flag());
+    let mut gate = gate.with_gamma(arguments.gamma);
     let mut made = None;
     let target = match target {
         Target::Norm(norm) => norm,
@@ -144,9 +152,15 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
         // What is stated is the confidence of all attempts together.
         certificate.delta = delta;
         let certificate = if doubt.is_some() { certificate.void() } else { certificate };
-        Found::Gradient { certificate, gaps: arguments.gaps(&certificate)? }
+        if certificate.gamma.is_some() {
+            Found::GradientMapping(certificate)
+        } else {
+            Found::Gradient { certificate, gaps: arguments.gaps(&certificate)? }
+        }
     };
-    let objective = setup.problem.objective().filter(|_| basis != Basis::Exact);
+    // Formulas know no term.
+    let is_known = basis != Basis::Exact && setup.problem.term.is_none();
+    let objective = setup.problem.objective().filter(|_| is_known);
     let report = Answer {
         problem: &setup.problem.words,
         seed: setup.seed,
@@ -253,6 +267,8 @@ enum Found {
         certificate: Certificate,
         gaps: Vec<Gap>,
     },
+    /// Where there is a term.
+    GradientMapping(Certificate),
     Moreau(MoreauCertificate),
 }
 
@@ -260,21 +276,25 @@ impl Found {
     /// Of which target.
     fn verdict(&self) -> (Verdict, f64) {
         match self {
-            Self::Gradient { certificate, .. } => (certificate.verdict, certificate.target),
+            Self::Gradient { certificate, .. } | Self::GradientMapping(certificate) => {
+                (certificate.verdict, certificate.target)
+            }
             Self::Moreau(certificate) => (certificate.verdict, certificate.target),
         }
     }
 
     fn statement(&self) -> String {
         match self {
-            Self::Gradient { certificate, .. } => certificate.statement(),
+            Self::Gradient { certificate, .. } | Self::GradientMapping(certificate) => {
+                certificate.statement()
+            }
             Self::Moreau(certificate) => certificate.statement(),
         }
     }
 
     fn measure(&self) -> Measure {
         match self {
-            Self::Gradient { .. } => Measure::GradientSquared,
+            Self::Gradient { .. } | Self::GradientMapping(_) => Measure::GradientSquared,
             Self::Moreau(certificate) => Measure::MoreauSquared { lambda: certificate.lambda },
         }
     }
@@ -334,7 +354,9 @@ impl Report for Answer<'_> {
         let verdict = found.verdict().0.words();
         let bare = statement.strip_prefix("VOID: ").unwrap_or(statement);
         let mut rows = match found {
-            Found::Gradient { certificate, .. } if certificate.bound.is_some() => {
+            Found::Gradient { certificate, .. } | Found::GradientMapping(certificate)
+                if certificate.bound.is_some() =>
+            {
                 let mut rows = vec![(verdict, certificate.headline())];
                 rows.extend(provided(certificate).map(|provided| ("provided", provided)));
                 rows
@@ -349,6 +371,8 @@ impl Report for Answer<'_> {
                 rows.extend(gaps.iter().map(|gap| ("it follows", gap.statement.clone())));
                 "|grad f(x)|"
             }
+            // Formulas know no term: there is no truth beside it.
+            Found::GradientMapping(_) => "the gradient mapping",
             Found::Moreau(_) => "|grad phi(x)|",
         };
         if let Some(truth) = self.truth {

@@ -55,11 +55,12 @@ fn chart(results: &Results, id: &'static str, group: &[(String, Vec<(f64, f64)>)
     Chart {
         id,
         title: names.join(", "),
-        caption:
-            "|grad f| of the point that would be handed out: the median over the runs that had not ended."
-                .into(),
+        caption: format!(
+            "{} of the point that would be handed out: the median over the runs that had not ended.",
+            results.measure()
+        ),
         x: Axis::log("samples"),
-        y: Axis::log("|grad f|"),
+        y: Axis::log(results.measure()),
         series,
         references: target.into_iter().collect(),
     }

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pasta_opt::certificate::gamma_near;
 use pasta_opt::draws::{Role, derived_seed};
 use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::method::Engine;
 use pasta_opt::objective::{Measure, Objective};
 use pasta_opt::oracle::{Answer, Oracle, Request};
-use pasta_opt::run::{Event, Run};
+use pasta_opt::run::{Event, Run, feasible};
 use pasta_opt::stop::Stop;
+use pasta_opt::term::{Mapping, Term};
 use pasta_opt::walk::Walk;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -65,6 +67,8 @@ pub(super) struct Judge<'p> {
     kind: JudgeKind<'p>,
     pub(super) start_gradient: f64,
     start_value: Option<f64>,
+    /// Where there is a term: it, and gamma of the mapping that takes the place of the gradient.
+    term: Option<(Arc<dyn Term>, f64)>,
 }
 
 enum JudgeKind<'p> {
@@ -86,10 +90,20 @@ impl<'p> Judge<'p> {
             None if problem.oracle.about().full_pass().is_some() => JudgeKind::Exact,
             None => JudgeKind::Samples((limits.budget / BLOCKS).clamp(64, 1 << 16)),
         };
-        let start_value = problem.objective().map(|f| f.value(&problem.start));
         // Runs are shared out among processes, not the work of one.
         let oracle = world::alone(Arc::clone(&problem.oracle));
-        let mut judge = Self { oracle, kind, start_gradient: 0.0, start_value };
+        feasible(problem.term.as_deref(), problem.start.len(), &problem.start, false)
+            .map_err(Failure::input)?;
+        let term = match &problem.term {
+            None => None,
+            Some(term) => {
+                let gate = Gate::over(Arc::clone(&oracle), derived_seed(limits.seed, Role::Certificate, 1));
+                let gamma = gamma_near(&mut gate.with_term(Some(Arc::clone(term))), &problem.start);
+                Some((Arc::clone(term), gamma.map_err(Failure::system)?))
+            }
+        };
+        let mut judge = Self { oracle, kind, start_gradient: 0.0, start_value: None, term };
+        judge.start_value = problem.objective().map(|f| f.value(&problem.start) + judge.rise(&problem.start));
         judge.start_gradient = judge.gradient(&problem.start, limits.seed)?;
         Ok(judge)
     }
@@ -108,17 +122,40 @@ impl<'p> Judge<'p> {
         !matches!(self.kind, JudgeKind::Samples(_))
     }
 
-    /// |grad f(x)|, or an estimate of it.
+    /// h(x).
+    fn rise(&self, x: &[f64]) -> f64 {
+        self.term.as_ref().map_or(0.0, |(term, _)| term.value(x))
+    }
+
+    /// The length of a gradient, or of its mapping.
+    fn length(&self, x: &[f64], gradient: &[f64]) -> f64 {
+        match &self.term {
+            Some((term, gamma)) => Mapping { term: &**term, gamma: *gamma, x }.norm(gradient),
+            None => gradient.iter().map(|g| g * g).sum::<f64>().sqrt(),
+        }
+    }
+
+    /// gamma, where there is a term.
+    pub(super) fn gamma(&self) -> Option<f64> {
+        self.term.as_ref().map(|(_, gamma)| *gamma)
+    }
+
+    /// |grad f(x)|, or an estimate of it; with a term, the same of the gradient mapping.
     fn gradient(&self, x: &[f64], seed: u64) -> Result<f64, Failure> {
         let gate = || Gate::over(Arc::clone(&self.oracle), derived_seed(seed, Role::Certificate, 0));
         match self.kind {
+            JudgeKind::Formula(objective) if self.term.is_some() => {
+                let mut out = vec![0.0; x.len()];
+                objective.gradient(x, &mut out);
+                Ok(self.length(x, &out))
+            }
             JudgeKind::Formula(objective) => {
                 Ok(Measure::GradientSquared.at(objective, x).unwrap_or(f64::NAN).sqrt())
             }
             JudgeKind::Exact => {
                 let mut out = vec![0.0; x.len()];
                 finite(gate().exact(Role::Certificate, x, &mut out))?;
-                Ok(out.iter().map(|g| g * g).sum::<f64>().sqrt())
+                Ok(self.length(x, &out))
             }
             JudgeKind::Samples(size) => {
                 // |grad f|^2 from products of means of different blocks, which have no bias.
@@ -133,6 +170,10 @@ impl<'p> Judge<'p> {
                         squares += (g / size as f64).powi(2);
                     }
                 }
+                if self.term.is_some() {
+                    sum.iter_mut().for_each(|sum| *sum /= BLOCKS as f64);
+                    return Ok(self.length(x, &sum));
+                }
                 let all: f64 = sum.iter().map(|g| g * g).sum();
                 let pairs = (BLOCKS * (BLOCKS - 1)) as f64;
                 Ok(((all - squares) / pairs).max(0.0).sqrt())
@@ -144,7 +185,7 @@ impl<'p> Judge<'p> {
     fn is_worse(&self, x: &[f64], gradient: f64) -> bool {
         match (&self.kind, self.start_value) {
             (JudgeKind::Formula(objective), Some(start)) => {
-                let value = objective.value(x);
+                let value = objective.value(x) + self.rise(x);
                 value.is_nan() || value > start + 1e-9 * (1.0 + start.abs())
             }
             _ => gradient.is_nan() || gradient > self.start_gradient,
@@ -270,6 +311,7 @@ fn play(
     let gate = Gate::over(Arc::clone(&judge.oracle), seed).with_budget(u128::from(limits.budget));
     // It was checked before the first run.
     let gate = gate.with_stop(Arc::clone(stop)).without_check();
+    let gate = gate.with_term(problem.term.clone()).with_gamma(judge.gamma());
     let walk = entrant.engine.clone().start(&gate, &problem.start).map_err(Failure::input)?;
     let mut run = match contest.rule.filter(|_| !entrant.engine.is_certified()) {
         None => Run::of(gate, walk),

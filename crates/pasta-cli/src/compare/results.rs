@@ -20,6 +20,9 @@ pub(crate) struct Results {
     /// `formula`, `exact-pass` or `samples`.
     pub(super) judged_by: &'static str,
     pub(super) start_gradient: f64,
+    /// Where there is a term: gamma of the gradient mapping, which then takes the place of the gradient.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) gamma: Option<f64>,
     /// What the check of the oracle took, before the first run.
     pub(super) check_samples: u128,
     /// Best first.
@@ -136,6 +139,7 @@ impl Results {
             limits,
             judged_by: judge.name(),
             start_gradient: judge.start_gradient,
+            gamma: judge.gamma(),
             check_samples,
             methods: rows.into_iter().map(|(_, row)| row).collect(),
         }
@@ -169,15 +173,18 @@ impl Results {
         text
     }
 
+    /// What is measured: the gradient, or with a term its mapping.
+    pub(super) fn measure(&self) -> &'static str {
+        if self.gamma.is_some() { "|G|" } else { "|grad f|" }
+    }
+
     pub(super) fn table(&self) -> Table {
+        let last = if self.gamma.is_some() { "final |G|" } else { "final |grad f|" };
         let with_target = self.limits.target.is_some();
         let columns = if with_target {
-            Column::all(
-                b"lrrrrr",
-                ["method", "reached", "samples to target", "final |grad f|", "diverged", "worse"],
-            )
+            Column::all(b"lrrrrr", ["method", "reached", "samples to target", last, "diverged", "worse"])
         } else {
-            Column::all(b"lrrr", ["method", "final |grad f|", "diverged", "worse"])
+            Column::all(b"lrrr", ["method", last, "diverged", "worse"])
         };
         let row = |row: &MethodRow| {
             let middle = |middle: &Option<Middle>, words: fn(&Middle) -> String| {
@@ -200,7 +207,12 @@ impl Results {
         let Limits { target, budget, seeds, seed } = self.limits;
         let goal = match target {
             Some(target) => {
-                format!("until |grad f| <= {}, at most {} samples", real(target), short(budget as f64))
+                format!(
+                    "until {} <= {}, at most {} samples",
+                    self.measure(),
+                    real(target),
+                    short(budget as f64)
+                )
             }
             None => format!("{} samples", short(budget as f64)),
         };
@@ -213,9 +225,14 @@ impl Results {
             0 => String::new(),
             samples => format!(" A check of the oracle took {samples} samples before."),
         };
+        let mapping = match self.gamma {
+            Some(gamma) => format!(" G is the gradient mapping of f + h, with gamma = {}.", real(gamma)),
+            None => String::new(),
+        };
         format!(
-            "{}. Each run: {goal}; {seeds} runs each, seeds from {seed}. Points are judged {judged}; |grad f| = {} at the start.{check}",
+            "{}. Each run: {goal}; {seeds} runs each, seeds from {seed}. Points are judged {judged}; {} = {} at the start.{mapping}{check}",
             self.problem,
+            self.measure(),
             significant(self.start_gradient, 3)
         )
     }

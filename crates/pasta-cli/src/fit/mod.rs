@@ -21,7 +21,7 @@ use pasta_opt::fit::{AtScale, FitError, PENALTY, Way, usual_budget};
 use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::score::has_classes;
 use pasta_opt::stop::Stop;
-use pasta_opt::table::{Design, Linear};
+use pasta_opt::table::Linear;
 use pasta_report::console::{self, Exit, Failure, Signals, say, with_threads};
 
 pub(crate) use arguments::Arguments;
@@ -53,15 +53,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
         arguments.penalties(&[])?;
         return one_pass::run(arguments, begun);
     }
-    if let Some(page) = &arguments.page
-        && page.file_name().is_none()
-    {
-        return Err(Failure::input("--page: expected the name of a file"));
-    }
-    if let Some(page) = &arguments.page {
-        check_folder("--page", page)?;
-    }
-    check_output(arguments.output.as_deref(), &arguments.inputs())?;
+    check_files(arguments)?;
     let signals = Signals::register()?;
     let source = Source::named(&arguments.data);
     let file = source.name();
@@ -69,14 +61,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     if signals.received().is_some() {
         return Ok(interrupted(&signals));
     }
-    if arguments.elastic_net.is_some() {
-        // A part of --penalty is not the ridge's.
-        let linear = &opened.loaded.linear;
-        let design = Design { penalty: arguments.ridge(), ..linear.design() };
-        let scaling = linear.scaling().cloned();
-        let rebuilt = Linear::scaled(Arc::clone(linear.table()), linear.loss(), design, scaling);
-        opened.loaded.linear = Arc::new(rebuilt.map_err(Failure::input)?);
-    }
+    share_penalty(arguments, &mut opened.loaded.linear)?;
     let read = begun.elapsed();
     let at_scale = match at_scale(arguments, &opened.loaded.linear, &signals) {
         Err(FitError::Interrupted(_)) => return Ok(interrupted(&signals)),
@@ -149,6 +134,17 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     answer(arguments, &outcome, &run, || timed(begun.elapsed(), read, fitted))
 }
 
+/// Refuses files that cannot be written, before the work.
+fn check_files(arguments: &Arguments) -> Result<(), Failure> {
+    if let Some(page) = &arguments.page {
+        if page.file_name().is_none() {
+            return Err(Failure::input("--page: expected the name of a file"));
+        }
+        check_folder("--page", page)?;
+    }
+    check_output(arguments.output.as_deref(), &arguments.inputs())
+}
+
 /// Gives the table the penalty that does best in cross-validation, if that is asked for.
 fn choose_penalty(
     arguments: &Arguments,
@@ -212,6 +208,16 @@ fn may_rescue(arguments: &Arguments, linear: &Linear, left: u128) -> bool {
         && room
         && world::rank().is_none()
         && arguments.resume.is_none()
+}
+
+/// Takes from the ridge what --elastic-net gives to |w|.
+fn share_penalty(arguments: &Arguments, linear: &mut Arc<Linear>) -> Result<(), Failure> {
+    if arguments.elastic_net.is_some() {
+        let design = Design { penalty: arguments.ridge(), ..linear.design() };
+        let (table, scaling) = (Arc::clone(linear.table()), linear.scaling().cloned());
+        *linear = Arc::new(Linear::scaled(table, linear.loss(), design, scaling).map_err(Failure::input)?);
+    }
+    Ok(())
 }
 
 /// The table with a loss whose scale is that of the residuals, where it has one and none was given.

@@ -162,16 +162,13 @@ impl Outcome {
             (Verdict::Certified, None) => {
                 format!("certified: {} = {gradient} <= {target}, by a pass over all rows", self.measure())
             }
-            (Verdict::NotCertified, Some(gap)) => {
+            (Verdict::NotCertified | Verdict::Kinks, Some(gap)) => {
                 format!("not certified: f may be {} above its least value, more than {target}", upward(gap))
             }
             (Verdict::NotCertified, None) => {
                 format!("not certified: {} = {gradient}, more than {target}", self.measure())
             }
             (Verdict::Worse, _) => "nothing is certified: f is larger than at the start".into(),
-            (Verdict::Kinks, Some(gap)) => {
-                format!("not certified: f may be {} above its least value, more than {target}", upward(gap))
-            }
             (Verdict::Kinks, None) => {
                 format!(
                     "nothing is certified: the loss has kinks, where |grad f| = {gradient} need not be small"

@@ -251,7 +251,7 @@ fn refused(error: &RunError, path: &Path) -> Failure {
 
 /// The run of a checkpoint, to look at.
 fn stored(problem: &Problem, checkpoint: &mut Checkpoint) -> Result<Box<dyn Walk>, CheckpointError> {
-    let gate = Gate::resume(Arc::clone(&problem.oracle), checkpoint)?;
+    let gate = Gate::resume_with_term(Arc::clone(&problem.oracle), problem.term.clone(), checkpoint)?;
     method::resume(&gate, checkpoint)
 }
 

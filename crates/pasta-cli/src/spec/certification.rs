@@ -20,6 +20,8 @@ pub(super) struct Certification {
     pub(super) of_start: Option<f64>,
     /// The samples of the run before it is first forecast; 0 for no forecast.
     pub(super) pilot: u128,
+    /// gamma of the gradient mapping, where there is a term and it is given.
+    pub(super) gamma: Option<f64>,
 }
 
 /// Of a budget, and of what the method plans to draw, at most this part goes into a pilot.
@@ -72,6 +74,8 @@ impl Spec {
 
 /// The key of the first forecast.
 pub(super) const PILOT: &str = "pilot";
+/// The key of gamma.
+const GAMMA: &str = "gamma";
 
 pub(super) fn read_certification(
     section: Option<&Section<'_>>,
@@ -85,7 +89,17 @@ pub(super) fn read_certification(
         return Ok(None);
     }
     if let Some(section) = section {
-        section.only(&["target", "delta", "share", "variance", "growth", "floor", "kurtosis", PILOT])?;
+        section
+            .only(&["target", "delta", "share", "variance", "growth", "floor", "kurtosis", PILOT, GAMMA])?;
+    }
+    let gamma = number(GAMMA)?;
+    if let (Some(section), Some(gamma)) = (section, gamma) {
+        if problem.term.is_none() {
+            return Err(section.complain(GAMMA, "is for problems with a term, and there is no [[term]]"));
+        }
+        if !(gamma > 0.0 && gamma.is_finite()) {
+            return Err(section.complain(GAMMA, &format!("expected a positive number, got {gamma}")));
+        }
     }
     let in_file = section.map_or(Ok(None), |section| section.target("target"))?;
     let Some(target) = flag.or(in_file).or(method.gradient_target().map(Target::Norm)) else {
@@ -112,7 +126,7 @@ pub(super) fn read_certification(
         None => None,
     };
     let pilot = overrides.pilot.or(in_file).unwrap_or(Outlook::FIRST);
-    Ok(Some(Certification { rule, of_start: target.share(), pilot }))
+    Ok(Some(Certification { rule, of_start: target.share(), pilot, gamma }))
 }
 
 /// A complaint about the table, if there is one.

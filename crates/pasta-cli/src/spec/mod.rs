@@ -8,6 +8,7 @@ mod pipe;
 mod problem;
 mod section;
 mod table;
+mod term;
 pub(crate) mod trust;
 
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ pub(crate) use problem::Problem;
 use problem::read_problem;
 use section::{Section, Source, line_at};
 use table::{FILES, TABLE, read_table};
+use term::{Ends, PROJECT, TERM, read_terms};
 use toml_edit::{Document, Item};
 use trust::Origin;
 
@@ -114,6 +116,15 @@ pub(crate) struct Overrides {
     /// What a sample costs, such as 0.2 or "0.2 EUR": forecast, progress and report say what the run costs.
     #[arg(long, allow_negative_numbers = true, value_name = "PRICE")]
     pub(crate) price: Option<Price>,
+    /// Keep every coordinate at least this: one number, or one for each with commas between (-inf: no bound). Adds to the tables [[term]] of the file.
+    #[arg(long, allow_hyphen_values = true, value_name = "NUMBERS")]
+    pub(crate) lower: Option<Ends>,
+    /// Keep every coordinate at most this, likewise.
+    #[arg(long, allow_hyphen_values = true, value_name = "NUMBERS")]
+    pub(crate) upper: Option<Ends>,
+    /// Move a start outside of the bounds, or of what [[term]] allows, to the nearest point inside; without this flag it is refused.
+    #[arg(long)]
+    pub(crate) project_start: bool,
     /// What stands for the growth and floor of the table noise where they do not bound it.
     #[arg(skip)]
     pub(crate) undeclared: Option<Basis>,
@@ -264,6 +275,8 @@ fn root<'d>(file: &'d str, text: &'d str, document: &'d Document<&str>) -> Resul
         "noise",
         "recipe",
         "certificate",
+        TERM,
+        PROJECT,
         PRICE,
     ])?;
     Ok(root)
@@ -290,6 +303,8 @@ fn setup(root: &Section<'_>, overrides: &Overrides) -> Result<Setup, Failure> {
     } else {
         read_problem(&section, &root.section("noise")?)?
     };
+    let term = read_terms(root, overrides, problem.oracle.about().dim)?;
+    let problem = problem.with_term(term);
     Ok(Setup { seed, threads, problem })
 }
 
@@ -346,10 +361,24 @@ fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure>
     }
     let check = problem.simulator.as_ref().is_none_or(|simulator| simulator.check);
     let (certify, of_start, pilot) = match certification {
-        Some(Certification { rule, of_start, pilot }) => (Some(rule), of_start, pilot),
+        Some(Certification { rule, of_start, pilot, .. }) => (Some(rule), of_start, pilot),
         None => (None, None, 0),
     };
-    let task = Task { method: asked, certify, of_start, budget, seed, check, pilot, on_nan, no_limit };
+    let gamma = certification.and_then(|certification| certification.gamma);
+    let project = overrides.project_start || root.flag(PROJECT)?.unwrap_or(false);
+    let task = Task {
+        method: asked,
+        certify,
+        of_start,
+        budget,
+        seed,
+        check,
+        pilot,
+        on_nan,
+        no_limit,
+        project,
+        gamma,
+    };
     let method = task.choose(&problem).map_err(Failure::input)?;
     let effective = write_overrides(file, document, &overrides, problem.simulator.as_ref());
     Ok(Spec { threads, output, problem, task, method, price, effective })
@@ -389,6 +418,7 @@ fn write_overrides(
     }
     document.remove("output");
     write_paths(file, &mut document);
+    term::write_flags(&mut document, overrides);
     let mut set = |key: &str, value: Option<toml_edit::Value>| {
         if let Some(value) = value {
             document.insert(key, Item::Value(value));

@@ -105,7 +105,8 @@ pub(super) fn read(
     };
     let pipe = Arc::new(pipe);
     let simulator = Some(Simulated { pipe: Arc::clone(&pipe), check });
-    let what = run::Problem { oracle: world::spread_once(pipe), start, truth: None, table: None, words };
+    let what =
+        run::Problem { oracle: world::spread_once(pipe), start, term: None, truth: None, table: None, words };
     Ok(Some(Problem::simulated(what, simulator)))
 }
 

@@ -11,6 +11,7 @@ use pasta_opt::oracle::{
 };
 use pasta_opt::problems::{self, Parameters};
 use pasta_opt::run::{self, OfStart, Truth};
+use pasta_opt::term::Term;
 
 use super::pipe::Simulated;
 use super::section::Section;
@@ -27,7 +28,10 @@ pub(crate) struct Problem {
 
 impl Problem {
     pub(crate) fn gate(&self, seed: u64, budget: Option<u128>, stop: Arc<AtomicBool>) -> Gate {
-        Gate::over(Arc::clone(&self.oracle), seed).with_budget(budget).with_stop(world::watch(stop))
+        Gate::over(Arc::clone(&self.oracle), seed)
+            .with_term(self.term.clone())
+            .with_budget(budget)
+            .with_stop(world::watch(stop))
     }
 
     /// Measures |grad f| at the start, of which a target is a share, and says so.
@@ -38,6 +42,15 @@ impl Problem {
         })?;
         say(&format!("target {}: {}", real(measured.target), measured.words()));
         Ok(measured)
+    }
+
+    /// The same with a term beside f.
+    pub(super) fn with_term(mut self, term: Option<Arc<dyn Term>>) -> Self {
+        // Nobody else has it yet.
+        if let Some(what) = Arc::get_mut(&mut self.what) {
+            what.term = term;
+        }
+        self
     }
 
     /// What a simulator's workers answer.
@@ -78,11 +91,11 @@ pub(super) fn read_problem(problem: &Section<'_>, noise: &Section<'_>) -> Result
     if problem.flag(FORMULAS)?.unwrap_or(true) {
         let truth = Some(Truth(Arc::clone(&oracle)));
         let oracle = world::spread(oracle);
-        Ok(run::Problem { oracle, start, truth, table: None, words }.into())
+        Ok(run::Problem { oracle, start, term: None, truth, table: None, words }.into())
     } else {
         let oracle = world::spread(Arc::new(SamplesOnly::of(oracle)));
         let words = format!("{words}, samples only");
-        Ok(run::Problem { oracle, start, truth: None, table: None, words }.into())
+        Ok(run::Problem { oracle, start, term: None, truth: None, table: None, words }.into())
     }
 }
 

@@ -117,7 +117,7 @@ pub(super) fn read_table(problem: &Section<'_>) -> Result<Problem, Failure> {
         shaping.words()
     );
     let table = Some(KnownTable::new(Arc::clone(&linear)));
-    Ok(run::Problem { oracle: world::spread(linear), start, truth: None, table, words }.into())
+    Ok(run::Problem { oracle: world::spread(linear), start, term: None, truth: None, table, words }.into())
 }
 
 /// A column: a name, or a number.

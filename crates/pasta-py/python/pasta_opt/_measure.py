@@ -12,6 +12,8 @@ from ._minimize import AnyBasis, AnyOracle, _budget, _rule, bound
 from ._native import _number, _threads, _whole, namespace
 from ._oracle import Leaves
 from ._result import Certificate, Result, certificate_of
+from ._terms import Term
+from ._terms import given as terms_given
 
 
 def certify(
@@ -24,11 +26,15 @@ def certify(
     certificate: AnyBasis | None = None,
     seed: int = 1,
     threads: int | None = None,
+    bounds: Any = None,
+    term: Term | Sequence[Term] | None = None,
+    gamma: float | None = None,
 ) -> Certificate:
     """Bounds the gradient at a point that came from anywhere, by fresh samples, with a confidence of 1 - `delta`.
 
     The samples are not those of a run with the same seed. A :class:`Growth` is about the distance from x itself, so its growth does
     not matter: the variance at x is at most floor^2.
+    With `bounds` or a `term`, as :func:`minimize` has them, it is the gradient mapping that is bounded, with `gamma` or one that a few samples choose.
 
     >>> import numpy as np, pasta_opt
     >>> found = pasta_opt.certify(lambda x, rng, n: n * x + rng.normal(size=(n, 2)).sum(axis=0), [0.01, 0.0], target=0.1)
@@ -38,7 +44,8 @@ def certify(
     oracle, point, _ = bound(oracle, x)
     rule = _rule(oracle, target, delta, certificate)
     whole = _whole("seed", seed, 0, 2**64 - 1)
-    text = _engine.certify(Leaves(oracle, len(point)), point, rule, _budget(budget), whole, _threads(threads))
+    terms = (terms_given(bounds, term, len(point)), None if gamma is None else _number("gamma", gamma))
+    text = _engine.certify(Leaves(oracle, len(point)), point, rule, _budget(budget), whole, _threads(threads), terms)
     return certificate_of(json.loads(text))
 
 

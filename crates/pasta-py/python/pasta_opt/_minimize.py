@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,8 @@ from ._native import Native, _number, _threads, _whole
 from ._oracle import Computed, Leaves, Oracle, Problem, Structured, _a, _unmasked
 from ._progress import Moment, shown
 from ._result import CHECKPOINT, Result, read
+from ._terms import Term
+from ._terms import given as terms_given
 
 #: Which share of all samples certificates may take.
 SHARE = 0.5
@@ -69,6 +71,9 @@ class Beginning(NamedTuple):
     threads: int
     on_nan: str
     no_limit: bool
+    terms: str
+    project: bool
+    gamma: float | None
 
 
 def beginning(
@@ -86,6 +91,9 @@ def beginning(
     threads: int | None,
     on_nan: str = "stop",
     no_limit: bool = False,
+    terms: str = "[]",
+    project_start: bool = False,
+    gamma: float | None = None,
 ) -> Beginning:
     """Reads the arguments of :func:`minimize`; refuses a run without an end."""
     samples, way = _budget(budget), methods.chosen(method)
@@ -101,7 +109,9 @@ def beginning(
     whole, forecast = _whole("seed", seed, 0, 2**64 - 1), _whole("pilot", 0 if pilot is None else pilot, 0, 2**63)
     if on_nan not in ("stop", "skip"):
         raise ValueError(f'on_nan must be "stop" or "skip", but is {on_nan!r}')
-    ending = (on_nan, bool(no_limit))
+    if gamma is not None and (terms == "[]" or target is None):
+        raise ValueError("gamma= is for certificates of problems with bounds= or term=: give one of them, and a target=")
+    ending = (on_nan, bool(no_limit), terms, bool(project_start), None if gamma is None else _number("gamma", gamma))
     return Beginning(x0, way.described(samples), rule, samples, whole, bool(check), forecast, _threads(threads), *ending)
 
 
@@ -124,6 +134,10 @@ def minimize(
     no_limit: bool = False,
     workers: int | None = None,
     output: str | os.PathLike[str] | None = None,
+    bounds: Any = None,
+    term: Term | Sequence[Term] | None = None,
+    project_start: bool = False,
+    gamma: float | None = None,
 ) -> Result:
     """Minimises f(x) = E f(x, xi) from stochastic gradients.
 
@@ -171,6 +185,16 @@ def minimize(
     output
         A folder for a checkpoint, written every ten seconds, at the end, and when the oracle raises or Ctrl-C is pressed.
         :func:`resume` goes on from there, bit for bit.
+    bounds
+        Bounds on the coordinates, as SciPy has them: a pair (lower, upper) for each, with None for no bound, or a ``scipy.optimize.Bounds``.
+        The oracle is never asked outside of them.
+    term
+        A convex term h such as :class:`L1` or :class:`Simplex`, or a list of them: f + h is minimised. With bounds or a term, `target` is for the norm of
+        the gradient mapping (docs/terms.md), and ``certificate.gamma`` is its gamma.
+    project_start
+        True moves an x0 outside of what bounds and term allow to the nearest point inside; otherwise it is refused.
+    gamma
+        gamma of the gradient mapping; by default, about 1/L, chosen from a few samples.
 
     >>> import pasta_opt
     >>> truth = np.array([1.0, -2.0, 3.0])
@@ -188,10 +212,11 @@ def minimize(
         with importlib.import_module("._pool", __package__).Pool(oracle, workers) as pool:
             given: dict[str, Any] = {"target": target, "budget": budget, "method": method, "delta": delta, "certificate": certificate, "seed": seed}
             given.update(threads=threads, callback=callback, progress=progress, check=check, pilot=pilot, output=output)
-            given.update(on_nan=on_nan, no_limit=no_limit)
+            given.update(on_nan=on_nan, no_limit=no_limit, bounds=bounds, term=term, project_start=project_start, gamma=gamma)
             return minimize(pool, x0, **given)
     oracle, start, unflatten = bound(oracle, x0)
     aim: dict[str, Any] = {"target": target, "budget": budget, "method": method, "delta": delta, "certificate": certificate}
+    aim.update(terms=terms_given(bounds, term, len(start)), project_start=project_start, gamma=gamma)
     begin = beginning(oracle, start, **aim, seed=seed, check=check, pilot=pilot, threads=threads, on_nan=on_nan, no_limit=no_limit)
     leaves = Leaves(oracle, len(start))
     checkpoint = None
@@ -217,10 +242,12 @@ def resume(
     threads: int | None = None,
     callback: Callable[[Moment], object] | None = None,
     progress: bool | Callable[[Moment], object] | None = None,
+    bounds: Any = None,
+    term: Term | Sequence[Term] | None = None,
 ) -> Result:
     """Goes on with a run that was interrupted, asked to stop or ran out of budget, bit for bit as if it had not stopped.
 
-    `output` is the folder that was given to :func:`minimize` or :meth:`Result.save`; the oracle has to be the same. An oracle of JAX needs the
+    `output` is the folder that was given to :func:`minimize` or :meth:`Result.save`; the oracle has to be the same, and so have `bounds` and `term`. An oracle of JAX needs the
     structure of its parameters: give the same `x0`, whose values do not matter.
     `budget` is that of the whole run, what was drawn before included; a run that ended as "hopeless" goes on with one, or with `no_limit`. Without one only the run's own end, such as its
     certificate, ends it; a run that has none is refused. What was planned when the run began does not grow with the budget: a run that had ended as
@@ -239,7 +266,8 @@ def resume(
             raise ValueError(f"x0 must have the structure of the run's start, which had {stored} numbers, but it has {len(start)}")
     leaves = Leaves(oracle, _engine.stored_dimension(str(checkpoint)))
     samples = _budget(budget)
-    ended = _engine.resume(leaves, (samples, bool(no_limit)), _threads(threads), *shown(callback, progress, samples), str(checkpoint))
+    terms = terms_given(bounds, term, _engine.stored_dimension(str(checkpoint)))
+    ended = _engine.resume(leaves, (samples, bool(no_limit)), _threads(threads), *shown(callback, progress, samples), str(checkpoint), terms)
     return read(ended, unflatten)
 
 

@@ -49,7 +49,7 @@ class Ledger:
 class Certificate:
     """What fresh samples say about the gradient at the point.
 
-    `bound` is on the norm of the gradient; it holds with probability 1 - `delta`, under the assumption that `statement` names.
+    `bound` is on the norm of the gradient or, where there is a term, of the gradient mapping with `gamma`; it holds with probability 1 - `delta`, under the assumption that `statement` names.
     """
 
     verdict: str
@@ -60,6 +60,8 @@ class Certificate:
     statement: str
     attempts: int
     words: str
+    #: Where there is a term: gamma of the gradient mapping; None without.
+    gamma: float | None = None
 
     @property
     def is_certified(self) -> bool:
@@ -115,6 +117,8 @@ class Result:
     checkpoint: bytes
     #: The report as JSON, with the keys of the program's result.json (docs/formats.md) but for the point; :func:`pasta_opt.verify` reads it.
     report: str
+    #: What was minimised with f, in words, where there were bounds or a term.
+    term: str | None = None
 
     def __repr__(self) -> str:
         return _table(self.answer)
@@ -174,7 +178,7 @@ def _table(rows: list[tuple[str, str]]) -> str:
 
 def certificate_of(data: dict[str, Any]) -> Certificate:
     """A certificate, from the engine's JSON."""
-    return Certificate(**{name: data[name] for name in Certificate.__dataclass_fields__})
+    return Certificate(**{name: data[name] for name in Certificate.__dataclass_fields__ if name in data})
 
 
 def read(
@@ -212,4 +216,5 @@ def read(
         params=x if unflatten is None else unflatten(x),
         checkpoint=checkpoint,
         report=text,
+        term=data["term"],
     )

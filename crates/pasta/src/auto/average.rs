@@ -14,6 +14,7 @@ use crate::draws::Role;
 use crate::gate::{Gate, Halt};
 use crate::kernels::{along, dot, squared_distance, squared_norm};
 use crate::oracle::{Answer, Charge, Draw, Request};
+use crate::term::{Steps, Term, keep_inside};
 
 /// The least and the largest first distance, over 1 + |x0|, and how a probe goes from one to the next.
 const LEAST: f64 = 1e-6;
@@ -75,6 +76,12 @@ pub(super) struct Numbers {
     tail: [f64; 3],
 }
 
+/// The distance of two points over that of their gradients.
+fn curvature_radius(x: &[f64], at_x: &[f64], y: &[f64], at_y: &[f64]) -> Option<f64> {
+    let radius = (squared_distance(x, y) / squared_distance(at_x, at_y)).sqrt();
+    (radius > 0.0 && radius.is_finite()).then_some(radius)
+}
+
 /// How far a leg of the walk came: its round may be interrupted, and takes it up again.
 #[derive(Debug, Clone)]
 pub(super) struct Leg {
@@ -127,15 +134,24 @@ impl Average {
     }
 
     /// Before the first step: the largest first distance at which the slope along the gradient is still half of what it is at the start,
-    /// on the same samples.
-    pub(super) fn probe(&mut self, gate: &mut Gate, start: &[f64], blocks: &[Block]) -> Result<(), Halt> {
+    /// on the same samples. The answer is about 1/L, as far as the last of the points tells.
+    pub(super) fn probe(&mut self, gate: &mut Gate, start: &[f64], blocks: &[Block]) -> Result<f64, Halt> {
         let gradient = Eval::at(gate, start, blocks)?.gradient();
         let slope = squared_norm(&gradient);
         let length = slope.sqrt();
         let mut radius = self.numbers.radius;
+        // What takes the place of 1/L.
+        let mut seen = radius / length;
         while slope > 0.0 && slope.is_finite() && PROBE * radius <= MOST * (1.0 + norm(start)) {
-            let there = along(start, -PROBE * radius / length, &gradient);
-            let ahead = dot(&Eval::at(gate, &there, blocks)?.gradient(), &gradient);
+            let mut there = along(start, -PROBE * radius / length, &gradient);
+            if let Some(term) = gate.term() {
+                term.prox(Steps::One(PROBE * radius / length), &mut there);
+            }
+            let ahead = Eval::at(gate, &there, blocks)?.gradient();
+            if let Some(gamma) = curvature_radius(start, &gradient, &there, &ahead) {
+                seen = gamma;
+            }
+            let ahead = dot(&ahead, &gradient);
             // Also where it is not a number.
             if ahead.is_nan() || ahead < 0.5 * slope {
                 break;
@@ -143,7 +159,7 @@ impl Average {
             radius *= PROBE;
         }
         *self = Self::with_radius(start, radius, self.numbers.sizes);
-        Ok(())
+        Ok(if seen > 0.0 && seen.is_finite() { seen } else { 1.0 })
     }
 
     fn with_radius(start: &[f64], radius: f64, sizes: Sizes) -> Self {
@@ -223,7 +239,7 @@ impl Average {
             // It has left the region where numbers mean something: again, with shorter steps.
             *self = Self::with_radius(start, self.numbers.first / SHORTER, self.numbers.sizes);
         } else if square > 0.0 {
-            self.step(start, g, square);
+            self.step(start, g, square, gate.term().map(|term| &**term));
         }
         Ok(charge)
     }
@@ -259,7 +275,7 @@ impl Average {
         self.numbers.sizes.batch as f64 * weights * square / (mean * mean)
     }
 
-    fn step(&mut self, start: &[f64], g: &[f64], square: f64) {
+    fn step(&mut self, start: &[f64], g: &[f64], square: f64, term: Option<&dyn Term>) {
         let Numbers { step, radius, weighed, weights, slow, latest, stepped, moments, tail, sizes, .. } =
             &mut self.numbers;
         *step += 1;
@@ -282,13 +298,28 @@ impl Average {
         let (to_slow, to_fast) = (in_slow / *slow, (FAST + 1.0) / (FAST + t));
         self.squares.iter_mut().zip(g).for_each(|(square, g)| *square += g * g);
         let unit = self.squares.iter().sum::<f64>() / g.len() as f64;
-        let vectors = self.z.iter_mut().zip(&mut self.slow).zip(&mut self.fast).zip(&self.squares).zip(g);
-        for ((((z, slow), fast), square), g) in vectors {
-            let dz = eta * g / (square / unit).sqrt().max(FLATTEST);
-            *stepped += dz * dz;
-            *z -= dz;
-            *slow += to_slow * (*z - *slow);
-            *fast += to_fast * (*z - *fast);
+        if let Some(term) = term {
+            let before = self.z.clone();
+            let lengths: Vec<f64> =
+                self.squares.iter().map(|square| eta / (square / unit).sqrt().max(FLATTEST)).collect();
+            self.z.iter_mut().zip(g).zip(&lengths).for_each(|((z, g), length)| *z -= length * g);
+            term.prox(Steps::Each(&lengths), &mut self.z);
+            *stepped += squared_distance(&self.z, &before);
+            for ((z, slow), fast) in self.z.iter().zip(&mut self.slow).zip(&mut self.fast) {
+                *slow += to_slow * (z - *slow);
+                *fast += to_fast * (z - *fast);
+            }
+            keep_inside(term, &mut self.slow);
+            keep_inside(term, &mut self.fast);
+        } else {
+            let vectors = self.z.iter_mut().zip(&mut self.slow).zip(&mut self.fast).zip(&self.squares).zip(g);
+            for ((((z, slow), fast), square), g) in vectors {
+                let dz = eta * g / (square / unit).sqrt().max(FLATTEST);
+                *stepped += dz * dz;
+                *z -= dz;
+                *slow += to_slow * (*z - *slow);
+                *fast += to_fast * (*z - *fast);
+            }
         }
         let growth = libm::exp2(sizes.batch as f64 / sizes.doubles);
         let beyond = squared_distance(&self.slow, start) - NOISE * *stepped;

@@ -41,8 +41,10 @@ impl Auto {
             });
         }
         let eval = Eval::at(gate, &there, blocks)?;
-        let squared = unbiased(&eval);
-        let changes = self.changes(gate, &there, &eval, here, blocks)?;
+        let squared = self.stationarity(gate, &there, &eval);
+        let mut changes = self.changes(gate, &there, &eval, here, blocks)?;
+        let rise = rise(gate, &self.x, &there);
+        changes.iter_mut().for_each(|change| *change += rise);
         let (mean, deviation) = mean_and_error(&changes);
         let lopsided = is_lopsided(&changes);
         Ok(Found {
@@ -76,11 +78,18 @@ impl Auto {
             let address =
                 Address { seed: gate.seed(), role: Role::Setup, step: self.state.next, sample: k as u64 };
             let share = (k as f64 + address.stream().uniform()) / all;
-            let between = Eval::at(gate, &along(&self.x, share, &way), std::slice::from_ref(block))?;
+            let mut at = along(&self.x, share, &way);
+            gate.keep_inside(&mut at);
+            let between = Eval::at(gate, &at, std::slice::from_ref(block))?;
             changes.push(dot(&between.gradients[0], &way));
         }
         Ok(changes)
     }
+}
+
+/// h(there) - h(here).
+pub(super) fn rise(gate: &Gate, here: &[f64], there: &[f64]) -> f64 {
+    gate.term().map_or(0.0, |term| term.value(there) - term.value(here))
 }
 
 /// What a check found.

@@ -2,10 +2,10 @@
 
 use super::Auto;
 use super::blocks::{Eval, fresh, norm};
-use super::compare::mean_and_error;
+use super::compare::{mean_and_error, rise};
 use super::vouch::EVENTS;
 use crate::gate::{Gate, Halt};
-use crate::kernels::{dot, minus};
+use crate::kernels::{along, dot, minus};
 use crate::stop::{Divergence, Fall, Stop};
 
 /// A run is asked whether f is still falling from this distance on, over 1 + |x0|; at its end, from a smaller one, and from a still smaller one
@@ -22,6 +22,8 @@ const STEEP: f64 = 0.5;
 const CLEARLY: f64 = 3.0;
 /// At the end it takes this share of the budget to find out.
 const SHARE: f64 = 0.02;
+/// The slope of a term is taken over this share of the way.
+const SHORT: f64 = 1e-3;
 
 impl Auto {
     /// How the run is lost, if it is: f falls without end, as far as one can see, or the point is beyond everything.
@@ -55,7 +57,15 @@ impl Auto {
         let slopes =
             |eval: &Eval| eval.gradients.iter().map(|g| dot(g, &way) / distance).collect::<Vec<f64>>();
         let (slope, error) = mean_and_error(&slopes(&there));
+        // What the term does along the way: where the way ends it is steepest, since it is convex.
+        let steeper = |from: &[f64], to: &[f64]| rise(gate, from, to) / norm(&minus(to, from));
+        let (mut near, mut far) = (along(&self.start, SHORT, &way), along(&self.start, 1.0 - SHORT, &way));
+        [&mut near, &mut far].into_iter().for_each(|x| gate.keep_inside(x));
+        let of_term =
+            gate.term().map_or((0.0, 0.0), |_| (steeper(&far, &self.x), steeper(&self.start, &near)));
+        let slope = slope + of_term.0;
         let (slope_at_start, error_at_start) = mean_and_error(&slopes(&from));
+        let slope_at_start = slope_at_start + of_term.1;
         let factor = if distance > FAR_AT_END * unit { STEEP } else { STEEPER };
         let is_steep = slope <= -factor * (slope_at_start.abs() + error_at_start);
         let is_falling = slope + CLEARLY * error < 0.0 && (!ends || is_steep);
@@ -63,7 +73,7 @@ impl Auto {
             return Ok(runaway.filter(|_| is_beyond));
         }
         let fell = if gate.about().losses {
-            from.mean(|k| from.losses[k] - there.losses[k])
+            from.mean(|k| from.losses[k] - there.losses[k]) - rise(gate, &self.start, &self.x)
         } else {
             -0.5 * (slope + slope_at_start) * distance
         };

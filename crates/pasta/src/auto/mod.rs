@@ -42,6 +42,7 @@ use crate::oracle::Source;
 use crate::schedule::Output;
 use crate::state::{StartError, State};
 use crate::stop::{Divergence, Mixed, Stop};
+use crate::term::Mapping;
 use crate::walk::{Advance, Record, View, Walk};
 
 /// A run of `auto`, the method that needs no constants.
@@ -103,6 +104,9 @@ struct Progress {
     last: bool,
     distance2: f64,
     ended: Option<Stop>,
+    /// Where there is a term: gamma of the gradient mappings that are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gamma: Option<f64>,
 }
 
 /// The two ways down.
@@ -148,6 +152,8 @@ const DOUBTS: u64 = 32;
 const EPOCHS: f64 = 3.0;
 /// Where the walk leads, it goes on by this share of all samples before the next check.
 const LEG: f64 = 0.5;
+/// Where there is a term, the best point is moved by a prox-gradient step of this share of gamma.
+const SETTLE: f64 = 0.125;
 
 /// The section of a checkpoint that a leg has, where a round was put aside.
 const LEG_SECTION: &str = "auto-leg";
@@ -230,7 +236,7 @@ impl Auto {
     /// A run from `start`. With a target for |grad f|, no sample is drawn to tell gradients apart that are far below it.
     pub fn start(gate: &Gate, start: &[f64], target: Option<f64>) -> Result<Self, StartError> {
         // The same demands as every walk makes of a start.
-        State::start(gate.about(), start, Output::Last)?;
+        State::start(gate, start, Output::Last)?;
         let scale = 1e-3 * (1.0 + norm(start));
         let sizes = Sizes::of(gate.budget());
         Ok(Self {
@@ -251,6 +257,7 @@ impl Auto {
                 last: false,
                 distance2: 0.0,
                 ended: None,
+                gamma: None,
             },
             start: start.to_vec(),
             x: start.to_vec(),
@@ -355,6 +362,10 @@ impl Auto {
     fn turn(&self, gate: &Gate) -> Way {
         let Progress { lead, by_stages, rests, .. } = self.state;
         let all = self.drawn();
+        // Quasi-Newton steps know nothing of a term.
+        if gate.term().is_some() {
+            return Way::Walk;
+        }
         if self.known.is_exact() || all >= EPOCHS * Self::rows(gate) {
             return Way::Stages;
         }
@@ -378,7 +389,8 @@ impl Auto {
         self.state.last |= samples == most;
         if self.state.round == 0 {
             let blocks = fresh(&mut self.state.next, self.walk.numbers.sizes.check);
-            self.walk.probe(gate, &self.start, &blocks)?;
+            let gamma = self.walk.probe(gate, &self.start, &blocks)?;
+            self.state.gamma = gate.term().map(|_| gate.gamma().unwrap_or(gamma));
         }
         self.walk.go(gate, &self.start, &mut self.state.next, samples, &mut self.leg)?;
         let blocks = fresh(
@@ -392,7 +404,8 @@ impl Auto {
         // Within the noise of the check the slow average is the better bet: its error falls with all of its samples.
         let fast_wins = slow.verdict == Verdict::Worse || fast.squared + fast.noise() < slow.squared;
         let found = if fast_wins { fast } else { slow };
-        let ours = here.as_ref().map_or_else(|| self.squared(), unbiased);
+        let ours =
+            here.as_ref().map_or_else(|| self.squared(gate), |here| self.stationarity(gate, &self.x, here));
         let far = FAR * (ours.max(0.0) + found.noise()) < found.squared;
         self.state.lead = Some(if far { Way::Stages } else { Way::Walk });
         if found.squared < ours + found.noise() && found.verdict != Verdict::Worse {
@@ -400,8 +413,30 @@ impl Auto {
             self.state.prior_error = None;
             self.state.refused = 0;
             (self.x, self.known) = (found.x, found.eval);
+            self.settle(gate);
         }
         Ok(())
+    }
+
+    /// A short prox-gradient step from the best point, where there is a term: means of points of which most are at a bound, or at zero, are only near it.
+    /// The step is so short that the noise of the check moves the point by less than its own error.
+    fn settle(&mut self, gate: &Gate) {
+        if let (Some(term), Some(gamma)) = (gate.term(), self.state.gamma) {
+            self.x =
+                Mapping { term: &**term, gamma: SETTLE * gamma, x: &self.x }.step(&self.known.gradient());
+        }
+    }
+
+    /// |grad f(x)|^2, without bias, from what samples say there; with a term, the square of what a certificate would bound.
+    fn stationarity(&self, gate: &Gate, x: &[f64], eval: &Eval) -> f64 {
+        match (gate.term(), self.state.gamma) {
+            (Some(term), Some(gamma)) => {
+                let short = Mapping { term: &**term, gamma: SETTLE * gamma, x }.step(&eval.gradient());
+                let mapping = Mapping { term: &**term, gamma, x: &short };
+                mapping.norm(&eval.gradient()).powi(2) - eval.variance() / eval.samples()
+            }
+            _ => unbiased(eval),
+        }
     }
 
     /// A stage from the best point, if its gradient stands out, and its check.
@@ -474,9 +509,15 @@ impl Auto {
     }
 
     /// |grad f|^2 of the best point, without bias, from its own samples.
-    fn squared(&self) -> f64 {
+    fn squared(&self, gate: &Gate) -> f64 {
         let (gradient, error) = self.gradient();
-        if self.known.gradients.is_empty() { f64::INFINITY } else { squared_norm(&gradient) - error }
+        if self.known.gradients.is_empty() {
+            f64::INFINITY
+        } else if gate.term().is_some() {
+            self.stationarity(gate, &self.x, &self.known)
+        } else {
+            squared_norm(&gradient) - error
+        }
     }
 
     /// The norm test: the anchor's gradient, pooled with what the model said of it, the variance of its error, and whether it stands out.

@@ -10,7 +10,7 @@
 //! tests of a run has a level of 1/160, as far as the means of groups are normal.
 
 use super::blocks::{Block, Eval};
-use super::compare::{is_lopsided, mean_and_error, unbiased};
+use super::compare::{is_lopsided, mean_and_error, rise};
 use super::{Auto, Way};
 use crate::draws::{Address, Role};
 use crate::gate::{Gate, Halt};
@@ -71,7 +71,7 @@ impl Auto {
         let mut test = look.test(gate, point)?;
         if let Some(walked) = walked {
             let walked = look.test(gate, walked)?;
-            if look.judge(&walked) != Verdict::Higher && look.prefers(gate, &walked, &test)? {
+            if look.judge(&walked) != Verdict::Higher && look.prefers(self, gate, &walked, &test)? {
                 test = walked;
             }
         }
@@ -82,7 +82,9 @@ impl Auto {
         if look.judge(&test) == Verdict::Lower {
             return Ok(Some(test.x));
         }
-        let between = look.test(gate, along(&self.start, BETWEEN, &test.way))?;
+        let mut between = along(&self.start, BETWEEN, &test.way);
+        gate.keep_inside(&mut between);
+        let between = look.test(gate, between)?;
         Ok((look.judge(&between) == Verdict::Lower).then_some(between.x))
     }
 }
@@ -164,14 +166,16 @@ impl Look {
     /// Asks for the groups that a test has not seen.
     fn go_on(&self, gate: &mut Gate, test: &mut Test) -> Result<(), Halt> {
         let seen = test.changes.len();
+        let rise = rise(gate, &self.start, &test.x);
         let groups = &self.groups[seen..];
         if groups.is_empty() {
             return Ok(());
         }
         if self.losses {
             let eval = Eval::at(gate, &test.x, groups)?;
-            test.changes
-                .extend(eval.losses.iter().zip(&self.at_start[seen..]).map(|(there, here)| there - here));
+            test.changes.extend(
+                eval.losses.iter().zip(&self.at_start[seen..]).map(|(there, here)| there - here + rise),
+            );
             if seen == 0 {
                 test.here = Some(eval);
             }
@@ -179,7 +183,7 @@ impl Look {
         }
         for group in groups {
             let change = self.slope(gate, &test.way, group)?;
-            test.changes.push(change);
+            test.changes.push(change + rise);
         }
         Ok(())
     }
@@ -194,7 +198,8 @@ impl Look {
             let share = (half as f64 + xi.uniform()) / places as f64;
             for (place, share) in [(2 * half, share), (2 * half + 1, 1.0 - share)] {
                 let part = group.part(place, places);
-                let there = along(&self.start, share, way);
+                let mut there = along(&self.start, share, way);
+                gate.keep_inside(&mut there);
                 let eval = Eval::at(gate, &there, std::slice::from_ref(&part))?;
                 sum += dot(&eval.gradients[0], way);
             }
@@ -203,13 +208,15 @@ impl Look {
     }
 
     /// Whether the first point has the smaller gradient, within its noise.
-    fn prefers(&self, gate: &mut Gate, first: &Test, second: &Test) -> Result<bool, Halt> {
+    fn prefers(&self, auto: &Auto, gate: &mut Gate, first: &Test, second: &Test) -> Result<bool, Halt> {
         let eval = |gate: &mut Gate, test: &Test| match &test.here {
             Some(eval) => Ok(eval.clone()),
             None => Eval::at(gate, &test.x, &self.groups),
         };
-        let (first, second) = (eval(gate, first)?, eval(gate, second)?);
-        Ok(unbiased(&first) < unbiased(&second) + second.variance() / second.samples())
+        let (one, other) = (eval(gate, first)?, eval(gate, second)?);
+        let [first, second] =
+            [(first, &one), (second, &other)].map(|(test, eval)| auto.stationarity(gate, &test.x, eval));
+        Ok(first < second + other.variance() / other.samples())
     }
 
     fn judge(&self, test: &Test) -> Verdict {

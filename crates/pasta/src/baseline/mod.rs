@@ -20,11 +20,12 @@ use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
 use crate::draws::Role;
 use crate::estimator::{Kind, StepView, sum};
 use crate::gate::{Gate, Halt};
-use crate::kernels::{Blend, anchored_step, squared_norm};
+use crate::kernels::{Blend, anchored_step, squared_distance, squared_norm};
 use crate::oracle::{Answer, Request};
 use crate::schedule::{Output, ScheduleError, Sequence};
 use crate::state::{StartError, State};
 use crate::stop::{Divergence, Stop};
+use crate::term::{Steps, Term};
 use crate::walk::{Advance, Record, View, Walk};
 
 /// How a baseline turns the mean of its batch into a step.
@@ -93,6 +94,7 @@ struct Turn<'a> {
     memory: &'a mut [f64],
     /// The point that is handed out, for rules that hand out another than x.
     carried: &'a mut [f64],
+    term: Option<&'a dyn Term>,
 }
 
 /// The settings of a baseline run.
@@ -154,9 +156,19 @@ impl Walk for Baseline {
         };
 
         let awake = ..support;
-        let (eta, blend) = rule.step(*n, loss, state, awake);
+        let term = gate.term().cloned();
+        let (eta, blend) = rule.step(*n, loss, state, awake, term.as_deref());
         let points = [&state.x, &state.anchor, &state.start].map(|x| &x[awake]);
         let distance2 = anchored_step(0.0, eta, blend, &mut state.g[awake], points, &mut state.x_prev[awake]);
+        let (distance2, support) = match rule.lengths(eta, state, gate) {
+            Lengths::None => (distance2, support),
+            Lengths::Taken => {
+                [&mut state.x_prev, &mut state.carried].into_iter().for_each(|x| gate.keep_inside(x));
+                (squared_distance(&state.x_prev, &state.start), state.x_prev.len())
+            }
+            Lengths::One(length) => state.prox(gate, Steps::One(length), distance2, support),
+            Lengths::Each(lengths) => state.prox(gate, Steps::Each(&lengths), distance2, support),
+        };
         if let Err(divergence) = state.accept(distance2, support) {
             let batch = gate.batch(Role::Large, state.step, *n);
             let stop = gate.end_of(divergence, batch, &state.x, &state.start)?;
@@ -164,6 +176,7 @@ impl Walk for Baseline {
         }
         if let Rule::Dog(_) | Rule::AdaGradNormAveraged { .. } = rule {
             Dog::average(t, &state.x, &mut state.carried);
+            gate.keep_inside(&mut state.carried);
         }
         Ok(Advance::Step(Record { epoch: 1, t, kind: Kind::Fresh, n: *n, distance2 }))
     }
@@ -188,7 +201,7 @@ impl Baseline {
         if rule.needs_losses() && !gate.about().losses {
             return Err(StartError::Losses);
         }
-        let mut state = State::start(gate.about(), start, Output::Last)?;
+        let mut state = State::start(gate, start, Output::Last)?;
         state.memory = vec![0.0; rule.memory(start.len())];
         if let Rule::AdaGradNorm { offset, .. } | Rule::AdaGradNormAveraged { offset, .. } = rule {
             state.memory[0] = offset * offset;
@@ -242,7 +255,14 @@ impl Rule {
     }
 
     /// Completes g, a sum over n samples, to the direction of the step, and says how far to go along it.
-    fn step(&self, n: u64, loss: f64, state: &mut State, awake: RangeTo<usize>) -> (f64, Blend<'static>) {
+    fn step(
+        &self,
+        n: u64,
+        loss: f64,
+        state: &mut State,
+        awake: RangeTo<usize>,
+        term: Option<&dyn Term>,
+    ) -> (f64, Blend<'static>) {
         let State { t, start, x, g, memory, carried, .. } = state;
         let (g, n) = (&mut g[awake], n as f64);
         let mean = Blend::Divide(n);
@@ -270,7 +290,7 @@ impl Rule {
             }
             _ => g.iter_mut().for_each(|g| *g /= n),
         }
-        let turn = Turn { t: *t, start: &start[awake], x: &x[awake], loss, g, memory, carried };
+        let turn = Turn { t: *t, start: &start[awake], x: &x[awake], loss, g, memory, carried, term };
         let eta = match self {
             Self::Momentum(rule) => rule.step(turn),
             Self::Dog(rule) => rule.step(turn),
@@ -284,6 +304,43 @@ impl Rule {
             | Self::Adam { .. } => 0.0,
         };
         (eta, Blend::Ready)
+    }
+}
+
+/// The lengths of the prox that follows a step.
+enum Lengths {
+    /// There is no term.
+    None,
+    /// The rule has taken the prox itself: x is a mean of points of the domain, but for rounding.
+    Taken,
+    One(f64),
+    Each(Vec<f64>),
+}
+
+impl Rule {
+    /// The prox that belongs to the step that was just made, with eta along its direction: the one for which a point that the step does not move is a
+    /// stationary point of f + h. For a set it is the projection; Adam and Prodigy take it in the metric of their steps, which for bounds is the same.
+    fn lengths(&self, eta: f64, state: &State, gate: &Gate) -> Lengths {
+        if gate.term().is_none() {
+            return Lengths::None;
+        }
+        let State { t, memory, .. } = state;
+        match self {
+            Self::Sgd { .. }
+            | Self::ClippedSgd { .. }
+            | Self::AdaGradNorm { .. }
+            | Self::AdaGradNormAveraged { .. }
+            | Self::Dog(_)
+            | Self::Polyak(_) => Lengths::One(eta),
+            Self::Momentum(Momentum { momentum, .. }) => Lengths::One(eta / (1.0 - momentum)),
+            Self::Adam { second, epsilon, .. } => {
+                let keep = 1.0 - second.powf(*t as f64 + 1.0);
+                let squares = &memory[memory.len() / 2..];
+                Lengths::Each(squares.iter().map(|v| eta / ((v / keep).sqrt() + epsilon)).collect())
+            }
+            Self::Prodigy(rule) => Lengths::Each(rule.lengths(eta, memory)),
+            Self::ScheduleFree(_) => Lengths::Taken,
+        }
     }
 }
 

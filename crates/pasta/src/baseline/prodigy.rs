@@ -31,6 +31,13 @@ impl Prodigy {
         super::decay("second", self.second)
     }
 
+    /// What a step of d multiplies a steady gradient by, coordinate by coordinate: m is then d times the gradient.
+    pub(super) fn lengths(&self, step: f64, memory: &[f64]) -> Vec<f64> {
+        let dim = (memory.len() - 3) / 3;
+        let d = memory[3 * dim];
+        memory[dim..2 * dim].iter().map(|v| step * step / (v.sqrt() + d * self.epsilon)).collect()
+    }
+
     pub(super) fn step(&self, turn: Turn<'_>) -> f64 {
         let Self { distance: d0, first, second, epsilon } = *self;
         let dim = (turn.memory.len() - 3) / 3;

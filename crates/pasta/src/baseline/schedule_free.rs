@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Turn;
 use crate::schedule::ScheduleError;
+use crate::term::Steps;
 
 /// Gradients at y = (1 - first) z + first x; z - eta g (divided by the root of its second moment, if that is kept); x the mean of all
 /// z. The point that is handed out is x.
@@ -42,8 +43,7 @@ impl ScheduleFree {
         // Equal step sizes have equal weights in the mean.
         let weight = 1.0 / (turn.t as f64 + 1.0);
         let keep = second.map_or(0.0, |(decay, _)| 1.0 - decay.powf(turn.t as f64 + 1.0));
-        let coordinates = turn.g.iter_mut().zip(turn.x).zip(z).zip(v).zip(turn.carried);
-        for ((((g, y), z), v), x) in coordinates {
+        for ((g, z), v) in turn.g.iter().zip(&mut *z).zip(&mut *v) {
             let scaled = match second {
                 None => *g,
                 Some((decay, epsilon)) => {
@@ -52,6 +52,17 @@ impl ScheduleFree {
                 }
             };
             *z -= eta * scaled;
+        }
+        if let Some(term) = turn.term {
+            match second {
+                None => term.prox(Steps::One(eta), z),
+                Some((_, epsilon)) => {
+                    let lengths: Vec<f64> = v.iter().map(|v| eta / ((v / keep).sqrt() + epsilon)).collect();
+                    term.prox(Steps::Each(&lengths), z);
+                }
+            }
+        }
+        for ((x, z), (g, y)) in turn.carried.iter_mut().zip(&*z).zip(turn.g.iter_mut().zip(turn.x)) {
             *x = (1.0 - weight) * *x + weight * *z;
             // The walk subtracts this from y.
             *g = y - (first * *x + (1.0 - first) * *z);

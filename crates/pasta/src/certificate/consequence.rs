@@ -50,9 +50,10 @@ impl Consequence {
         demand(name, "positive and finite", value, value > 0.0 && value.is_finite())
     }
 
-    /// The bound on f(x) - inf f, where the certificate has a bound. Rounded up.
+    /// The bound on f(x) - inf f, where the certificate has a bound on the gradient; `None` where it is one of a gradient mapping. Rounded up.
     pub fn gap(&self, certificate: &Certificate) -> Option<f64> {
-        let bound = certificate.bound?;
+        // Of a gradient mapping something else follows.
+        let bound = certificate.bound.filter(|_| certificate.gamma.is_none())?;
         let gap = match *self {
             // The gradient is known to be zero.
             _ if bound == 0.0 => 0.0,

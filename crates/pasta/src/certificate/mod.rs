@@ -24,6 +24,7 @@
 
 mod consequence;
 mod made;
+pub(crate) mod mapping;
 pub(crate) mod means;
 pub mod moreau;
 mod rounding;
@@ -31,6 +32,7 @@ pub(crate) mod sequential;
 
 pub use consequence::Consequence;
 pub use made::{Made, Spent};
+pub use mapping::gamma_near;
 pub use sequential::Certifier;
 use serde::{Deserialize, Serialize};
 
@@ -193,6 +195,10 @@ pub struct Certificate {
     /// [pathwise](About::pathwise), or the oracle is one of this library.
     #[serde(default)]
     pub agreement: Option<Agreement>,
+    /// Where there is a term: gamma of the gradient mapping (x - prox(gamma, x - gamma grad f(x)))/gamma, which then is what the bound is about;
+    /// `None` where it is about grad f(x).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gamma: Option<f64>,
 }
 
 impl Certificate {
@@ -219,39 +225,53 @@ impl Certificate {
             (None, _) if self.verdict == Verdict::NoNoise => no_noise(self.samples),
             (None, _) => "no bound: there were too few samples for one".into(),
             (Some(norm), Basis::Exact) => match self.rows {
-                Some(rows) => format!("|grad f(x)| = {} over all {rows} rows.", rounded_up(norm)),
+                Some(rows) => format!("{} over all {rows} rows.", self.comparison("=", norm)),
                 None => {
-                    format!(
-                        "|grad f(x)| = {} by the oracle's own formula, but for rounding.",
-                        rounded_up(norm)
-                    )
+                    format!("{} by the oracle's own formula, but for rounding.", self.comparison("=", norm))
                 }
             },
-            (Some(bound), _) => self.claim(&format!("|grad f(x)| <= {}", rounded_up(bound)), None),
+            (Some(bound), _) => self.claim(&self.comparison("<=", bound), None),
         };
         if self.bound.is_some() { claim + &compared } else { claim }
     }
 
+    /// What is bounded, beside a number.
+    fn comparison(&self, sign: &str, bound: f64) -> String {
+        let up = rounded_up(bound);
+        match self.gamma {
+            None => format!("|grad f(x)| {sign} {up}"),
+            Some(gamma) => format!(
+                "|x - prox(x - gamma grad f(x))|/gamma {sign} {up} with gamma = {} (the gradient mapping of f + h: a step of length {})",
+                short(gamma),
+                rounded_up(gamma * bound)
+            ),
+        }
+    }
+
+    /// The same in few words, with the target.
+    fn brief(&self, sign: &str, bound: f64) -> String {
+        let (up, target) = (rounded_up(bound), rounded(self.target));
+        match self.gamma {
+            None => format!("|grad f| {sign} {up} (target {target})"),
+            Some(gamma) => format!("gradient mapping {sign} {up} (target {target}, gamma {})", short(gamma)),
+        }
+    }
+
     /// The claim in half a line: bound, target and confidence, without what it rests on.
     pub fn headline(&self) -> String {
-        let target = rounded(self.target);
+        let sure = confidence(self.delta);
         match (self.bound, self.basis, self.rows) {
             (None, ..) => self.statement(),
             (Some(norm), Basis::Exact, Some(rows)) => {
-                format!("|grad f| = {} (target {target}), by a pass over all {rows} rows", rounded_up(norm))
+                format!("{}, by a pass over all {rows} rows", self.brief("=", norm))
             }
             (Some(norm), Basis::Exact, None) => {
-                format!("|grad f| = {} (target {target}), by the oracle's own formula", rounded_up(norm))
+                format!("{}, by the oracle's own formula", self.brief("=", norm))
             }
-            (Some(bound), Basis::Approximate, _) => format!(
-                "|grad f| <= {} (target {target}), about {} by normal approximation",
-                rounded_up(bound),
-                confidence(self.delta)
-            ),
-            (Some(bound), ..) => {
-                let sure = confidence(self.delta);
-                format!("|grad f| <= {} (target {target}), {sure} confidence", rounded_up(bound))
+            (Some(bound), Basis::Approximate, _) => {
+                format!("{}, about {sure} by normal approximation", self.brief("<=", bound))
             }
+            (Some(bound), ..) => format!("{}, {sure} confidence", self.brief("<=", bound)),
         }
     }
 
@@ -365,6 +385,18 @@ pub enum ClaimError {
         point: usize,
         /// Coordinates of the oracle.
         oracle: usize,
+    },
+    /// The point is outside of the domain of the term.
+    #[error("certificate: the point is outside of the domain: {words}")]
+    Outside {
+        /// Which coordinate, and what it breaks.
+        words: String,
+    },
+    /// A certificate that is not derived for problems with a term.
+    #[error("certificate: {what} is not proved where a term stands beside f")]
+    Term {
+        /// Which.
+        what: &'static str,
     },
     /// The target is out of reach.
     #[error("certificate: it would take some {planned:.1e} samples; a larger target takes fewer")]

@@ -82,6 +82,22 @@ impl Means {
         (bound + error * noise) * (1.0 + 2.0 * error)
     }
 
+    /// [`variance_at`](Self::variance_at) for vectors less a centre that is this long, if |g - centre| <= 2/s; `None` where the centre is so long that rounding
+    /// would spoil what the proof needs of a larger g.
+    pub(super) fn variance_about(&self, scale: f64, centre: f64) -> Option<f64> {
+        let noise = (self.declared() * self.samples_each).sqrt();
+        let error = ADDITIONS * f64::EPSILON;
+        let v = self.declared().sqrt() + error * (noise + centre + 2.0 / scale);
+        (error * centre * scale <= 1e-5).then_some(v * v * (1.0 + 8.0 * f64::EPSILON))
+    }
+
+    /// At least |g - EX|, if |EX| is at most this.
+    pub(super) fn shift(&self, length: f64) -> f64 {
+        let noise = (self.declared() * self.samples_each).sqrt();
+        let error = ADDITIONS * f64::EPSILON;
+        error * (noise + length) * (1.0 + 4.0 * error)
+    }
+
     /// v, as it was meant: it was divided by m, and where it grows with a distance, that was computed.
     fn declared(&self) -> f64 {
         self.variance * (1.0 + (self.dim as f64 / 8.0 + 64.0) * f64::EPSILON)
@@ -103,10 +119,23 @@ pub(super) fn norm_up(x: &[f64]) -> f64 {
 
 /// At least |mean c| for a sum of clipped vectors, if it were exact.
 pub(super) fn mean_length_up(sum: &[f64], count: f64, spread: &Spread) -> f64 {
-    let (k, d) = (count, sum.len() as f64);
+    let error = clipping_error(count, sum.len(), spread);
+    (norm_up(sum) / count + error) * (1.0 + 4.0 * f64::EPSILON)
+}
+
+/// At least how far a mean of clipped vectors is from what it would be if it were exact.
+pub(super) fn clipping_error(count: f64, dim: usize, spread: &Spread) -> f64 {
     // Each factor has an error, and so has each of the k additions; no clipped vector is longer than its own.
-    let error = (k + d / 16.0 + 24.0) * f64::EPSILON * spread.root_mean_square;
-    (norm_up(sum) / k + error) * (1.0 + 4.0 * f64::EPSILON)
+    (count + dim as f64 / 16.0 + 24.0) * f64::EPSILON * spread.root_mean_square
+}
+
+/// At least s (v + beta^2)/2 + log(1/delta)/(s k), the deviation of a centred mean; v and the rest are what is [`Known`].
+pub(super) fn deviation_up(known: &Known, beta: f64) -> f64 {
+    let Known { scale: s, log, count: k, variance: v, .. } = *known;
+    let spread = (v + (beta * beta).next_up()).next_up();
+    let share_of_noise = (0.5 * (s * spread).next_up()).next_up();
+    let share_of_chance = (log / (s * k).next_down()).next_up();
+    (share_of_noise + share_of_chance).next_up()
 }
 
 /// Upper bounds on what the vectors behind some moments are.

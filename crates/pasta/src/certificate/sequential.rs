@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::made::{Made, Spent};
+use super::mapping::{self, CENTRE, CENTRE_MEANS, Centred};
 use super::means::Means;
 use super::rounding::{self, Known, LEAST_COUNT, Spread};
 use super::{Basis, Certificate, CertificateError, Claim, ClaimError, PILOT, Verdict};
@@ -14,6 +15,7 @@ use crate::gate::{Gate, Halt};
 use crate::kernels::squared_norm;
 use crate::moments::Moments;
 use crate::oracle::{About, Request, Source};
+use crate::term::Term;
 
 /// Sub-batches of the first track: s^2 v = 2 log(1/delta)/k must be below 1/100, and the more there are the
 /// sharper the variance is known.
@@ -58,6 +60,9 @@ pub struct Certifier {
     is_compared: bool,
     #[serde(default)]
     agreement: Option<Agreement>,
+    /// Where there is a term: what is certified is the gradient mapping.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    centred: Option<Centred>,
     /// What it takes to make it again; `None` if it was begun by a version that did not note it.
     #[serde(default)]
     begun: Option<Begun>,
@@ -92,10 +97,13 @@ impl Certifier {
     /// Plans a certificate of the point x. `attempt` tells apart the certificates of one run: each has samples of its
     /// own. Unless the variance is declared or guessed, a pilot of 256 samples plans it.
     ///
+    /// With a [term](Gate::with_term) it is the gradient mapping that is certified, with the gate's gamma or, if it has none, one that a few samples choose.
+    ///
     /// An oracle over a finite table is passed over once, and the answer is exact, if the samples would be as many as
     /// its rows.
     pub fn start(gate: &mut Gate, x: &[f64], claim: Claim, attempt: u64) -> Result<Self, CertificateError> {
         claim.check(gate.about(), x)?;
+        let centred = mapping::start(gate, x, attempt, claim.budget)?;
         let guess = claim.guess.and_then(|guess| guess.variance);
         let price = gate.price(&Request::sums(gate.batch(Role::Certificate, 0, 1), &[x])).samples.max(1);
         let mut certifier = Self {
@@ -108,12 +116,13 @@ impl Certifier {
             moments: Moments::new(x.len()),
             variance_look: (0, 0),
             variance: None,
-            samples: 0,
+            samples: centred.as_ref().map_or(0, |centred| centred.samples),
             wanted: 0,
             rows: None,
             bound: None,
             is_compared: false,
             agreement: None,
+            centred,
             begun: Some(Begun {
                 seed: gate.seed(),
                 claim: claim.within(gate),
@@ -147,7 +156,28 @@ impl Certifier {
             let planned = claim.usual_samples(variance).min(f64::MAX);
             return Err(ClaimError::TooMany { planned }.into());
         }
+        certifier.draw_centre(gate)?;
         Ok(certifier)
+    }
+
+    /// g0, where there is a term: the mean of samples of its own, fixed before the first sample of the certificate.
+    fn draw_centre(&mut self, gate: &mut Gate) -> Result<(), Halt> {
+        if self.centred.is_none() || self.claim.basis == Basis::Exact {
+            return Ok(());
+        }
+        // Its error adds |g - g0|^2 to v: with so many samples a few hundredths.
+        let each = self.samples_each.max(CENTRE_MEANS).min(self.left(gate) / (2 * CENTRE_MEANS));
+        let mut drawn = (vec![0.0; self.x.len()], 0);
+        if each > 0 {
+            let means = self.means(Role::Pilot, each);
+            let (moments, samples) = means.moments(gate, CENTRE..CENTRE + CENTRE_MEANS)?;
+            drawn = (moments.mean, samples);
+        }
+        self.samples += drawn.1;
+        if let Some(centred) = &mut self.centred {
+            centred.centre = drawn.0;
+        }
+        Ok(())
     }
 
     /// Draws to the end.
@@ -193,7 +223,7 @@ impl Certifier {
         }
         self.draw(gate, group)?;
         self.look_at_variance();
-        if let Some(bound) = self.bound_now() {
+        if let Some(bound) = self.bound_now(gate) {
             self.bound = Some(self.bound.map_or(bound, |best| best.min(bound)));
         }
         if self.bound.is_some_and(|bound| bound <= self.claim.target) {
@@ -205,14 +235,15 @@ impl Certifier {
                 _ => self.answer(Verdict::Certified),
             }));
         }
-        Ok(self.looks_above().then(|| self.answer(Verdict::Above)))
+        Ok(self.looks_above(gate).then(|| self.answer(Verdict::Above)))
     }
 
     /// The answer, were it given now.
     pub fn answer(&self, verdict: Verdict) -> Certificate {
         let Claim { target, delta, basis, .. } = self.claim;
         let Self { bound, samples, rows, agreement, .. } = *self;
-        Certificate { verdict, bound, target, delta, basis, samples, rows, agreement }
+        let gamma = self.centred.as_ref().map(|centred| centred.gamma);
+        Certificate { verdict, bound, target, delta, basis, samples, rows, agreement, gamma }
     }
 
     /// How it was made, as far as it came: what it takes to make it again, and the numbers behind its bound.
@@ -278,7 +309,9 @@ impl Certifier {
 
     /// The vectors, in the order in which a checkpoint stores them.
     pub(crate) fn vectors(&self) -> impl Iterator<Item = &[f64]> {
-        [&self.x, &self.moments.mean].into_iter().chain(self.tracks.iter().map(|t| &t.sum)).map(Vec::as_slice)
+        let centre = self.centred.iter().map(|centred| &centred.centre);
+        let sums = self.tracks.iter().map(|t| &t.sum);
+        [&self.x, &self.moments.mean].into_iter().chain(sums).chain(centre).map(Vec::as_slice)
     }
 
     /// Takes back the vectors of a checkpoint.
@@ -287,10 +320,15 @@ impl Certifier {
         if !planned || self.samples_each == 0 || self.price == 0 || self.claim.check_numbers(about).is_err() {
             return Err(CheckpointError::damaged("the plan of its certificate makes no sense"));
         }
-        let Self { x, moments, tracks, .. } = self;
-        let mine: Vec<&mut Vec<f64>> =
-            [x, &mut moments.mean].into_iter().chain(tracks.iter_mut().map(|t| &mut t.sum)).collect();
-        if mine.len() != vectors.len() || vectors.iter().any(|v| v.len() != about.dim) {
+        let Self { x, moments, tracks, centred, claim, .. } = self;
+        let centre = centred.iter_mut().map(|centred| &mut centred.centre);
+        let sums = tracks.iter_mut().map(|t| &mut t.sum);
+        let mine: Vec<&mut Vec<f64>> = [x, &mut moments.mean].into_iter().chain(sums).chain(centre).collect();
+        // An exact certificate has no centre.
+        let fits = |(i, v): (usize, &Vec<f64>)| {
+            v.len() == about.dim || (claim.basis == Basis::Exact && i > 1 && v.is_empty())
+        };
+        if mine.len() != vectors.len() || !vectors.iter().enumerate().all(fits) {
             return Err(CheckpointError::damaged("the vectors of its certificate do not fit the problem"));
         }
         mine.into_iter().zip(vectors).for_each(|(mine, vector)| *mine = vector);
@@ -325,7 +363,10 @@ impl Certifier {
             Source::Table { rows } => Some(rows),
             Source::Stream | Source::Formula => None,
         };
-        let norm = squared_norm(&gradient).sqrt();
+        let norm = match (&self.centred, gate.term()) {
+            (Some(centred), Some(term)) => centred.mapping(&**term, &self.x).norm(&gradient),
+            _ => squared_norm(&gradient).sqrt(),
+        };
         self.bound = Some(norm);
         Ok(self.answer(if norm <= self.claim.target { Verdict::Certified } else { Verdict::Above }))
     }
@@ -343,7 +384,9 @@ impl Certifier {
         self.variance = self.claim.basis.declared_variance().map(|_| v);
         self.tracks = (0..TRACKS)
             .map(|i| {
-                let log = self.claim.log_of(i as i32);
+                // The centre has a share of its own.
+                let log = self.claim.log_of(i as i32)
+                    + self.centred.as_ref().map_or(0.0, |_| Centred::log_of_rest());
                 let planned = planned * 4f64.powi(i as i32);
                 let spread = v + target * target;
                 Track {
@@ -361,8 +404,13 @@ impl Certifier {
     fn draw(&mut self, gate: &mut Gate, group: u64) -> Result<(), Halt> {
         let first = self.moments.count;
         let means = self.means(Role::Certificate, self.samples_each);
-        let (means, samples) = means.draw(gate, first..first + group)?;
+        let (mut means, samples) = means.draw(gate, first..first + group)?;
         self.samples += samples;
+        if let Some(Centred { centre, .. }) = &self.centred {
+            means
+                .iter_mut()
+                .for_each(|mean| mean.iter_mut().zip(centre).for_each(|(x, centre)| *x -= centre));
+        }
         for mean in &means {
             self.moments.add(mean);
             let norm = squared_norm(mean).sqrt();
@@ -375,11 +423,14 @@ impl Certifier {
     }
 
     /// The smallest bound that the tracks give now.
-    fn bound_now(&self) -> Option<f64> {
+    fn bound_now(&self, gate: &Gate) -> Option<f64> {
         let spread = Spread::of(&self.moments);
-        let bounds = self.tracks.iter().filter_map(|track| match self.claim.basis {
-            Basis::Approximate => self.approximate_bound(track),
-            _ => self.bound_of(track, &spread, self.variance?),
+        let bounds = self.tracks.iter().filter_map(|track| match (self.claim.basis, &self.centred) {
+            (Basis::Approximate, _) => self.approximate_bound(gate, track),
+            (_, Some(centred)) => {
+                self.mapping_bound(centred, &**gate.term()?, track, &spread, self.variance?)
+            }
+            (_, None) => self.bound_of(track, &spread, self.variance?),
         });
         bounds.min_by(f64::total_cmp)
     }
@@ -395,6 +446,37 @@ impl Certifier {
             variance: means.variance_at(track.scale),
         };
         known.bound().map(|bound| means.gradient(bound)).filter(|bound| bound.is_finite())
+    }
+
+    /// |G| <= a(q) + s (v + beta^2)/2 + log(1/delta)/(s k), q the centre and the mean of what is clipped, beta >= |g - g0|.
+    fn mapping_bound(
+        &self,
+        centred: &Centred,
+        term: &dyn Term,
+        track: &Track,
+        spread: &Spread,
+        v: f64,
+    ) -> Option<f64> {
+        let (count, dim) = (self.moments.count as f64, track.sum.len());
+        let means = rounding::Means { variance: v, samples_each: self.samples_each as f64, dim };
+        let centre = rounding::norm_up(&centred.centre);
+        let known = Known {
+            mean: rounding::mean_length_up(&track.sum, count, spread),
+            scale: track.scale,
+            log: rounding::log_up(track.log),
+            count,
+            variance: means.variance_about(track.scale, centre)?,
+        };
+        let of_centre = Known { log: rounding::log_up(track.log + Centred::log_of_centre()), ..known };
+        let beta = of_centre.bound()?;
+        let q = centred.plus(&track.sum, count);
+        let mapping = centred.mapping(term, &self.x);
+        let rounded = rounding::clipping_error(count, dim, spread)
+            + mapping.rounding(&q)
+            + means.shift(centre + beta)
+            + 4.0 * f64::EPSILON * (centre + beta + known.mean);
+        let bound = mapping.stationarity(&q) + rounding::deviation_up(&known, beta) + rounded;
+        Some(bound * (1.0 + 8.0 * f64::EPSILON)).filter(|bound| bound.is_finite())
     }
 
     /// Bounds v from the scatter of the sub-batch means, at counts that double.
@@ -415,18 +497,23 @@ impl Certifier {
     }
 
     /// The normal quantile times the standard error, once a track: what most people would do.
-    fn approximate_bound(&self, track: &Track) -> Option<f64> {
+    fn approximate_bound(&self, gate: &Gate, track: &Track) -> Option<f64> {
         let k = self.moments.count as f64;
         let just_now = k - (self.group() as f64) < track.planned;
         if k < track.planned || !just_now {
             return None;
         }
-        let mean = squared_norm(&self.moments.mean).sqrt();
+        let mean = match (&self.centred, gate.term()) {
+            (Some(centred), Some(term)) => {
+                centred.mapping(&**term, &self.x).stationarity(&centred.plus(&self.moments.mean, 1.0))
+            }
+            _ => squared_norm(&self.moments.mean).sqrt(),
+        };
         Some(mean + normal_quantile(-track.log) * self.moments.error2().sqrt())
     }
 
     /// Whether the plain mean is beyond the target by more than its noise could explain.
-    fn looks_above(&self) -> bool {
+    fn looks_above(&self, gate: &Gate) -> bool {
         let k = self.moments.count as f64;
         // Before a rare event has happened the scatter is all but zero: what is known of the variance counts too.
         let error2 = match (self.claim.basis, self.variance) {
@@ -434,7 +521,15 @@ impl Certifier {
             (_, Some(v)) => self.moments.error2().max(v / k),
             (_, None) => return false,
         };
-        let norm = self.moments.squared_mean().max(0.0).sqrt();
+        let squared = match (&self.centred, gate.term()) {
+            // G moves by no more than the mean: its noise adds no more to the square.
+            (Some(centred), Some(term)) => {
+                let norm = centred.mapping(&**term, &self.x).norm(&centred.plus(&self.moments.mean, 1.0));
+                norm * norm - self.moments.error2()
+            }
+            _ => self.moments.squared_mean(),
+        };
+        let norm = squared.max(0.0).sqrt();
         self.tracks.first().is_some_and(|track| k >= LEAST_COUNT * track.log)
             && norm > self.claim.target + 4.0 * error2.sqrt()
     }

@@ -127,7 +127,17 @@ impl Place<'_> {
         }
         let usual = usual_size(self.x);
         let line = |index: usize| Line::Coordinate { index, size: size_of(self.x[index], usual) };
-        indices.into_iter().take(count).map(line).collect()
+        indices.into_iter().take(count).map(line).filter(|line| self.stays_a_coordinate(line)).collect()
+    }
+
+    /// True if the ends of a line differ in its coordinate alone, also where a term moves them into its domain.
+    fn stays_a_coordinate(&self, line: &Line) -> bool {
+        let differs = |h: f64| {
+            let mut end = line.at(self.x, h);
+            self.gate.keep_inside(&mut end);
+            end.iter().zip(self.x).enumerate().any(|(k, (end, x))| end != x && line.index() != Some(k))
+        };
+        self.gate.term().is_none() || !(differs(SCALES[0]) || differs(-SCALES[0]))
     }
 
     /// Each sample along the direction at two scales, and along some of the coordinates at one.
@@ -197,9 +207,12 @@ impl Place<'_> {
         unit: &mut f64,
     ) -> Result<Vec<Rates>, Early> {
         let d = self.x.len();
-        let points: Vec<Vec<f64>> =
+        let mut places: Vec<Vec<f64>> =
             probes.iter().flat_map(|(line, h)| [line.at(self.x, *h), line.at(self.x, -h)]).collect();
-        let points: Vec<&[f64]> = points.iter().map(Vec::as_slice).collect();
+        // No oracle is asked outside of a domain: what leads out ends at its border, and the rates are those from end to end.
+        places.iter_mut().for_each(|place| self.gate.keep_inside(place));
+        let has_term = self.gate.term().is_some();
+        let points: Vec<&[f64]> = places.iter().map(Vec::as_slice).collect();
         let (mut gradients, mut losses) = (vec![0.0; points.len() * d], vec![0.0; points.len()]);
         let batch = Batch { samples: sample..sample + 1, ..self.gate.batch(self.role, self.base + step, 0) };
         let mut answer = Answer { gradients: &mut gradients, losses: &mut losses, support: d };
@@ -209,17 +222,23 @@ impl Place<'_> {
         if losses.iter().any(|loss| f64::from(*loss as f32).to_bits() != loss.to_bits()) {
             *unit = f64::EPSILON;
         }
-        let rates = probes.iter().zip(losses.chunks(2)).zip(gradients.chunks(2 * d.max(1)));
+        let rates =
+            probes.iter().zip(places.chunks(2)).zip(losses.chunks(2)).zip(gradients.chunks(2 * d.max(1)));
         Ok(rates
-            .map(|(((line, h), losses), gradients)| {
+            .map(|((((line, h), ends), losses), gradients)| {
                 let (here, there) = gradients.split_at(d);
                 let mean = |k: usize| 0.5 * (here[k] + there[k]);
+                let chord = has_term.then(|| {
+                    let v = ends[0].iter().zip(&ends[1]).map(|(a, b)| (a - b) / (2.0 * h));
+                    Line::Direction(v.collect())
+                });
+                let along = chord.as_ref().unwrap_or(line);
                 Rates {
                     h: *h,
                     losses: (losses[0] - losses[1]) / (2.0 * h),
-                    gradients: line.rate(mean),
+                    gradients: along.rate(mean),
                     size: losses[0].abs().max(losses[1].abs()),
-                    watched: watched.iter().map(|k| line.length() * mean(*k)).collect(),
+                    watched: watched.iter().map(|k| along.length() * mean(*k)).collect(),
                     is_zero: line.index().is_some_and(|k| here[k] == 0.0 && there[k] == 0.0),
                 }
             })

@@ -208,8 +208,14 @@ impl Sums<'_> {
     /// The start moved a little in a random direction, and by how much.
     fn moved(&self, h: f64) -> (Vec<f64>, f64) {
         let v = direction(self.gate.seed(), Role::Check, 0, self.x);
-        let y = self.x.iter().zip(&v).map(|(x, v)| x + h * v).collect();
-        (y, h * norm(&v))
+        let moved = |h: f64| {
+            let mut y: Vec<f64> = self.x.iter().zip(&v).map(|(x, v)| x + h * v).collect();
+            self.gate.keep_inside(&mut y);
+            y
+        };
+        let y = moved(h);
+        // That way may lead out of a domain.
+        (if y == self.x { moved(-h) } else { y }, h * norm(&v))
     }
 }
 

@@ -154,6 +154,9 @@ impl Chosen {
             _ => Vec::new(),
         };
         doubts.extend(estimates(&estimated));
+        if problem.term.is_some() {
+            doubts.push(format!("no promise with a term: {} is about f alone", row.reference));
+        }
         let engine = Engine::Schedule(plan.schedule.clone());
         let promise = Some(Promise { constants, plan, doubts, estimated, proved });
         Ok(Self { name: row.name, engine, promise, fallback: false })

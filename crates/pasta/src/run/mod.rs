@@ -40,7 +40,7 @@ use std::sync::atomic::AtomicBool;
 use serde::{Deserialize, Serialize};
 
 pub use chosen::{AUTO, CHOICES, ChoiceError, Chosen, Given, Promise, names};
-pub use problem::{KnownTable, Problem, Truth};
+pub use problem::{KnownTable, Problem, Truth, feasible};
 pub use report::{Certified, Expected, Named, Promised, Report, RestsOn, Stopped, Truths, void};
 pub use task::{MethodSpec, Task};
 
@@ -178,6 +178,7 @@ impl Run {
     pub fn of(gate: Gate, walk: impl Walk + 'static) -> Self {
         let walk: Box<dyn Walk> = Box::new(walk);
         let problem = Problem::of(Arc::clone(gate.oracle()), walk.view().start.to_vec());
+        let problem = Problem { term: gate.term().cloned(), ..problem };
         let task = Task { budget: gate.budget(), seed: gate.seed(), ..Task::default() };
         let run = Self::with(Arc::new(problem), task, Chosen::auto(None), gate, walk);
         Self { trail: None, outlook: Outlook::silent("none was asked for"), ..run }
@@ -213,8 +214,10 @@ impl Run {
     pub fn start(problem: Arc<Problem>, task: Task, stop: Arc<AtomicBool>) -> Result<Self, RunError> {
         let chosen = task.choose(&problem)?;
         task.check_end(&chosen)?;
-        let gate = task.limit(Gate::over(Arc::clone(&problem.oracle), task.seed), stop);
-        let walk = chosen.engine.clone().start(&gate, &problem.start)?;
+        let start = problem.feasible_start(task.project)?;
+        let gate = Gate::over(Arc::clone(&problem.oracle), task.seed).with_term(problem.term.clone());
+        let gate = task.limit(gate, stop);
+        let walk = chosen.engine.clone().start(&gate, &start)?;
         let walk = certified(&task, &chosen, &gate, walk)?;
         Ok(Self::with(problem, task, chosen, gate, walk))
     }
@@ -239,7 +242,8 @@ impl Run {
         if with_certificates && task.certify.is_none() {
             return Err(other("the run has been making certificates, but none is asked for".into()));
         }
-        let gate = task.limit(Gate::resume(Arc::clone(&problem.oracle), checkpoint)?, stop);
+        let gate = Gate::resume_with_term(Arc::clone(&problem.oracle), problem.term.clone(), checkpoint)?;
+        let gate = task.limit(gate, stop);
         if Engine::of(checkpoint)? != chosen.engine {
             return Err(other("the checkpoint is of another method, or of other settings".into()));
         }
@@ -457,7 +461,7 @@ impl Run {
 
     /// Where it stands, with what formulas say there.
     pub fn standing(&self) -> Standing {
-        Standing::new(&self.walk.view(), self.gate.ledger(), self.problem.objective())
+        Standing::new(&self.walk.view(), self.gate.ledger(), self.problem.free_objective())
     }
 
     /// Where it stands.
@@ -508,7 +512,13 @@ impl Run {
         if is_empty && self.chosen.promise.is_none() {
             return "the budget has no room for a first step; the point is the start".into();
         }
-        self.gate.meaning(stop)
+        let meaning = self.gate.meaning(stop);
+        // What a run with a term looks at is the mapping.
+        if self.problem.term.is_some() {
+            meaning.replace("|grad f|", "the gradient mapping")
+        } else {
+            meaning
+        }
     }
 
     /// Why a run that was resumed did not go on, if it did not. No part of its report, which is that of the run that was never stopped.

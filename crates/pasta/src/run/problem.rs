@@ -9,7 +9,9 @@ use crate::kernels::squared_distance;
 use crate::objective::{Facts, Objective};
 use crate::oracle::{Noise, Noisy, Oracle};
 use crate::recipe::{Constant, Constants};
+use crate::state::StartError;
 use crate::table::{Class, Linear, TableError};
+use crate::term::{Term, keep_inside};
 
 /// What is to be minimised, from where, and what is known about it.
 pub struct Problem {
@@ -17,6 +19,8 @@ pub struct Problem {
     pub oracle: Arc<dyn Oracle>,
     /// x0.
     pub start: Vec<f64>,
+    /// h, where f + h is minimised: constraints and penalties.
+    pub term: Option<Arc<dyn Term>>,
     /// Formulas, where they are known.
     pub truth: Option<Truth>,
     /// The table, where the samples are its rows.
@@ -29,7 +33,12 @@ impl Problem {
     /// An oracle about which nothing else is known.
     pub fn of(oracle: Arc<dyn Oracle>, start: Vec<f64>) -> Self {
         let words = oracle.about().identity.clone();
-        Self { oracle, start, truth: None, table: None, words }
+        Self { oracle, start, term: None, truth: None, table: None, words }
+    }
+
+    /// Where a run begins: see [`feasible`].
+    pub(super) fn feasible_start(&self, project: bool) -> Result<Vec<f64>, StartError> {
+        feasible(self.term.as_deref(), self.oracle.about().dim, &self.start, project)
     }
 
     /// What is proved about it, seen from its start, and the classes that it is in; `None` where nothing is.
@@ -76,10 +85,37 @@ impl Problem {
         self.truth.as_ref().map(|truth| truth.objective())
     }
 
+    /// The objective, where it is known and all that is minimised: formulas know no term.
+    pub(super) fn free_objective(&self) -> Option<&dyn Objective> {
+        self.objective().filter(|_| self.term.is_none())
+    }
+
     /// Why a certificate of x would be void: what is known about the noise against its assumption.
     pub fn false_assumption(&self, basis: &Basis, x: &[f64]) -> Option<String> {
         self.truth.as_ref()?.false_assumption(basis, x)
     }
+}
+
+/// A start in the domain of a term: refuses a term that is not for so many coordinates, and a start outside of its domain, or moves it to the nearest
+/// point inside if that is asked for. A start that is no point is left to the method, which refuses it.
+pub fn feasible(
+    term: Option<&dyn Term>,
+    dim: usize,
+    start: &[f64],
+    project: bool,
+) -> Result<Vec<f64>, StartError> {
+    let mut start = start.to_vec();
+    let Some(term) = term else { return Ok(start) };
+    term.check(dim).map_err(|error| StartError::Term { what: error.0 })?;
+    if start.len() == dim && start.iter().all(|x| x.is_finite()) {
+        if project {
+            keep_inside(term, &mut start);
+        }
+        if let Some(outside) = term.outside(&start) {
+            return Err(StartError::Outside { words: outside.words });
+        }
+    }
+    Ok(start)
 }
 
 impl fmt::Debug for Problem {

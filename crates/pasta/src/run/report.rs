@@ -22,6 +22,8 @@ pub struct Report {
     pub method: String,
     /// On what, for people.
     pub problem: String,
+    /// The term that was minimised with f, if there is one: what is certified then is the gradient mapping of their sum.
+    pub term: Option<String>,
     /// The seed of all randomness.
     pub seed: u64,
     /// Why it ended.
@@ -44,7 +46,7 @@ pub struct Report {
     pub promise: Option<Promised>,
     /// Whose point it is, where a recipe has a fall-back.
     pub by: Option<&'static str>,
-    /// What the problem's own formulas say about the point, where they are known.
+    /// What the problem's own formulas say about the point, where they are known and there is no term.
     pub truth: Option<Truths>,
     /// True if a certificate was asked for.
     pub asked: bool,
@@ -208,10 +210,11 @@ impl Report {
         let handed_out = view.certification.and_then(CertificateLog::handed_out);
         let drawn_at = view.drawn_at.filter(|_| handed_out.is_none_or(|about| about == Candidate::Output));
         let promised = chosen.promise.as_ref().map(|promise| promise.plan.guarantee.measure);
-        let truth = problem.objective().map(|objective| Truths::at(objective, view.point, promised));
+        let truth = problem.free_objective().map(|objective| Truths::at(objective, view.point, promised));
         Self {
             method: chosen.name.to_owned(),
             problem: problem.words.clone(),
+            term: problem.term.as_ref().map(|term| term.identity()),
             seed: run.gate.seed(),
             stop: Stopped { kind: stop.kind(), meaning: run.meaning(stop), step: stop.lost_at() },
             point: Some(view.point.to_vec()),

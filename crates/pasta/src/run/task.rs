@@ -46,6 +46,12 @@ pub struct Task {
     /// True if a run without a budget goes on where its target is not within reach.
     #[serde(default)]
     pub no_limit: bool,
+    /// True if a start outside of the domain of the term is moved into it; otherwise it is refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub project: bool,
+    /// gamma of the gradient mapping that is certified, where there is a term; if none is given, one is chosen from a few samples before the first look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gamma: Option<f64>,
 }
 
 impl Default for Task {
@@ -60,6 +66,8 @@ impl Default for Task {
             pilot: Outlook::FIRST,
             on_nan: OnNan::Stop,
             no_limit: false,
+            project: false,
+            gamma: None,
         }
     }
 }
@@ -119,7 +127,8 @@ impl MethodSpec {
 impl Task {
     /// A gate with what it says about budget, samples that are not finite, and the check.
     pub(super) fn limit(&self, gate: Gate, stop: Arc<AtomicBool>) -> Gate {
-        let gate = gate.with_budget(self.budget).with_stop(stop).with_on_nan(self.on_nan);
+        let gate =
+            gate.with_budget(self.budget).with_stop(stop).with_on_nan(self.on_nan).with_gamma(self.gamma);
         let gate = if self.no_limit { gate.without_limit() } else { gate };
         if self.check { gate } else { gate.without_check() }
     }

@@ -181,6 +181,9 @@ impl Certifier {
         attempt: u64,
     ) -> Result<Self, CertificateError> {
         claim.check(gate.about(), x, start)?;
+        if gate.term().is_some() {
+            return Err(ClaimError::Term { what: "that of the Moreau envelope" }.into());
+        }
         let left = gate.budget().map(|_| gate.left());
         let budget = [claim.budget, left].into_iter().flatten().min();
         let claim = MoreauClaim { budget, ..claim };

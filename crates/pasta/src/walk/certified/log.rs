@@ -45,6 +45,9 @@ pub struct CertificateLog {
     /// What a certificate was expected to cost when the run had drawn half of what it has, or a little more: the samples, and the cost.
     #[serde(default)]
     pub(super) costs: Vec<(u128, u128)>,
+    /// Where there is a term: gamma of the gradient mappings of this run, chosen before its first look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) gamma: Option<f64>,
 }
 
 /// What a look saw of a point of the run.
@@ -81,6 +84,7 @@ impl CertificateLog {
             budget,
             smallest: self.smallest,
             costs: self.costs.clone(),
+            gamma: self.gamma,
         }
     }
 

@@ -5,9 +5,12 @@ use serde::{Deserialize, Serialize};
 use crate::certificate::sequential::UNSURE;
 use crate::certificate::{Basis, Guess};
 use crate::moments::Moments;
+use crate::term::Mapping;
 
 /// Sub-batches of a look.
 pub(super) const MEANS: u64 = 64;
+/// Groups of them, where there is a term.
+pub(super) const GROUPS: u64 = 8;
 /// A gradient that looks larger than this share of the target is not tried: the bound would not fit in between.
 const HOPEFUL: f64 = 0.7;
 /// A look resolves the gradient if its standard error is about this share of the target.
@@ -21,6 +24,13 @@ pub(super) fn samples_each(samples: u64) -> u64 {
 /// How many samples such a look draws.
 pub(super) fn drawn_by(samples: u64) -> u128 {
     u128::from(MEANS) * u128::from(samples_each(samples))
+}
+
+/// The mean of groups of one size.
+pub(super) fn mean_of(groups: &[Moments]) -> Vec<f64> {
+    let mut all = Moments::new(groups.first().map_or(0, |group| group.mean.len()));
+    groups.iter().for_each(|group| all.add(&group.mean));
+    all.mean
 }
 
 /// What a look saw of a candidate.
@@ -44,6 +54,27 @@ impl Seen {
         Self {
             squared: moments.squared_mean(),
             squared_error: moments.error2(),
+            variance,
+            planned_variance: basis.declared_variance().unwrap_or(UNSURE * variance),
+            exact: false,
+        }
+    }
+
+    /// The same of a gradient mapping, from groups of means: as a certificate would bound it, with the error that leaving out one group at a time shows.
+    pub(super) fn mapped(groups: &[Moments], mapping: &Mapping<'_>, samples_each: u64, basis: Basis) -> Self {
+        let (n, mean) = (groups.len() as f64, mean_of(groups));
+        let of_groups = groups.iter().map(Moments::variance).sum::<f64>() / n;
+        let mut left_out = Moments::new(mean.len());
+        for group in groups {
+            let others: Vec<f64> =
+                mean.iter().zip(&group.mean).map(|(m, g)| (n * m - g) / (n - 1.0)).collect();
+            left_out.add(&mapping.of(&others));
+        }
+        let squared_error = left_out.scatter() * (n - 1.0) / n;
+        let variance = of_groups * samples_each as f64;
+        Self {
+            squared: mapping.stationarity(&mean).powi(2) - squared_error,
+            squared_error,
             variance,
             planned_variance: basis.declared_variance().unwrap_or(UNSURE * variance),
             exact: false,

@@ -10,8 +10,9 @@ pub(crate) use look::Seen;
 pub use rule::StopRule;
 use serde::{Deserialize, Serialize};
 
-use self::look::{MEANS, drawn_by, samples_each};
+use self::look::{GROUPS, MEANS, drawn_by, mean_of, samples_each};
 use super::{Advance, View, Walk};
+use crate::certificate::mapping::choose_gamma;
 use crate::certificate::means::Means;
 use crate::certificate::{
     Basis, Certificate, CertificateError, Certifier, Claim, ClaimError, Guess, Verdict, delta_of_attempt,
@@ -20,7 +21,9 @@ use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
 use crate::kernels::{squared_distance, squared_norm};
+use crate::moments::Moments;
 use crate::stop::{Divergence, Stop};
+use crate::term::Mapping;
 
 /// See [`Walk::certified`].
 #[derive(Debug)]
@@ -75,6 +78,8 @@ const OUT_OF_REACH: u128 = 4;
 const LAST_BOUND: u128 = 10;
 /// A tail that is worth a certificate has a gradient of about this share of the target.
 pub(crate) const LIKELY: f64 = 0.3;
+/// Where there is a term, a candidate is moved by a prox-gradient step of this share of gamma.
+const SETTLE: f64 = 0.125;
 
 impl<W: Walk> Certified<W> {
     pub(super) fn start(walk: W, gate: &Gate, rule: StopRule) -> Result<Self, ClaimError> {
@@ -95,6 +100,12 @@ impl<W: Walk> Certified<W> {
             let what =
                 "the run was started with another target, delta, share or assumption; they cannot change";
             return Err(CheckpointError::Settings { what: what.into() });
+        }
+        if let (Some(before), Some(here)) = (log.gamma, gate.gamma())
+            && before != here
+        {
+            let what = format!("the run was started with gamma = {before}, not {here}");
+            return Err(CheckpointError::Settings { what });
         }
         // The budget is part of an attempt's plan: under another one it is another attempt, and the one under way is spent.
         if attempt.as_ref().is_some_and(|attempt| attempt.budget != gate.budget()) {
@@ -160,13 +171,13 @@ impl<W: Walk> Certified<W> {
     /// Where no certificate is in reach: the point that the walk would hand out by itself, unless a look at both says that the mean of the
     /// last iterates is better.
     fn better(&mut self, gate: &mut Gate) -> Result<Candidate, Halt> {
+        self.fix_gamma(gate)?;
         let usual = self.usual_look(gate);
         if self.pass(gate).is_some() || self.allowance(gate) < 2 * drawn_by(usual) {
             return Ok(Candidate::Output);
         }
-        let [output, tail] = [Candidate::Output, Candidate::Tail].map(|about| self.point_of(about).to_vec());
-        let output = self.fresh(gate, &output, usual)?;
-        let tail = self.fresh(gate, &tail, usual)?;
+        let output = self.fresh(gate, Candidate::Output, usual)?;
+        let tail = self.fresh(gate, Candidate::Tail, usual)?;
         let is_better = tail.squared + tail.squared_error < output.squared;
         Ok(if is_better { Candidate::Tail } else { Candidate::Output })
     }
@@ -183,14 +194,27 @@ impl<W: Walk> Certified<W> {
         u64::try_from(samples).unwrap_or(u64::MAX / 2)
     }
 
+    /// Fixes gamma for all looks and certificates of the run, where there is a term.
+    fn fix_gamma(&mut self, gate: &mut Gate) -> Result<(), Halt> {
+        if gate.term().is_some() {
+            let gamma = match self.log.gamma.or(gate.gamma()) {
+                Some(gamma) => gamma,
+                None => choose_gamma(gate, self.point_of(Candidate::Last), 0, None)?,
+            };
+            self.log.gamma = Some(gamma);
+            gate.set_gamma(Some(gamma));
+        }
+        Ok(())
+    }
+
     /// Guesses from a few fresh samples whether a candidate is good enough, and starts an attempt if so.
     fn look(&mut self, gate: &mut Gate) -> Result<(), Halt> {
+        self.fix_gamma(gate)?;
         for about in [Candidate::Tail, Candidate::Last] {
             if self.allowance(gate) < drawn_by(self.usual_look(gate)) {
                 break;
             }
-            let point = self.point_of(about).to_vec();
-            let seen = self.look_at(gate, &point)?;
+            let seen = self.look_at(gate, about)?;
             self.log.sightings.push(Sighting {
                 step: self.walk.view().step,
                 drawn: gate.ledger().steps().samples,
@@ -227,17 +251,18 @@ impl<W: Walk> Certified<W> {
         (enough as u128).clamp(drawn + drawn / NEXT_LOOK, 2 * drawn)
     }
 
-    fn look_at(&mut self, gate: &mut Gate, point: &[f64]) -> Result<Seen, Halt> {
+    /// What is seen of a candidate. With a term, the mean of the last iterates is first moved by a short prox-gradient step.
+    fn look_at(&mut self, gate: &mut Gate, about: Candidate) -> Result<Seen, Halt> {
         let usual = self.usual_look(gate);
         if self.pass(gate).is_some_and(|rows| rows <= drawn_by(usual)) {
-            return self.pass_over(gate, point);
+            return self.pass_over(gate, about);
         }
-        let seen = self.fresh(gate, point, usual)?;
+        let seen = self.fresh(gate, about, usual)?;
         // What resolves the target costs a tenth of a certificate or so: worth it where that can be had too.
         if let Some(needed) = seen.wanted(self.rule.target).filter(|needed| *needed > usual) {
             let affordable = self.cost(gate, &seen).saturating_add(drawn_by(needed)) <= self.allowance(gate);
             if affordable {
-                return self.fresh(gate, point, needed);
+                return self.fresh(gate, about, needed);
             }
         }
         Ok(seen)
@@ -262,19 +287,38 @@ impl<W: Walk> Certified<W> {
         (rows > 0 || self.rule.basis == Basis::Exact).then_some(u128::from(rows))
     }
 
-    fn pass_over(&mut self, gate: &mut Gate, point: &[f64]) -> Result<Seen, Halt> {
+    fn pass_over(&mut self, gate: &mut Gate, about: Candidate) -> Result<Seen, Halt> {
+        let point = self.point_of(about).to_vec();
         let mut gradient = vec![0.0; point.len()];
-        gate.exact(Role::Look, point, &mut gradient)?;
+        gate.exact(Role::Look, &point, &mut gradient)?;
         self.log.looks += 1;
-        Ok(Seen::exactly(squared_norm(&gradient)))
+        let squared = match (gate.term(), self.log.gamma) {
+            (Some(term), Some(gamma)) => Mapping { term: &**term, gamma, x: &point }.norm(&gradient).powi(2),
+            _ => squared_norm(&gradient),
+        };
+        Ok(Seen::exactly(squared))
     }
 
-    fn fresh(&mut self, gate: &mut Gate, point: &[f64], samples: u64) -> Result<Seen, Halt> {
+    fn fresh(&mut self, gate: &mut Gate, about: Candidate, samples: u64) -> Result<Seen, Halt> {
         let samples_each = samples_each(samples);
-        let means = Means { x: point, role: Role::Look, attempt: self.log.looks, samples_each };
-        let (moments, _) = means.moments(gate, 0..MEANS)?;
+        let mut point = self.point_of(about).to_vec();
+        let means = Means { x: &point, role: Role::Look, attempt: self.log.looks, samples_each };
+        let basis = self.rule.basis.at_distance(self.distance(&point));
+        let (Some(term), Some(gamma)) = (gate.term().cloned(), self.log.gamma) else {
+            let (moments, _) = means.moments(gate, 0..MEANS)?;
+            self.log.looks += 1;
+            return Ok(Seen::new(&moments, samples_each, basis));
+        };
+        let size = MEANS / GROUPS;
+        let groups = (0..GROUPS).map(|k| Ok(means.moments(gate, k * size..(k + 1) * size)?.0));
+        let groups: Vec<Moments> = groups.collect::<Result<_, Halt>>()?;
         self.log.looks += 1;
-        Ok(Seen::new(&moments, samples_each, self.rule.basis.at_distance(self.distance(point))))
+        if about == Candidate::Tail {
+            // A mean of points of which most are at a bound, or at zero, is only near it. A short step moves it there, and not far with its noise.
+            point = Mapping { term: &*term, gamma: SETTLE * gamma, x: &point }.step(&mean_of(&groups));
+            self.tail.clone_from(&point);
+        }
+        Ok(Seen::mapped(&groups, &Mapping { term: &*term, gamma, x: &point }, samples_each, basis))
     }
 
     fn distance(&self, point: &[f64]) -> f64 {
@@ -289,6 +333,7 @@ impl<W: Walk> Certified<W> {
         guess: Option<Guess>,
         ending: Option<Stop>,
     ) -> Result<(), Halt> {
+        self.fix_gamma(gate)?;
         let point = self.point_of(about).to_vec();
         let number = self.log.attempts + 1;
         let claim = Claim {
@@ -360,7 +405,7 @@ impl<W: Walk> Certified<W> {
             // A run that settled has itself chosen its last point; of any other the mean is the better bet.
             let about = match stop {
                 Stop::Settled => Candidate::Last,
-                _ if self.is_out_of_reach(gate) => self.better(gate)?,
+                _ if self.is_out_of_reach(gate) || gate.term().is_some() => self.better(gate)?,
                 _ => Candidate::Tail,
             };
             (about, Some(Guess { norm: LIKELY * self.rule.target, variance: None }))
@@ -386,13 +431,14 @@ impl<W: Walk> Certified<W> {
         }
     }
 
-    fn update_tail(&mut self) {
+    fn update_tail(&mut self, gate: &Gate) {
         let View { x, step, .. } = self.walk.view();
         let weight = (TAIL_POWER + 1.0) / (step as f64 + TAIL_POWER);
         if self.tail.is_empty() {
             self.tail.extend(x);
         }
         self.tail.iter_mut().zip(x).for_each(|(tail, x)| *tail += weight * (x - *tail));
+        gate.keep_inside(&mut self.tail);
     }
 
     /// Does something whole or, if it fails or is interrupted, not at all.
@@ -402,10 +448,15 @@ impl<W: Walk> Certified<W> {
         what: impl FnOnce(&mut Self, &mut Gate) -> Result<(), Halt>,
     ) -> Result<Advance, Halt> {
         let before = (self.log.clone(), gate.ledger().clone());
+        let of_term = gate.term().map(|_| (self.tail.clone(), gate.gamma()));
         let done = what(self, gate);
         if done.as_ref().is_err_and(Halt::drops_work) {
             self.log = before.0;
             gate.rewind(before.1);
+            if let Some((tail, gamma)) = of_term {
+                self.tail = tail;
+                gate.set_gamma(gamma);
+            }
         }
         done.map(|()| if self.attempt.is_some() { Advance::Planned } else { Advance::Checked })
     }
@@ -470,7 +521,7 @@ impl<W: Walk> Walk for Certified<W> {
                 if let Advance::Step(_) = advance {
                     // What was said of the last point is not said of this one.
                     self.log.last = None;
-                    self.update_tail();
+                    self.update_tail(gate);
                 }
                 return Ok(advance);
             }

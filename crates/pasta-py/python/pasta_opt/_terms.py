@@ -1,0 +1,161 @@
+"""Terms: constraints and convex penalties h beside f, so that f + h is minimised."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+#: One number for all coordinates, or one for each.
+Numbers = float | Sequence[float]
+
+
+@dataclass(frozen=True)
+class Term:
+    """What all terms have. `coordinates` is a text such as "0..10" (0 to 9) or a list of numbers; without it a term is about all."""
+
+    kind: ClassVar[str] = ""
+
+    def spec(self) -> dict[str, Any]:
+        """The term as plain data, as a table ``[[term]]`` of a problem file has it."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {"kind": self.kind, **{name: _plain(value) for name, value in given.items() if value is not None}}
+
+
+@dataclass(frozen=True)
+class Box(Term):
+    """Bounds: ``lower <= x <= upper``. Infinite ends are none."""
+
+    kind: ClassVar[str] = "box"
+    lower: Numbers | None = None
+    upper: Numbers | None = None
+    coordinates: str | Sequence[int] | None = None
+
+
+@dataclass(frozen=True)
+class NonNegative(Term):
+    """``x >= 0``."""
+
+    kind: ClassVar[str] = "non-negative"
+    coordinates: str | Sequence[int] | None = None
+
+
+@dataclass(frozen=True)
+class L1(Term):
+    """``sum(weight * abs(x))``."""
+
+    kind: ClassVar[str] = "l1"
+    weight: Numbers
+    coordinates: str | Sequence[int] | None = None
+
+
+@dataclass(frozen=True)
+class ElasticNet(Term):
+    """``sum(l1 * abs(x) + l2 * x**2 / 2)``."""
+
+    kind: ClassVar[str] = "elastic-net"
+    l1: Numbers
+    l2: Numbers
+    coordinates: str | Sequence[int] | None = None
+
+
+@dataclass(frozen=True)
+class LogBarrier(Term):
+    """``-sum(weight * log(x))``: positive coordinates."""
+
+    kind: ClassVar[str] = "log"
+    weight: Numbers | None = None
+    coordinates: str | Sequence[int] | None = None
+
+
+@dataclass(frozen=True)
+class Ball(Term):
+    """``norm(x - centre) <= radius``."""
+
+    kind: ClassVar[str] = "ball"
+    radius: float
+    centre: Numbers | None = None
+    coordinates: str | Sequence[int] | None = None
+
+
+@dataclass(frozen=True)
+class Simplex(Term):
+    """``x >= 0`` with ``sum(x) == total``, 1 unless given."""
+
+    kind: ClassVar[str] = "simplex"
+    total: float | None = None
+    coordinates: str | Sequence[int] | None = None
+
+
+@dataclass(frozen=True)
+class GroupL2(Term):
+    """The sum over groups of ``weight * norm(x[group])``; `groups` lists them, or `size` makes them of consecutive coordinates."""
+
+    kind: ClassVar[str] = "group-l2"
+    weight: Numbers
+    groups: Sequence[Sequence[int]] | None = None
+    size: int | None = None
+    coordinates: str | Sequence[int] | None = None
+
+
+@dataclass(frozen=True)
+class TotalVariation(Term):
+    """``sum(weight * abs(diff(x)))``."""
+
+    kind: ClassVar[str] = "total-variation"
+    weight: Numbers
+    coordinates: str | Sequence[int] | None = None
+
+
+@dataclass(frozen=True)
+class Polyhedron(Term):
+    """``a @ x <= b`` and ``a_equal @ x == b_equal``, for small a."""
+
+    kind: ClassVar[str] = "polyhedron"
+    a: Sequence[Sequence[float]] | None = None
+    b: Sequence[float] | None = None
+    a_equal: Sequence[Sequence[float]] | None = None
+    b_equal: Sequence[float] | None = None
+    coordinates: str | Sequence[int] | None = None
+
+
+def _plain(value: Any) -> Any:
+    """Numbers for JSON, which knows no infinity: that is a word."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(part) for part in value]
+    if isinstance(value, (bool, int, np.integer)):
+        return int(value)
+    number = float(value)
+    if math.isnan(number):
+        raise ValueError("a number of a term is nan")
+    return number if math.isfinite(number) else ("inf" if number > 0 else "-inf")
+
+
+def _bounds(bounds: Any, dim: int) -> Box:
+    """SciPy's bounds: pairs (lower, upper) with None for no bound, or an object with ``lb`` and ``ub``."""
+    if hasattr(bounds, "lb") and hasattr(bounds, "ub"):
+        ends = [np.broadcast_to(np.asarray(end, np.float64), (dim,)).tolist() for end in (bounds.lb, bounds.ub)]
+        return Box(*ends)
+    pairs = list(bounds)
+    if len(pairs) != dim or any(len(pair) != 2 for pair in pairs):
+        raise ValueError(f"bounds must be {dim} pairs (lower, upper), one for each coordinate of x0, but there are {len(pairs)}")
+    lower = [-math.inf if pair[0] is None else float(pair[0]) for pair in pairs]
+    upper = [math.inf if pair[1] is None else float(pair[1]) for pair in pairs]
+    return Box(lower, upper)
+
+
+def given(bounds: Any, term: Any, dim: int) -> str:
+    """Bounds and terms as JSON for the engine."""
+    terms = [] if term is None else list(term) if isinstance(term, (list, tuple)) else [term]
+    wrong = next((part for part in terms if not isinstance(part, Term)), None)
+    if wrong is not None:
+        raise TypeError(f"term must be a term such as pasta_opt.L1(0.1), or a list of them, but {wrong!r} is none")
+    if bounds is not None:
+        terms.append(_bounds(bounds, dim))
+    return json.dumps([part.spec() for part in terms])
