@@ -128,11 +128,7 @@ fn check(linear: &Linear, term: &Separable) -> Result<(), TableError> {
         });
     }
     let (needs, got) = (linear.dim(), term.pieces.len());
-<<<<<<< HEAD
-    if needs == got { Ok(()) } else { Err(TableError::Shape { what: "pieces of the term", needs, got }) }
-=======
     if got == needs { Ok(()) } else { Err(TableError::Shape { what: "pieces of the term", needs, got }) }
->>>>>>> main
 }
 
 /// A run of second-order steps with a term.
@@ -282,13 +278,9 @@ impl Proximal {
         let size = value.abs().max(f.abs());
         let before = self.mapping(&self.x, &gradient);
         self.first.get_or_insert(before);
-<<<<<<< HEAD
-        let is_flat = promised.is_nan() || promised >= -FLAT * size;
-=======
         // Not a number promises nothing.
         let is_falling = promised < -FLAT * size;
         let is_flat = !is_falling;
->>>>>>> main
         let mut share = 1.0;
         for _ in 0..TRIALS {
             let mut there = end.clone();

@@ -61,7 +61,11 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     if signals.received().is_some() {
         return Ok(interrupted(&signals));
     }
-    share_penalty(arguments, &mut opened.loaded.linear)?;
+    if arguments.elastic_net.is_some() {
+        // A part of --penalty is not the ridge's.
+        let ridge = opened.loaded.linear.with_penalty(arguments.ridge());
+        opened.loaded.linear = Arc::new(ridge.map_err(Failure::input)?);
+    }
     let read = begun.elapsed();
     let at_scale = match at_scale(arguments, &opened.loaded.linear, &signals) {
         Err(FitError::Interrupted(_)) => return Ok(interrupted(&signals)),
@@ -208,16 +212,6 @@ fn may_rescue(arguments: &Arguments, linear: &Linear, left: u128) -> bool {
         && room
         && world::rank().is_none()
         && arguments.resume.is_none()
-}
-
-/// Takes from the ridge what --elastic-net gives to |w|.
-fn share_penalty(arguments: &Arguments, linear: &mut Arc<Linear>) -> Result<(), Failure> {
-    if arguments.elastic_net.is_some() {
-        let design = Design { penalty: arguments.ridge(), ..linear.design() };
-        let (table, scaling) = (Arc::clone(linear.table()), linear.scaling().cloned());
-        *linear = Arc::new(Linear::scaled(table, linear.loss(), design, scaling).map_err(Failure::input)?);
-    }
-    Ok(())
 }
 
 /// The table with a loss whose scale is that of the residuals, where it has one and none was given.
