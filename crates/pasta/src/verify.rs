@@ -421,7 +421,7 @@ impl Place<'_> {
         if self.is_by_hand() {
             return Ok(certificate);
         }
-        if let Some(objective) = given.problem.objective() {
+        if let Some(objective) = given.problem.free_objective() {
             let chosen = given.task.and_then(|task| task.choose(given.problem).ok());
             let promised = chosen.and_then(|chosen| Some(chosen.promise?.plan.guarantee.measure));
             let truth = written.truth.ok_or_else(|| differs("truth", &"null", &"the formulas' values"))?;

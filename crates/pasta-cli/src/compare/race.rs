@@ -281,7 +281,7 @@ pub(super) fn run(
             let (entrant, run) = places[place];
             let seed = limits.seed.wrapping_add(run);
             let run = play(contest, limits, judge, &entrants[entrant], seed, stop);
-            progress.advance(1);
+            progress.done(1);
             run
         })
         .collect();

@@ -51,7 +51,7 @@ pub(super) fn play(setting: &Setting, first_seed: u64) -> Result<Vec<Round>, Fai
         .into_par_iter()
         .map(|run| {
             let round = round(setting, first_seed.wrapping_add(run));
-            progress.advance(1);
+            progress.done(1);
             round.map_err(|cause| cause.to_string())
         })
         .collect();

@@ -219,7 +219,7 @@ impl Arguments {
                     .into_par_iter()
                     .map(|run| {
                         let run = run::run(&contender, instance, limits, self.seed.wrapping_add(run.into()));
-                        progress.advance(1);
+                        progress.done(1);
                         run
                     })
                     .collect();

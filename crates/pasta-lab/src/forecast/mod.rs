@@ -118,7 +118,7 @@ fn run_all(
         .par_iter()
         .map(|(setting, seed)| {
             let done = one(setting, *seed);
-            progress.advance(1);
+            progress.done(1);
             done
         })
         .collect();

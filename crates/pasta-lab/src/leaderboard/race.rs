@@ -167,7 +167,7 @@ pub(super) fn run(
         .map(|&(slot, run)| {
             let Slot { ready, contender, .. } = &slots[slot];
             let end = play(ready, *contender, limits.budget, limits.seed.wrapping_add(run));
-            progress.advance(1);
+            progress.done(1);
             Ok((slot, end?))
         })
         .collect();

@@ -119,7 +119,7 @@ fn measure(setting: &Setting) -> Result<Vec<TrialRow>, Broken> {
         let stream = setting.seed.wrapping_mul(1 << 8).wrapping_add(*number);
         let run = |index: u64| {
             let tallies = case.run(stream.wrapping_mul(1 << 24).wrapping_add(index));
-            progress.advance(work(case));
+            progress.done(work(case));
             tallies
         };
         let tallies = sum_over(runs, &pools, case.trials.len(), &run)?;

@@ -51,8 +51,8 @@ impl Bar {
         }
     }
 
-    /// One more piece is done, or as many as it says.
-    pub fn advance(&self, pieces: u64) {
+    /// So many more pieces are done.
+    pub fn done(&self, pieces: u64) {
         if let Some(bar) = &self.0 {
             bar.inc(pieces);
         }

@@ -86,7 +86,7 @@ impl Problem {
     }
 
     /// The objective, where it is known and all that is minimised: formulas know no term.
-    pub(super) fn free_objective(&self) -> Option<&dyn Objective> {
+    pub(crate) fn free_objective(&self) -> Option<&dyn Objective> {
         self.objective().filter(|_| self.term.is_none())
     }
 
