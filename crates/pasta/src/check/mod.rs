@@ -1,6 +1,6 @@
 //! Whether an oracle can be believed: a few samples that catch the usual slips.
 //!
-//! Runs of oracles that are not of this library begin with it ([`before_run`]); [`Gate::believing`] turns that off.
+//! Runs of oracles that are not of this library begin with it ([`before_run`]); [`Gate::without_check`] turns that off.
 //!
 //! A slip in an oracle does not crash: it returns numbers, and a run on them ends as planned at a point that means nothing. Each of
 //! these is caught at the start, by samples that are counted under [`Role::Check`] and used for nothing else: a generator of one's own instead of
@@ -158,7 +158,7 @@ pub fn oracle(gate: &mut Gate, x: &[f64], effort: Effort) -> Result<Findings, Ha
 /// Checks the oracle of a run that is about to begin, with a few dozen samples, and refuses one that fails.
 ///
 /// [`Walk::finish`](crate::walk::Walk::finish) does this for every oracle that is not of this library; a program that drives a walk step by step calls it. Nothing is drawn
-/// if the gate [believes](Gate::believing) its oracle, if it was checked before, if a step was taken already, or if the budget leaves less than
+/// if the gate [trusts](Gate::without_check) its oracle, if it was checked before, if a step was taken already, or if the budget leaves less than
 /// [`Effort::LEAST_BUDGET`].
 pub fn before_run(gate: &mut Gate, x: &[f64]) -> Result<Option<Findings>, Halt> {
     let begun = gate.ledger().steps().samples > 0;

@@ -107,7 +107,7 @@ impl Linear {
         scores
     }
 
-    /// The weighted mean of numbers[i] times row i, features and intercept.
+    /// The weighted mean of `numbers[i]` times row i, features and intercept.
     fn mean_rows(&self, numbers: &[f64]) -> Vec<f64> {
         let features = self.features();
         let mut sums = self.add_up(features + 1, &|rows, out| {
