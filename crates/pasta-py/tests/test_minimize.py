@@ -807,7 +807,7 @@ def test_a_target_may_be_a_share_of_the_gradient_at_the_start():
     assert result.ledger.by_role["calibration"]["samples"] == measured.samples
     assert result.certificate.is_certified and "20% of |grad f| at the start" in " ".join(repr(result).split())
     with pytest.raises(ValueError, match="a share of the gradient at the start such as 1%"):
-        pasta_opt.minimize(many, np.zeros(3), target="much")
+        pasta_opt.minimize(many, np.zeros(3), target="100%")
     with pytest.raises(ValueError, match="has no start"):
         pasta_opt.certify(many, TRUTH, target="1%")
     flat = pasta_opt.Oracle(lambda x, rng: 1e6 * rng.normal(size=3), losses=False)

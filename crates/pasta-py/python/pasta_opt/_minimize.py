@@ -287,7 +287,12 @@ def _rule(
     if basis is None:
         raise TypeError(f"certificate must be a Kurtosis, a Variance, a Growth or Exact(), but is {certificate!r}")
     numbers = [_number(name, value) for name, value in vars(certificate).items()]
-    return target if isinstance(target, str) else _number("target", target), _number("delta", delta), SHARE, (basis, numbers)
+    return _target(target), _number("delta", delta), SHARE, (basis, numbers)
+
+
+def _target(target: float | str) -> float | str:
+    """A number, or a share of the gradient at the start such as "1%"."""
+    return target if isinstance(target, str) and target.rstrip().endswith("%") else _number("target", target)
 
 
 def _vector(x0: Any) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _engine, methods
-from ._minimize import _budget
+from ._minimize import _budget, _target
 from ._native import _number, _threads, _whole, features, namespace
 
 try:
@@ -140,7 +140,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         """Weights in rows, intercepts, and what the fit came to, with what a stream that goes on from it has to know."""
         budget = _budget(self.budget)
         method, has_steps = self._way(budget)
-        target = self.target if self.target is None or isinstance(self.target, str) else _number("target", self.target)
+        target = None if self.target is None else _target(self.target)
         if isinstance(target, float) and not 0 < target < np.inf:
             raise ValueError(f"target must be positive and finite, but is {self.target!r}")
         seed, threads = _whole("seed", self.seed, 0, 2**64 - 1), _threads(self.threads)
