@@ -53,6 +53,12 @@ fn a_run_with_bounds_is_certified_by_its_gradient_mapping() {
     let altered = place.read("run/result.json").replacen("\"gamma\": 1.0", "\"gamma\": 2.0", 1);
     place.write("altered.json", &altered);
     place.pasta("verify altered.json --problem p.toml").assert().code(4);
+    // Also where samples choose gamma.
+    let simplex =
+        BOUNDED.replace("kind = \"box\"\nlower = [0.5, -inf]\nupper = 2", "kind = \"simplex\"\ntotal = 2.5");
+    place.write("q.toml", &simplex.replace("[1.0, 1.0]", "[1.0, 3.0]"));
+    place.pasta("solve q.toml --output other").assert().code(0);
+    place.pasta("verify other").assert().code(0);
     let certified = place.json("certify run", 0);
     assert_eq!(
         (&certified["certificate"]["gamma"], &certified["certificate"]["of"]),

@@ -35,7 +35,10 @@ pub(super) fn header(
         (label, 0) => format!(", label {label}"),
         (label, classes) => format!(", label {label} ({classes} classes)"),
     };
-    let (what, of) = if method == EXACT && kinks::applies(linear) {
+    let others = others(arguments);
+    let (what, of) = if !others.is_empty() {
+        ("f - min f, or else |x - prox(x - grad f)|,", "the start")
+    } else if method == EXACT && kinks::applies(linear) {
         ("f - min f", "f at the start")
     } else {
         ("|grad f|", "the start")
@@ -50,7 +53,7 @@ pub(super) fn header(
         dropped => format!(", {} dropped", counted(dropped, "row")),
     };
     format!(
-        "{file}: {rows}, {columns} ({layout} f{}){}{label}{dropped}; loss {}, {}, {}, degree {}, penalty {}; method {}{}, {what} <= {target}, \
+        "{file}: {rows}, {columns} ({layout} f{}){}{label}{dropped}; loss {}, {}, {}, degree {}, penalty {}{others}; method {}{}, {what} <= {target}, \
          at most {} rows read, seed {}, threads {}",
         8 * width,
         naming(&loaded.encoding),
@@ -66,6 +69,16 @@ pub(super) fn header(
         arguments.seed,
         threads(arguments),
     )
+}
+
+/// Penalties and bounds besides the ridge's, in words.
+fn others(arguments: &Arguments) -> String {
+    let l1 = arguments.penalty_l1.map(|l1| format!(", l1 {}", given(l1)));
+    let net = arguments.elastic_net.map(|ratio| format!(", elastic net {}", given(ratio)));
+    let signs = arguments.non_negative.then(|| ", no negative weights".to_owned());
+    let has_bounds = !arguments.lower.is_empty() || !arguments.upper.is_empty();
+    let bounds = has_bounds.then(|| ", bounds on weights".to_owned());
+    [l1, net, signs, bounds].into_iter().flatten().collect()
 }
 
 pub(super) fn threads(arguments: &Arguments) -> String {

@@ -89,6 +89,11 @@ pub enum Omitted {
         "the penalty pulls the weights towards 0, and standard errors do not count that; fit without a penalty for them"
     )]
     Penalty,
+    /// Weights are held at 0 or at a bound.
+    #[error(
+        "l1 or bounds hold weights where they are, and standard errors do not count that; fit without them for errors"
+    )]
+    Term,
     /// The loss has kinks.
     #[error("the {loss} loss has kinks, where second derivatives say nothing; resample the rows instead")]
     Kinks {
@@ -297,7 +302,8 @@ impl Sums {
         Self { rows, loss, null, constant, saturated, labels, wrong }
     }
 
-    fn explained(&self, linear: &Linear, coefficients: usize) -> Explained {
+    /// With a term (l1, bounds), as with a penalty, tests and AIC would count weights that are not free.
+    fn explained(&self, linear: &Linear, coefficients: usize, has_term: bool) -> Explained {
         let (n, p) = (self.rows, coefficients as f64);
         let (loss, design, total) = (linear.loss(), linear.design(), linear.total_weight());
         let is_squares = loss == Loss::LeastSquares;
@@ -316,7 +322,7 @@ impl Sums {
             _ => deviance.map(|_| self.constant - self.loss),
         };
         let log_likelihood = log_likelihood.filter(|value| value.is_finite());
-        let is_plain = design.penalty == 0.0;
+        let is_plain = design.penalty == 0.0 && !has_term;
         let columns = p - if design.intercept { (loss.outputs().max(2) - 1) as f64 } else { 0.0 };
         let fall = deviance.zip(null_deviance).map(|(left, null)| (null - left).max(0.0));
         let test = fall.filter(|_| is_plain && design.intercept && columns > 0.0).and_then(|fall| {
@@ -336,7 +342,8 @@ impl Sums {
             coefficients,
             loss: self.loss / total,
             null_loss: (has_null || !design.intercept).then_some(self.null / total),
-            residual_deviation: (is_squares && residual > 0.0).then(|| (2.0 * self.loss / residual).sqrt()),
+            residual_deviation: (is_squares && residual > 0.0 && !has_term)
+                .then(|| (2.0 * self.loss / residual).sqrt()),
             deviance,
             null_deviance,
             log_likelihood,
@@ -363,7 +370,8 @@ impl Summary {
             fitted.left_out.iter().map(|one| one.feature).filter(|feature| *feature < stride).collect();
         let outputs = linear.loss().outputs();
         let scores = if outputs > 1 { outputs - 1 } else { 1 };
-        let explained = sums.explained(linear, scores * (stride - without.len()));
+        let count = scores * (stride - without.len());
+        let explained = sums.explained(linear, count, fitted.has_term);
         let asked = Asked { kind: kind.unwrap_or(StdErrors::Classical), explained: &explained };
         let variance = match asked.refused(linear, fitted, &sums, kind.is_none()) {
             Some(why) => Err(why),
@@ -415,7 +423,9 @@ impl Asked<'_> {
             Class::SmoothNonConvex => return Some(Omitted::NotConvex { loss: row.name }),
             Class::SmoothConvex | Class::LocallySmoothConvex => {}
         }
-        if linear.design().penalty > 0.0 || fitted.has_term {
+        if fitted.has_term {
+            Some(Omitted::Term)
+        } else if linear.design().penalty > 0.0 {
             Some(Omitted::Penalty)
         } else if !is_likelihood && self.kind == StdErrors::Classical {
             Some(Omitted::NotLikelihood { loss: row.name })
