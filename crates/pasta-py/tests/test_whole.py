@@ -378,7 +378,10 @@ asked = threading.Event()
 
 def answer():
     while (blocks := run.ask()) is not None:
-        run.tell([[block.count * x for x in block.points] for block in blocks])
+        try:
+            run.tell([[block.count * x for x in block.points] for block in blocks])
+        except (RuntimeError, ValueError):
+            pass  # It was stopped between the question and the answer.
         asked.set()
 
 worker = threading.Thread(target=answer)
