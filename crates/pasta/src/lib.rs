@@ -81,7 +81,6 @@
 //! checkpoint   named sections of plain data and vectors
 //! stop         why a run ended
 //! gate         the only way to an oracle
-//! target       how small the gradient shall be
 //! check        whether an oracle can be believed
 //! schedule     the settings of Algorithm 1, plain data
 //! recipe       one file per theorem: constants in, schedule and promise out
@@ -91,6 +90,7 @@
 //! estimator    how samples become g_t
 //! calibrate    what samples say about constants
 //! certificate  what fresh samples say about a point
+//! target       how small the gradient shall be
 //! walk         what all methods have in common, and adaptors
 //! state        everything that changes from step to step
 //! algorithm    Algorithm 1

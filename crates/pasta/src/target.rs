@@ -5,9 +5,11 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::certificate::means::Means;
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
 use crate::kernels::squared_norm;
+use crate::moments::Moments;
 use crate::oracle::{Answer, Request};
 use crate::stop::NoTarget;
 
@@ -102,8 +104,8 @@ pub struct OfStart {
     pub target: f64,
 }
 
-/// Groups of samples whose means tell how far off their mean is.
-const GROUPS: u64 = 16;
+/// Samples of the first round.
+const FIRST: u64 = 16;
 /// The most samples that are drawn.
 const MOST: u128 = 1 << 16;
 /// The part of a budget that may be drawn.
@@ -135,17 +137,17 @@ impl OfStart {
             gate.ask(Request::everything(Role::Calibration, &[x0]), &mut Answer::new(&mut g))?;
             return of(squared_norm(&g).sqrt(), 0.0, gate.ledger().samples() - before);
         }
-        let mut sums = vec![vec![0.0; x0.len()]; GROUPS as usize];
-        let (mut each, mut step) = (0, 0);
+        // Samples one by one, twice as many in each round: their spread says how far off their mean is.
+        let means = Means { x: x0, role: Role::Calibration, attempt: 0, samples_each: 1 };
+        let (mut moments, mut drawn) = (Moments::new(x0.len()), 0);
         loop {
-            let more = each.max(1);
-            let drawn = gate.ledger().samples() - before;
-            let (mean2, variance) = told(&sums, each);
-            let is_last = drawn + u128::from(more * GROUPS) > allowed;
-            if each > 0 && (variance <= GOOD * mean2 || is_last) {
+            let next = moments.count.max(FIRST);
+            let is_last = drawn + u128::from(next) > allowed;
+            let (mean2, variance) = (squared_norm(&moments.mean), moments.error2());
+            if moments.count > 0 && (variance <= GOOD * mean2 || is_last) {
                 let error = variance.sqrt();
                 return if variance <= USELESS * mean2 {
-                    of((mean2 - variance).max(0.0).sqrt(), error, drawn)
+                    of(moments.squared_mean().max(0.0).sqrt(), error, drawn)
                 } else {
                     Err(NoTarget::Noise { samples: drawn, mean: mean2.sqrt(), error }.into())
                 };
@@ -153,14 +155,8 @@ impl OfStart {
             if is_last {
                 return Err(NoTarget::Budget { budget: gate.budget().unwrap_or(allowed) }.into());
             }
-            let mut g = vec![0.0; x0.len()];
-            for sum in &mut sums {
-                let batch = gate.batch(Role::Calibration, step, more);
-                gate.ask(Request::sums(batch, &[x0]), &mut Answer::new(&mut g))?;
-                sum.iter_mut().zip(&g).for_each(|(sum, g)| *sum += g);
-                step += 1;
-            }
-            each += more;
+            let first = moments.count;
+            drawn += means.add_to(&mut moments, gate, first..first + next)?;
         }
     }
 
@@ -180,17 +176,4 @@ impl OfStart {
 /// A number in a few digits.
 fn short(number: f64) -> String {
     if (1e-3..1e6).contains(&number) { format!("{number:.4}") } else { format!("{number:.3e}") }
-}
-
-/// The squared length of the mean of all groups, and the variance of that mean, from sums of `each` samples.
-fn told(sums: &[Vec<f64>], each: u64) -> (f64, f64) {
-    let groups = sums.len() as f64;
-    let (mut mean2, mut spread) = (0.0, 0.0);
-    for i in 0..sums[0].len() {
-        let of = || sums.iter().map(|sum| sum[i] / each as f64);
-        let mean = of().sum::<f64>() / groups;
-        mean2 += mean * mean;
-        spread += of().map(|group| (group - mean) * (group - mean)).sum::<f64>();
-    }
-    (mean2, spread / (groups * (groups - 1.0)))
 }

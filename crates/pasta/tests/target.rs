@@ -51,7 +51,7 @@ fn the_gradient_at_the_start_is_measured_within_its_error() {
             assert!(measured.error <= 0.06 * measured.gradient, "{measured:?}");
             missed += u32::from((measured.gradient - 1.0).abs() > 4.0 * measured.error.max(1e-3));
         }
-        // The error is that of a vector, which is at least that of its length; it is estimated from 16 groups, and 4 of them are missed by one in a
+        // The error is that of a vector, which is at least that of its length; it is estimated from 16 samples or more, and 4 of them are missed by one in a
         // thousand. 4 of 100 would come by chance once in 10^5 tests.
         assert!(missed < 4, "{missed} of 100 for {dim} coordinates and noise {noise}");
     }

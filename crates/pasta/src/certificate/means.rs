@@ -42,13 +42,25 @@ impl Means<'_> {
     /// Mean and spread over some of the means, and what they cost. Holds at most 256 of them at a time, few if they are
     /// long.
     pub(crate) fn moments(&self, gate: &mut Gate, numbers: Range<u64>) -> Result<(Moments, u128), Halt> {
+        let mut moments = Moments::new(self.x.len());
+        let samples = self.add_to(&mut moments, gate, numbers)?;
+        Ok((moments, samples))
+    }
+
+    /// Adds some of the means to moments, and says what they cost.
+    pub(crate) fn add_to(
+        &self,
+        moments: &mut Moments,
+        gate: &mut Gate,
+        numbers: Range<u64>,
+    ) -> Result<u128, Halt> {
         let held = (1_000_000 / self.x.len().max(1) as u64).clamp(16, 256);
-        let (mut moments, mut samples) = (Moments::new(self.x.len()), 0);
+        let mut samples = 0;
         for first in numbers.clone().step_by(held as usize) {
             let (means, spent) = self.draw(gate, first..numbers.end.min(first + held))?;
             means.iter().for_each(|mean| moments.add(mean));
             samples += spent;
         }
-        Ok((moments, samples))
+        Ok(samples)
     }
 }
