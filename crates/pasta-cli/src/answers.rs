@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use pasta_opt::oracle::Oracle;
 use pasta_opt::run::{self, Target};
+use pasta_opt::term::Term;
 use pasta_opt::walk::StopRule;
 use pasta_report::console::Failure;
 
@@ -39,24 +40,29 @@ pub struct Race {
     pub seeds: u64,
     /// The seed of the first; the others count up from it.
     pub seed: u64,
+    /// What is minimised with f.
+    pub term: Option<Arc<dyn Term>>,
+    /// gamma of the gradient mapping, if it is given.
+    pub gamma: Option<f64>,
 }
 
 impl Race {
     /// `pasta compare`; `None` if `stop` was set. An error is what the program would say.
     pub fn run(self, stop: &Arc<AtomicBool>) -> Result<Option<String>, String> {
-        let Self { oracle, start, methods, grid, rule, target, budget, seeds, seed } = self;
+        let Self { oracle, start, methods, grid, rule, target, budget, seeds, seed, term, gamma } = self;
         let judged = oracle.about().full_pass().is_some();
-        let problem = run::Problem::of(oracle, start).into();
+        let problem = run::Problem { term, ..run::Problem::of(oracle, start) }.into();
         let setup = Setup { seed, threads: None, problem };
-        let (target, rule) = match target {
+        let (target, rule, gamma) = match target {
             Some(Target::OfStart(share)) => {
-                let mut gate = setup.problem.gate(seed, None, Arc::clone(stop));
-                let target = setup.problem.of_start(share, &mut gate).map_err(said)?.target;
-                (Some(target), rule.map(|rule| StopRule { target, ..rule }))
+                let mut gate = setup.problem.gate(seed, None, Arc::clone(stop)).with_gamma(gamma);
+                let measured = setup.problem.of_start(share, &mut gate).map_err(said)?;
+                let target = measured.target;
+                (Some(target), rule.map(|rule| StopRule { target, ..rule }), measured.gamma)
             }
-            given => (given.and_then(Target::norm), rule),
+            given => (given.and_then(Target::norm), rule, gamma),
         };
-        let contest = Contest { setup, own: None, rule: rule.filter(|_| !judged), target };
+        let contest = Contest { setup, own: None, rule: rule.filter(|_| !judged), target, gamma };
         let limits = Limits { target, budget, seeds, seed };
         let Some(samples) = checked(&contest, &limits, false, stop).map_err(said)? else { return Ok(None) };
         let results = raced(&contest, limits, &methods, grid, samples, stop).map_err(said)?;
@@ -64,13 +70,10 @@ impl Race {
     }
 }
 
-/// The problem of a problem file: its oracle, its start, and what it is in words.
-pub fn problem(file: &Path) -> Result<(Arc<dyn Oracle>, Vec<f64>, String), String> {
+/// The problem of a problem file.
+pub fn problem(file: &Path) -> Result<Arc<run::Problem>, String> {
     let problem = read_setup(file, &Overrides::default()).map_err(said)?.problem;
-    if problem.term.is_some() {
-        return Err("the file has a [[term]]; leave it out, and give bounds= or term= to the run".into());
-    }
-    Ok((Arc::clone(&problem.oracle), problem.start.clone(), problem.words.clone()))
+    Ok(Arc::clone(problem.what()))
 }
 
 fn said(failure: Failure) -> String {

@@ -118,8 +118,45 @@ fn wrong_terms_are_refused_with_their_file() {
     refused("lower = [0.5, -inf]", "lower = [0.5, 1, 2]", "lower has 3 numbers for 2 coordinates");
     let gamma = TestDir::holding(&with(BOUNDED, "target = 0.1", "target = 0.1\ngamma = 0"));
     gamma.pasta("solve p.toml").assert().code(2).stderr(contains("expected a positive number, got 0"));
-    let share = TestDir::holding(&with(BOUNDED, "target = 0.1", "target = \"1%\""));
-    share.pasta("solve p.toml").assert().code(2).stderr(contains("with a term, a target cannot be a share"));
+}
+
+#[test]
+fn a_target_can_be_a_share_of_the_gradient_mapping_at_the_start() {
+    let place = TestDir::holding(&with(BOUNDED, "target = 0.1", "target = \"5%\""));
+    let result = place.json("solve p.toml --output run", 0);
+    let of_start = &result["of_start"];
+    // At (1, 1.5) a step of length 1 goes to (0.5, 0): so the mapping is (0.5, 1.5).
+    let [mapping, target, gamma] = ["gradient", "target", "gamma"].map(|key| of_start[key].as_f64().unwrap());
+    assert_eq!(gamma, 1.0);
+    assert!((mapping / 2.5f64.sqrt() - 1.0).abs() < 0.2 && target == 0.05 * mapping, "{of_start}");
+    assert_eq!(result["certificate"]["target"], target);
+    place.pasta("verify run").assert().code(0).stdout(contains("reproduced to the bit"));
+    let altered =
+        place.read("run/result.json").replacen(&format!("\"target\": {target}"), "\"target\": 0.5", 1);
+    place.write("altered.json", &altered);
+    place.pasta("verify altered.json --problem p.toml").assert().code(4);
+    let by_hand = place.json("certify run --target 5%", 0);
+    assert_eq!(by_hand["certificate"]["gamma"], 1.0);
+    let compared = place.json("compare p.toml --target 5% --budget 5000 --seeds 2 --methods dog,auto", 0);
+    assert_eq!(compared["gamma"], 1.0);
+    place.pasta("plan --pilot p.toml").assert().code(0);
+}
+
+#[test]
+fn calibrate_stays_in_the_domain() {
+    let place = TestDir::holding(BOUNDED);
+    let found = place.json("calibrate p.toml --budget 10000", 0);
+    assert!((found["calibration"]["smoothness"]["value"].as_f64().unwrap() - 1.0).abs() < 0.1, "{found}");
+    let ends: Vec<_> =
+        found["calibration"]["rays"].as_array().unwrap().iter().map(|ray| ray["end"].as_str().unwrap()).collect();
+    assert!(ends.contains(&"boundary"), "{ends:?}");
+    place.write(
+        "simplex.toml",
+        &with(BOUNDED, "kind = \"box\"\nlower = [0.5, -inf]\nupper = 2", "kind = \"simplex\"\ntotal = 2.5"),
+    );
+    place.json("calibrate simplex.toml --budget 10000", 0);
+    place.write("out.toml", &with(BOUNDED, "start = [1.0, 1.5]", "start = [0.0, 1.5]"));
+    place.pasta("calibrate out.toml").assert().code(2).stderr(contains("x0 = 0 is below 0.5"));
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod oracle;
 mod run;
 mod serve;
 mod source;
+mod term;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -33,7 +34,6 @@ use pasta_opt::method::{Engine, METHODS, find};
 use pasta_opt::oracle::Oracle;
 use pasta_opt::recipe::{Constant, Constants};
 use pasta_opt::run::{ChoiceError, MethodSpec, Problem, Stored, Target, Task};
-use pasta_opt::term::{Term, TermSpec, of_specs};
 use pasta_opt::walk::StopRule;
 use pasta_report::Table;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
@@ -46,6 +46,7 @@ use crate::oracle::Line;
 use crate::run::{Begin, Job, Outcome, Shows, Trouble};
 use crate::serve::{PATIENCE, Server};
 use crate::source::OracleSource;
+use crate::term::{GivenTerm, term_of, unless_raised};
 
 /// When a run is certified: target, delta, share, and on what that rests, a name and its numbers in order.
 type RuleOf = (TargetOf, f64, f64, (String, Vec<f64>));
@@ -75,8 +76,8 @@ pub(crate) struct Beginning<'py> {
     on_nan: String,
     /// Whether a run without a budget goes on where its target is not within reach.
     no_limit: bool,
-    /// The terms beside f, as JSON.
-    terms: String,
+    /// What is minimised with f.
+    term: GivenTerm<'py>,
     /// Whether a start outside of their domain is moved into it.
     project: bool,
     /// Of the gradient mapping, where it is given.
@@ -86,19 +87,7 @@ pub(crate) struct Beginning<'py> {
 impl Beginning<'_> {
     fn read(self) -> PyResult<Begin> {
         let Self {
-            x0,
-            method,
-            rule,
-            budget,
-            seed,
-            check,
-            pilot,
-            on_nan,
-            no_limit,
-            terms,
-            project,
-            gamma,
-            ..
+            x0, method, rule, budget, seed, check, pilot, on_nan, no_limit, term, project, gamma, ..
         } = self;
         let on_nan = on_nan.parse().map_err(|error| value_error(format!("on_nan: {error}")))?;
         let start = x0.as_slice()?.to_vec();
@@ -107,18 +96,11 @@ impl Beginning<'_> {
             None => (None, None),
         };
         let method = method.spec()?;
-        let term = read_terms(&terms, start.len())?;
+        let term = term_of(&term);
         let task =
             Task { method, certify, of_start, budget, seed, check, pilot, on_nan, no_limit, project, gamma };
         Ok(Begin::Fresh { start, task: Box::new(task), term })
     }
-}
-
-/// The sum of terms that are given as JSON, over so many coordinates.
-fn read_terms(json: &str, dim: usize) -> PyResult<Option<Arc<dyn Term>>> {
-    let specs: Vec<TermSpec> =
-        serde_json::from_str(json).map_err(|error| value_error(format!("term: {error}")))?;
-    of_specs(&specs, dim).map_err(value_error)
 }
 
 /// Runs a method. Every `every` seconds the callback is called, after every step if that is 0.
@@ -131,7 +113,9 @@ fn minimize<'py>(
     checkpoint: Option<PathBuf>,
 ) -> PyResult<Ended<'py>> {
     let Beginning { budget, threads, no_limit, .. } = beginning;
-    work(leaves, beginning.read()?, (budget, no_limit), threads, callback, every, checkpoint)
+    let term = beginning.term.as_ref().map(|term| (**term).clone());
+    let ended = work(leaves, beginning.read()?, (budget, no_limit), threads, callback, every, checkpoint);
+    unless_raised(term.as_ref(), ended)
 }
 
 /// Goes on with the run of a checkpoint.
@@ -143,20 +127,12 @@ fn resume<'py>(
     callback: Option<Bound<'py, PyAny>>,
     every: f64,
     checkpoint: PathBuf,
-    terms: &str,
+    term: GivenTerm<'py>,
 ) -> PyResult<Ended<'py>> {
     let stored = Checkpoint::load(&checkpoint).map_err(value_error)?;
-    let dim = Stored::of(&stored).map_err(value_error)?.dim;
-    let term = read_terms(terms, dim)?;
-    work(
-        leaves,
-        Begin::Stored { checkpoint: Box::new(stored), term },
-        limits,
-        threads,
-        callback,
-        every,
-        Some(checkpoint),
-    )
+    let begin = Begin::Stored { checkpoint: Box::new(stored), term: term_of(&term) };
+    let ended = work(leaves, begin, limits, threads, callback, every, Some(checkpoint));
+    unless_raised(term.as_deref(), ended)
 }
 
 fn work<'py>(
@@ -267,16 +243,17 @@ fn certify(
     budget: Option<u128>,
     seed: u64,
     threads: usize,
-    terms: (String, Option<f64>),
+    of_term: (GivenTerm<'_>, Option<f64>),
 ) -> PyResult<String> {
     let (asked, x) = (OracleSource::of(&leaves)?, x.as_slice()?.to_vec());
-    let term = (read_terms(&terms.0, x.len())?, terms.1);
+    let (given, gamma) = of_term;
+    let term = (term_of(&given), gamma);
     let (rule, target) = read_rule(rule)?;
     if target.norm().is_none() {
         return Err(value_error("target: a point that is certified by hand has no start; give a number"));
     }
     let certify = move |line| run::certify(&asked, &x, rule, budget, seed, term, &line);
-    let certified = beside(leaves, None, threads, certify)?;
+    let certified = unless_raised(given.as_deref(), beside(leaves, None, threads, certify))?;
     serde_json::to_string(&certified).map_err(value_error)
 }
 
@@ -288,9 +265,12 @@ fn verify(
     result: String,
     checkpoint: Vec<u8>,
     threads: usize,
+    given: GivenTerm<'_>,
 ) -> PyResult<String> {
     let (asked, x) = (OracleSource::of(&leaves)?, x.as_slice()?.to_vec());
-    beside(leaves, None, threads, move |line| run::verify(&asked, x, &result, &checkpoint, &line))
+    let term = term_of(&given);
+    let verify = move |line| run::verify(&asked, x, &result, &checkpoint, term, &line);
+    unless_raised(given.as_deref(), beside(leaves, None, threads, verify))
 }
 
 /// Measures constants around a point. What was found as JSON.
@@ -301,10 +281,12 @@ fn calibrate(
     budget: u64,
     seed: u64,
     threads: usize,
+    given: GivenTerm<'_>,
 ) -> PyResult<String> {
     let (asked, x0) = (OracleSource::of(&leaves)?, x0.as_slice()?.to_vec());
-    let measured =
-        beside(leaves, None, threads, move |line| run::calibrate(&asked, &x0, budget, seed, &line))?;
+    let term = term_of(&given);
+    let measure = move |line| run::calibrate(&asked, &x0, budget, seed, term, &line);
+    let measured = unless_raised(given.as_deref(), beside(leaves, None, threads, measure))?;
     serde_json::to_string(&measured).map_err(value_error)
 }
 
@@ -315,13 +297,17 @@ fn check(
     x0: PyReadonlyArray1<'_, f64>,
     seed: u64,
     threads: usize,
+    given: GivenTerm<'_>,
 ) -> PyResult<String> {
     let (asked, x0) = (OracleSource::of(&leaves)?, x0.as_slice()?.to_vec());
-    beside(leaves, None, threads, move |line| run::check(&asked, &x0, seed, &line))
+    let term = term_of(&given);
+    let check = move |line| run::check(&asked, &x0, seed, term, &line);
+    unless_raised(given.as_deref(), beside(leaves, None, threads, check))
 }
 
 /// What a certified run will probably cost, as JSON.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "keywords of Python, one by one")]
 fn forecast(
     leaves: Bound<'_, PyAny>,
     x0: PyReadonlyArray1<'_, f64>,
@@ -330,11 +316,15 @@ fn forecast(
     samples: u128,
     seed: u64,
     threads: usize,
+    of_term: (GivenTerm<'_>, Option<f64>),
 ) -> PyResult<String> {
     let (asked, x0) = (OracleSource::of(&leaves)?, x0.as_slice()?.to_vec());
     let rule = read_rule(rule)?;
     let method = method.spec()?;
-    beside(leaves, None, threads, move |line| run::forecast(&asked, &x0, rule, samples, &method, seed, &line))
+    let (given, gamma) = of_term;
+    let term = (term_of(&given), gamma);
+    let forecast = move |line| run::forecast(&asked, &x0, rule, samples, &method, seed, term, &line);
+    unless_raised(given.as_deref(), beside(leaves, None, threads, forecast))
 }
 
 /// Methods side by side, as JSON.
@@ -350,15 +340,20 @@ fn compare(
     seeds: u64,
     seed: u64,
     threads: usize,
+    of_term: (GivenTerm<'_>, Option<f64>),
 ) -> PyResult<String> {
     let (asked, start) = (OracleSource::of(&leaves)?, x0.as_slice()?.to_vec());
     let (rule, target) = rule.map(read_rule).transpose()?.unzip();
-    beside(leaves, None, threads, move |line| {
+    let (given, gamma) = of_term;
+    let term = term_of(&given);
+    let compared = beside(leaves, None, threads, move |line| {
+        run::feasible(term.as_deref(), &start)?;
         let (_, losses) = run::gate(&asked, &start, seed, None, &line)?;
         let oracle = asked.oracle(losses, &line);
-        let race = Race { oracle, start, methods, grid, rule, target, budget, seeds, seed };
+        let race = Race { oracle, start, methods, grid, rule, target, budget, seeds, seed, term, gamma };
         race.run(&line.stop).map_err(Trouble::Input)?.ok_or(Trouble::Raised)
-    })
+    });
+    unless_raised(given.as_deref(), compared)
 }
 
 /// What is planned for a regime, as JSON.
@@ -510,6 +505,9 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(forecast, module)?)?;
     module.add_function(wrap_pyfunction!(compare, module)?)?;
     module.add_function(wrap_pyfunction!(plan, module)?)?;
+    module.add_function(wrap_pyfunction!(term::terms, module)?)?;
+    module.add_function(wrap_pyfunction!(term::own_term, module)?)?;
+    module.add_class::<term::PyTerm>()?;
     module.add_function(wrap_pyfunction!(native::read_problem, module)?)?;
     module.add_function(wrap_pyfunction!(native::hard_instance, module)?)?;
     module.add_function(wrap_pyfunction!(native::table, module)?)?;

@@ -9,10 +9,12 @@ use pasta_opt::hard::HardInstance;
 use pasta_opt::objective::Objective;
 use pasta_opt::oracle::{Oracle, Source};
 use pasta_opt::table::{Dense, Design, Features, LOSSES, Linear, Loss, Sparse, Table, TableError, Values};
+use pasta_opt::term::Term;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::borrowed::shared;
+use crate::term::PyTerm;
 use crate::value_error;
 
 /// An oracle of the library.
@@ -21,6 +23,8 @@ pub(crate) struct Native {
     pub(crate) oracle: Arc<dyn Oracle>,
     start: Vec<f64>,
     words: String,
+    /// What the problem file says is minimised with f.
+    term: Option<Arc<dyn Term>>,
     /// For a table.
     pub(crate) linear: Option<Arc<Linear>>,
     /// True if the scale of its loss is that of the residuals when it is fitted: none was given.
@@ -49,6 +53,11 @@ impl Native {
     #[getter]
     fn losses(&self) -> bool {
         self.oracle.about().losses
+    }
+
+    #[getter]
+    fn term(&self) -> Option<PyTerm> {
+        self.term.clone().map(PyTerm::of)
     }
 
     /// Whether its samples are rows, all of which can be read.
@@ -163,8 +172,10 @@ impl Native {
 #[pyfunction]
 pub(crate) fn read_problem(py: Python<'_>, file: PathBuf) -> PyResult<Native> {
     let read = py.detach(|| pasta_cli::answers::problem(&file));
-    let (oracle, start, words) = read.map_err(PyValueError::new_err)?;
-    Ok(Native { oracle, start, words, linear: None, follows: false, hard: None })
+    let problem = read.map_err(PyValueError::new_err)?;
+    let term = problem.term.clone();
+    let (oracle, start, words) = (Arc::clone(&problem.oracle), problem.start.clone(), problem.words.clone());
+    Ok(Native { oracle, start, words, term, linear: None, follows: false, hard: None })
 }
 
 /// The instance of Theorem 1, or of Theorem 2.
@@ -190,7 +201,15 @@ pub(crate) fn hard_instance(
     };
     let hard = Arc::new(instance.map_err(value_error)?);
     let (oracle, words) = (hard.clone() as Arc<dyn Oracle>, Objective::identity(&*hard));
-    Ok(Native { oracle, start: vec![0.0; hard.dim()], words, linear: None, follows: false, hard: Some(hard) })
+    Ok(Native {
+        oracle,
+        start: vec![0.0; hard.dim()],
+        words,
+        term: None,
+        linear: None,
+        follows: false,
+        hard: Some(hard),
+    })
 }
 
 /// Numbers of a table, in double or single precision.
@@ -246,7 +265,7 @@ pub(crate) fn table<'py>(
     let follows = parameter.is_none() && loss.for_deviation(1.0).is_some();
     let words = format!("{name} loss on a table of {rows} rows and {columns} columns");
     let start = linear.start();
-    Ok(Native { oracle: linear.clone(), start, words, linear: Some(linear), follows, hard: None })
+    Ok(Native { oracle: linear.clone(), start, words, term: None, linear: Some(linear), follows, hard: None })
 }
 
 /// All losses: name, formula, labels, class, the name and usual value of the parameter.

@@ -14,8 +14,8 @@ use pasta_opt::forecast::{Family, Forecast, Pilot, PilotError};
 use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::oracle::{Answer, Request};
 use pasta_opt::run::{
-    ChoiceError, Chosen, Event, Mark, MethodSpec, OfStart, Problem, Report, Run, RunError, Stored, Target,
-    Task, feasible,
+    self, ChoiceError, Chosen, Event, Mark, MethodSpec, OfStart, Problem, Report, Run, RunError, Stored,
+    Target, Task,
 };
 use pasta_opt::stop::Stop;
 use pasta_opt::term::Term;
@@ -145,7 +145,7 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
     let live = match begin {
         Begin::Fresh { start, task, term } => {
             // Before a sample shows whether there are losses.
-            let start = feasible(term.as_deref(), start.len(), &start, task.project).map_err(input)?;
+            let start = run::feasible(term.as_deref(), start.len(), &start, task.project).map_err(input)?;
             let (probe, losses) = gate(&asked, &start, task.seed, budget, &line)?;
             let problem = Problem { term, ..Problem::of(asked.oracle(losses, &line), start) };
             let mut run = Run::start(Arc::new(problem), *task, stop).map_err(input)?;
@@ -201,7 +201,13 @@ fn prepared(run: &mut Run, line: &Line) -> Result<(), Trouble> {
 }
 
 /// What a check at length finds, as JSON.
-pub(crate) fn check(asked: &OracleSource, x0: &[f64], seed: u64, line: &Line) -> Result<String, Trouble> {
+pub(crate) fn check(
+    asked: &OracleSource,
+    x0: &[f64],
+    seed: u64,
+    term: Option<Arc<dyn Term>>,
+    line: &Line,
+) -> Result<String, Trouble> {
     #[derive(Serialize)]
     struct Checked {
         problem: String,
@@ -210,7 +216,9 @@ pub(crate) fn check(asked: &OracleSource, x0: &[f64], seed: u64, line: &Line) ->
         #[serde(flatten)]
         findings: check::Findings,
     }
-    let (mut gate, _) = gate(asked, x0, seed, None, line)?;
+    feasible(term.as_deref(), x0)?;
+    let (gate, _) = gate(asked, x0, seed, None, line)?;
+    let mut gate = gate.with_term(term);
     let findings = check::oracle(&mut gate, x0, Effort::Thorough).map_err(|halt| match halt {
         Halt::Interrupted => Trouble::Raised,
         other => input(other),
@@ -266,6 +274,7 @@ fn measured(gate: &mut Gate, start: &[f64], share: f64) -> Result<OfStart, Troub
 }
 
 /// What a certified run of a method will probably cost.
+#[expect(clippy::too_many_arguments, reason = "keywords of Python, one by one")]
 pub(crate) fn forecast(
     asked: &OracleSource,
     start: &[f64],
@@ -273,6 +282,7 @@ pub(crate) fn forecast(
     samples: u128,
     method: &MethodSpec,
     seed: u64,
+    (term, gamma): (Option<Arc<dyn Term>>, Option<f64>),
     line: &Line,
 ) -> Result<String, Trouble> {
     #[derive(Serialize)]
@@ -284,7 +294,9 @@ pub(crate) fn forecast(
         pilot_budget: u128,
         pilot: Pilot,
     }
-    let (mut gate, losses) = gate(asked, start, seed, None, line)?;
+    feasible(term.as_deref(), start)?;
+    let (gate, losses) = gate(asked, start, seed, None, line)?;
+    let mut gate = gate.with_term(term).with_gamma(gamma);
     let method = method.choose(&Problem::of(asked.oracle(losses, line), start.to_vec())).map_err(input)?;
     let rule = match target.share() {
         Some(share) => StopRule { target: measured(&mut gate, start, share)?.target, ..rule },
@@ -317,6 +329,11 @@ fn probed(mut gate: Gate, start: &[f64]) -> Result<Gate, Trouble> {
     }
 }
 
+/// Refuses a point outside of the domain of a term.
+pub(crate) fn feasible(term: Option<&dyn Term>, x: &[f64]) -> Result<(), Trouble> {
+    run::feasible(term, x.len(), x, false).map(drop).map_err(input)
+}
+
 /// A certificate of a point. Its samples are not those of any run with this seed.
 pub(crate) fn certify(
     asked: &OracleSource,
@@ -327,7 +344,7 @@ pub(crate) fn certify(
     (term, gamma): (Option<Arc<dyn Term>>, Option<f64>),
     line: &Line,
 ) -> Result<Certified, Trouble> {
-    feasible(term.as_deref(), x.len(), x, false).map_err(input)?;
+    feasible(term.as_deref(), x)?;
     let seed = seed_by_hand(seed, x);
     // Where there are losses, the certificate compares them with the gradients.
     let (gate, _) = gate(asked, x, seed, budget, line)?;
@@ -346,11 +363,12 @@ pub(crate) fn verify(
     x: Vec<f64>,
     result: &str,
     checkpoint: &[u8],
+    term: Option<Arc<dyn Term>>,
     line: &Line,
 ) -> Result<String, Trouble> {
     let stored = Checkpoint::from_bytes(checkpoint).and_then(|checkpoint| Stored::of(&checkpoint));
     let Stored { task, dim, losses, .. } = stored.map_err(input)?;
-    let problem = Problem::of(asked.oracle(losses, line), vec![0.0; dim]);
+    let problem = Problem { term, ..Problem::of(asked.oracle(losses, line), vec![0.0; dim]) };
     let mut given = Given::of(&problem);
     (given.task, given.point, given.start_unknown) = (Some(&task), Some(x), true);
     match verify::verify(result, &given, Arc::clone(&line.stop)) {
@@ -366,9 +384,11 @@ pub(crate) fn calibrate(
     x0: &[f64],
     budget: u64,
     seed: u64,
+    term: Option<Arc<dyn Term>>,
     line: &Line,
 ) -> Result<Calibration, Trouble> {
-    let mut gate = over(asked, false, seed, line);
+    feasible(term.as_deref(), x0)?;
+    let mut gate = over(asked, false, seed, line).with_term(term);
     Calibration::measure(&mut gate, x0, budget, &mut |_| ()).map_err(input)
 }
 

@@ -224,9 +224,6 @@ pub enum NoTarget {
         /// Its standard error.
         error: f64,
     },
-    /// At a bound |grad f| may be large where nothing is left to be gained.
-    #[error("with a term, a target cannot be a share of |grad f| at the start; give it as a number")]
-    Term,
     /// The gradient is exactly zero.
     #[error(
         "the gradient at the start is 0, so there is no share of it to aim at; give the target as a number, or start elsewhere"

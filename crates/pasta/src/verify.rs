@@ -38,8 +38,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::certificate::{
-    Basis, Certificate, CertificateError, Certifier, Made, Spent, Verdict, delta_of_attempt, number_by_hand,
-    rounded_up, seed_by_hand,
+    Basis, Certificate, CertificateError, Certifier, Made, Spent, Verdict, delta_of_attempt, gamma_near,
+    number_by_hand, rounded_up, seed_by_hand,
 };
 use crate::digest::Digest;
 use crate::draws::{Role, derived_seed};
@@ -334,22 +334,23 @@ impl Place<'_> {
         let Some(rule) = rule else { return Ok(()) };
         let rule = rule.ok_or(Unverified::Nothing("the problem file asks for no certificate"))?;
         let target = self.target(rule.target)?;
-        same("certificate.made.claim.target", &made.claim.target, &target)?;
+        same("certificate.made.claim.target", &made.claim.target, &target.0)?;
         same("certificate.delta", &claimed.delta, &rule.delta)?;
         if let (Some(task), Some(gamma)) = (given.task, claimed.gamma) {
-            same("certificate.gamma", &gamma, &task.gamma.unwrap_or(gamma))?;
+            same("certificate.gamma", &gamma, &task.gamma.or(target.1).unwrap_or(gamma))?;
         }
         let [here, there] = [made.claim.basis, rule.basis].map(|basis| basis.at_distance(0.0));
         compare("certificate.made.claim.grade", &raw(&here)?, &raw(&there)?)
     }
 
-    /// What the task aims at, which may be a share of the gradient at the start: that is measured again, by the samples that the result says it took.
-    fn target(&self, norm: f64) -> Result<f64, Unverified> {
+    /// What the task aims at, which may be a share of the gradient at the start: that is measured again, by the samples that the result says it took. With a term,
+    /// also the gamma that it was measured with.
+    fn target(&self, norm: f64) -> Result<(f64, Option<f64>), Unverified> {
         let Self { written, given, .. } = self;
         let share = given.task.and_then(|task| task.of_start);
         let text = written.of_start.map(RawValue::get);
         let (share, text) = match (share, text) {
-            (None, None) => return Ok(norm),
+            (None, None) => return Ok((norm, None)),
             (Some(share), Some(text)) => (share, text),
             (None, Some(text)) => return Err(differs("of_start", &text, &"null")),
             (Some(share), None) => return Err(differs("of_start", &"null", &share)),
@@ -358,16 +359,30 @@ impl Place<'_> {
         same("of_start.share", &of_start.share, &share)?;
         if given.start_unknown {
             same("of_start.target", &of_start.target, &(share * of_start.gradient))?;
-            return Ok(of_start.target);
+            return Ok((of_start.target, of_start.gamma));
         }
         let problem = given.problem;
         // So many that it ends where it ended: it takes a tenth of a budget.
         let budget = of_start.samples.saturating_mul(10);
-        let mut gate =
-            Gate::over(Arc::clone(&problem.oracle), written.seed).with_budget(budget).without_check();
-        let again = OfStart::measure(share, &mut gate, &problem.start).map_err(CertificateError::Halt)?;
+        let gate = || {
+            let gate = Gate::over(Arc::clone(&problem.oracle), written.seed).without_check();
+            gate.with_term(problem.term.clone())
+        };
+        let project = given.task.is_some_and(|task| task.project);
+        let start =
+            problem.feasible_start(project).map_err(|error| Unverified::Unreadable(error.to_string()))?;
+        if let Some(gamma) = of_start.gamma {
+            let mut free = gate().with_gamma(given.task.and_then(|task| task.gamma));
+            let chosen = gamma_near(&mut free, &start).map_err(CertificateError::Halt)?;
+            // It is 1 where the budget does not allow a choice.
+            if gamma != 1.0 {
+                same("of_start.gamma", &gamma, &chosen)?;
+            }
+        }
+        let mut gate = gate().with_gamma(of_start.gamma).with_budget(budget);
+        let again = OfStart::measure(share, &mut gate, &start).map_err(CertificateError::Halt)?;
         compare("of_start", &raw(&of_start)?, &raw(&again)?)?;
-        Ok(again.target)
+        Ok((again.target, again.gamma))
     }
 
     /// A run that says it is certified has such a certificate.

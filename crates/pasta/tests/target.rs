@@ -7,6 +7,7 @@ use pasta_opt::gate::Halt;
 use pasta_opt::prelude::*;
 use pasta_opt::run::{OfStart, Problem, Target, Task};
 use pasta_opt::stop::NoTarget;
+use pasta_opt::term::{Interval, Term};
 
 /// |x|^2/2 with noise of this standard deviation in each coordinate.
 struct Bowl {
@@ -54,6 +55,30 @@ fn the_gradient_at_the_start_is_measured_within_its_error() {
         // The error is that of a vector, which is at least that of its length; it is estimated from 16 samples or more, and 4 of them are missed by one in a
         // thousand. 4 of 100 would come by chance once in 10^5 tests.
         assert!(missed < 4, "{missed} of 100 for {dim} coordinates and noise {noise}");
+    }
+}
+
+#[test]
+fn with_a_term_the_mapping_at_the_start_is_measured_within_its_error() {
+    // Half of the coordinates are at a bound, where the gradient pushes out of the domain: they count for nothing, and so does their noise.
+    for (dim, noise) in [(2, 0.1), (2, 2.0), (100, 0.3)] {
+        let free = dim / 2;
+        let x0: Vec<f64> =
+            (0..dim).map(|i| if i < free { 1.0 / f64::sqrt(free as f64) } else { 1e3 }).collect();
+        let lower: Vec<f64> = (0..dim).map(|i| if i < free { -9.0 } else { 1e3 }).collect();
+        let term: Arc<dyn Term> = Arc::new(Interval { lower, upper: vec![f64::INFINITY] });
+        let mut missed = 0;
+        for seed in 1..=100 {
+            let mut gate = gate(dim, noise, seed).with_term(Some(Arc::clone(&term)));
+            let measured = OfStart::measure(0.01, &mut gate, &x0).unwrap();
+            assert_eq!(measured.gamma, gate.gamma());
+            assert_eq!(measured.samples, gate.ledger().of(Role::Calibration).samples);
+            assert!((0.5..=1.0).contains(&measured.gamma.unwrap()), "{measured:?}");
+            missed += u32::from((measured.gradient - 1.0).abs() > 4.0 * measured.error.max(1e-3));
+        }
+        // The error is that of eight groups left out one by one, so 4 of it are missed by one in two hundred (t with 7 degrees of freedom). 6 of 100 would
+        // come by chance once in 10^5 tests.
+        assert!(missed < 6, "{missed} of 100 for {dim} coordinates and noise {noise}");
     }
 }
 

@@ -307,7 +307,11 @@ impl Diagnosed<'_> {
         let Ray { points, end, direction, .. } = self.ray;
         let start = points.first().map_or(f64::NAN, |point| point.variance.value);
         let (radius, last) = points.last().map_or((f64::NAN, f64::NAN), |p| (p.radius, p.variance.value));
-        let end = if *end == RayEnd::NotFinite { "; beyond, the gradients are not finite" } else { "" };
+        let end = match end {
+            RayEnd::NotFinite => "; beyond, the gradients are not finite",
+            RayEnd::Boundary => "; there the domain ends",
+            _ => "",
+        };
         let [radius, last, start] = [radius, last, start].map(|value| significant(value, 3));
         vec![direction.to_string(), radius, last, start, format!("{}{end}", self.verdict)]
     }

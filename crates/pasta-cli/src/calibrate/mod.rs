@@ -109,6 +109,7 @@ fn measure(setup: &Setup, budget: u64, signals: &Signals) -> Result<Option<Calib
         Ok(calibration) => Ok(Some(calibration)),
         Err(CalibrationError::Halt(Halt::Interrupted)) => Ok(None),
         Err(error @ CalibrationError::Budget { .. }) => Err(Failure::input(format!("--budget: {error}"))),
+        Err(error @ CalibrationError::Halt(Halt::Outside { .. })) => Err(Failure::input(error)),
         Err(error @ CalibrationError::Halt(_)) => Err(Failure::system(error)),
         Err(error) => Err(Failure::input(error)),
     }

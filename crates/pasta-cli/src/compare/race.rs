@@ -98,7 +98,8 @@ impl<'p> Judge<'p> {
             None => None,
             Some(term) => {
                 let gate = Gate::over(Arc::clone(&oracle), derived_seed(limits.seed, Role::Certificate, 1));
-                let gamma = gamma_near(&mut gate.with_term(Some(Arc::clone(term))), &problem.start);
+                let mut gate = gate.with_term(Some(Arc::clone(term))).with_gamma(contest.gamma);
+                let gamma = gamma_near(&mut gate, &problem.start);
                 Some((Arc::clone(term), gamma.map_err(Failure::system)?))
             }
         };

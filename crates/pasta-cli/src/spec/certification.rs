@@ -92,15 +92,7 @@ pub(super) fn read_certification(
         section
             .only(&["target", "delta", "share", "variance", "growth", "floor", "kurtosis", PILOT, GAMMA])?;
     }
-    let gamma = number(GAMMA)?;
-    if let (Some(section), Some(gamma)) = (section, gamma) {
-        if problem.term.is_none() {
-            return Err(section.complain(GAMMA, "is for problems with a term, and there is no [[term]]"));
-        }
-        if !(gamma > 0.0 && gamma.is_finite()) {
-            return Err(section.complain(GAMMA, &format!("expected a positive number, got {gamma}")));
-        }
-    }
+    let gamma = section.map_or(Ok(None), |section| read_gamma(section, problem))?;
     let in_file = section.map_or(Ok(None), |section| section.target("target"))?;
     let Some(target) = flag.or(in_file).or(method.gradient_target().map(Target::Norm)) else {
         let message =
@@ -127,6 +119,20 @@ pub(super) fn read_certification(
     };
     let pilot = overrides.pilot.or(in_file).unwrap_or(Outlook::FIRST);
     Ok(Some(Certification { rule, of_start: target.share(), pilot, gamma }))
+}
+
+/// gamma of the gradient mapping, if it is given.
+pub(super) fn read_gamma(section: &Section<'_>, problem: &Problem) -> Result<Option<f64>, Failure> {
+    let gamma = section.number(GAMMA)?;
+    match gamma {
+        Some(_) if problem.term.is_none() => {
+            Err(section.complain(GAMMA, "is for problems with a term, and there is no [[term]]"))
+        }
+        Some(gamma) if !(gamma > 0.0 && gamma.is_finite()) => {
+            Err(section.complain(GAMMA, &format!("expected a positive number, got {gamma}")))
+        }
+        gamma => Ok(gamma),
+    }
 }
 
 /// A complaint about the table, if there is one.

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use certification::{Certification, read_certification};
+use certification::{Certification, read_certification, read_gamma};
 use method::{Aim, FALLBACK, Read, read_method};
 use pasta_opt::certificate::Basis;
 use pasta_opt::forecast::{Price, PriceError};
@@ -81,6 +81,8 @@ pub(crate) struct Contest {
     pub(crate) rule: Option<StopRule>,
     /// What is to be reached, if anything is.
     pub(crate) target: Option<f64>,
+    /// gamma of the gradient mapping, where there is a term and it is given or the target was measured with it.
+    pub(crate) gamma: Option<f64>,
 }
 
 /// Flags that override a file.
@@ -186,12 +188,14 @@ pub(crate) fn read_contest(
     let root = root(&name, &text, &document)?;
     let setup = setup(&root, overrides)?;
     let problem = &setup.problem;
-    let target = match overrides.target {
+    let gamma = gamma(&root, problem)?;
+    let (target, gamma) = match overrides.target {
         Some(Target::OfStart(share)) => {
-            let mut gate = problem.gate(setup.seed, None, stop);
-            Some(problem.of_start(share, &mut gate)?.target)
+            let mut gate = problem.gate(setup.seed, None, stop).with_gamma(gamma);
+            let measured = problem.of_start(share, &mut gate)?;
+            (Some(measured.target), measured.gamma)
         }
-        given => given.and_then(Target::norm),
+        given => (given.and_then(Target::norm), gamma),
     };
     let mut own = None;
     if root.item("recipe").is_some() {
@@ -208,7 +212,7 @@ pub(crate) fn read_contest(
         None => None,
         Some(target) => certificate_rule(&root, problem, &Chosen::auto(None), Some(target), overrides)?,
     };
-    Ok(Contest { setup, own, rule, target })
+    Ok(Contest { setup, own, rule, target, gamma })
 }
 
 /// What the table `certificate` of a problem file says, with this target; `None` if there is none.
@@ -225,6 +229,14 @@ pub(crate) fn read_rule(
         return Ok(None);
     }
     certificate_rule(&root, problem, &Chosen::auto(None), Some(target), overrides)
+}
+
+/// gamma of the table `certificate`, if it has one.
+fn gamma(root: &Section<'_>, problem: &Problem) -> Result<Option<f64>, Failure> {
+    match root.item("certificate") {
+        None => Ok(None),
+        Some(_) => read_gamma(&root.section("certificate")?, problem),
+    }
 }
 
 /// How a run of a comparison is certified.

@@ -23,7 +23,7 @@ from ._oracle import Oracle, Problem
 from ._progress import Moment
 from ._result import Certificate, Forecast, Ledger, Result, Stop
 from ._serve import serve
-from ._terms import Ball, Box, ElasticNet, GroupL2, L1, LogBarrier, NonNegative, Polyhedron, Simplex, Term, TotalVariation
+from ._terms import Ball, Box, ElasticNet, GroupL2, L1, LogBarrier, NonNegative, OwnTerm, Polyhedron, Simplex, Term, TotalVariation
 from .methods import (
     AdagradNorm,
     AdagradNormAveraged,
@@ -92,6 +92,7 @@ __all__ = [
     "Native",
     "NonNegative",
     "Oracle",
+    "OwnTerm",
     "Pl",
     "Polyhedron",
     "Pool",

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _engine, methods
 from ._minimize import AnyBasis, _vector, beginning
+from ._terms import AnyTerm
+from ._terms import given as terms_given
 from ._oracle import Leaves, _block, _unmasked
 from ._result import Result, read
 
@@ -86,9 +88,14 @@ class AskTell:
         pathwise: bool = True,
         block: int | None = None,
         name: str = "ask and tell",
+        bounds: Any = None,
+        term: AnyTerm | None = None,
+        project_start: bool = False,
+        gamma: float | None = None,
     ) -> None:
         start = _vector(x0)
         aim: dict[str, Any] = {"target": target, "budget": budget, "method": method, "delta": delta, "certificate": certificate}
+        aim.update(terms=terms_given(None, bounds, term, start), project_start=project_start, gamma=gamma)
         begin = beginning(None, start, **aim, seed=seed, check=check, pilot=0, threads=threads)
         size = _block(block, batched)
         self._blocks: list[Block] = []

@@ -12,7 +12,7 @@ from ._minimize import AnyBasis, AnyOracle, _budget, _rule, bound
 from ._native import _number, _threads, _whole, namespace
 from ._oracle import Leaves
 from ._result import Certificate, Result, certificate_of
-from ._terms import Term
+from ._terms import AnyTerm
 from ._terms import given as terms_given
 
 
@@ -27,7 +27,7 @@ def certify(
     seed: int = 1,
     threads: int | None = None,
     bounds: Any = None,
-    term: Term | Sequence[Term] | None = None,
+    term: AnyTerm | None = None,
     gamma: float | None = None,
 ) -> Certificate:
     """Bounds the gradient at a point that came from anywhere, by fresh samples, with a confidence of 1 - `delta`.
@@ -44,16 +44,17 @@ def certify(
     oracle, point, _ = bound(oracle, x)
     rule = _rule(oracle, target, delta, certificate)
     whole = _whole("seed", seed, 0, 2**64 - 1)
-    terms = (terms_given(bounds, term, len(point)), None if gamma is None else _number("gamma", gamma))
-    text = _engine.certify(Leaves(oracle, len(point)), point, rule, _budget(budget), whole, _threads(threads), terms)
+    of_term = (terms_given(oracle, bounds, term, point), None if gamma is None else _number("gamma", gamma))
+    text = _engine.certify(Leaves(oracle, len(point)), point, rule, _budget(budget), whole, _threads(threads), of_term)
     return certificate_of(json.loads(text))
 
 
-def verify(result: Result, oracle: AnyOracle, *, threads: int | None = None) -> str:
+def verify(result: Result, oracle: AnyOracle, *, threads: int | None = None, bounds: Any = None, term: AnyTerm | None = None) -> str:
     """Makes the certificate of a result again: its samples are drawn once more at the point, by their addresses, and every number is compared, bit for bit.
 
     Returns what was done, in a sentence; raises a ValueError with the first number that differs. It does not see how the run came to its point, or whether
     seeds were tried until one was lucky: for that, :func:`certify` the point with a seed of your own. docs/formats.md lists what is compared.
+    `bounds` and `term` are those of the run.
 
     >>> import numpy as np, pasta_opt
     >>> def grad(x, rng, n):
@@ -63,7 +64,8 @@ def verify(result: Result, oracle: AnyOracle, *, threads: int | None = None) -> 
     'verified'
     """
     oracle, _, _ = bound(oracle, result.params)
-    return _engine.verify(Leaves(oracle, len(result.x)), result.x, result.report, result.checkpoint, _threads(threads))
+    given = terms_given(oracle, bounds, term, result.x)
+    return _engine.verify(Leaves(oracle, len(result.x)), result.x, result.report, result.checkpoint, _threads(threads), given)
 
 
 def calibrate(
@@ -73,11 +75,14 @@ def calibrate(
     budget: int = 100_000,
     seed: int = 1,
     threads: int | None = None,
+    bounds: Any = None,
+    term: AnyTerm | None = None,
 ) -> SimpleNamespace:
     """Measures the constants of an oracle around x0: the noise there and how it grows, the smoothness, each with an interval.
 
     What is found is for plans and warnings: no theorem holds because of it (docs/calibration.md). Each of `floor`, `growth`, `smoothness` and
     `ms_smoothness` has a `value` between `low` and `high`, or is None where samples cannot tell; `rays` has the noise along lines.
+    With `bounds` or a `term` no point outside of them is asked for, and rays end there.
 
     >>> import numpy as np, pasta_opt
     >>> found = pasta_opt.calibrate(lambda x, rng, n: n * x + rng.normal(size=(n, 2)).sum(axis=0), [1.0, 0.0], budget=10_000)
@@ -86,11 +91,13 @@ def calibrate(
     """
     oracle, start, _ = bound(oracle, x0)
     samples, whole = _whole("budget", budget, 1, 2**63), _whole("seed", seed, 0, 2**64 - 1)
-    text = _engine.calibrate(Leaves(oracle, len(start)), start, samples, whole, _threads(threads))
+    text = _engine.calibrate(Leaves(oracle, len(start)), start, samples, whole, _threads(threads), terms_given(oracle, bounds, term, start))
     return namespace(text)
 
 
-def check(oracle: AnyOracle, x0: Any, *, seed: int = 1, threads: int | None = None) -> SimpleNamespace:
+def check(
+    oracle: AnyOracle, x0: Any, *, seed: int = 1, threads: int | None = None, bounds: Any = None, term: AnyTerm | None = None
+) -> SimpleNamespace:
     """Says whether an oracle can be believed, from some hundreds of samples at and near x0: what every run does briefly before its first step.
 
     `is_believable`, `sentences`, one for each slip that was found, and `slips` with their numbers: answers that are not finite, a generator of its own or
@@ -106,7 +113,8 @@ def check(oracle: AnyOracle, x0: Any, *, seed: int = 1, threads: int | None = No
     """
     oracle, start, _ = bound(oracle, x0)
     whole = _whole("seed", seed, 0, 2**64 - 1)
-    return namespace(_engine.check(Leaves(oracle, len(start)), start, whole, _threads(threads)))
+    given = terms_given(oracle, bounds, term, start)
+    return namespace(_engine.check(Leaves(oracle, len(start)), start, whole, _threads(threads), given))
 
 
 def lower_bound(
@@ -165,12 +173,15 @@ def forecast(
     certificate: AnyBasis | None = None,
     seed: int = 1,
     threads: int | None = None,
+    bounds: Any = None,
+    term: AnyTerm | None = None,
+    gamma: float | None = None,
 ) -> SimpleNamespace:
     """What a run to a certified target will probably cost, from a pilot of a few cheap runs with at most `samples` samples, and no more than a tenth of
     what is forecast where a range allows that.
 
     By the names of ``pasta plan --pilot --json``: `forecast` has `low`, `middle` and `high`, or is None, and then `forecast_silent` says why; `pilot`
-    is the pilot that was run; `worst_case` and `lower_bound` are those of a recipe. A forecast, not a bound (docs/forecast.md).
+    is the pilot that was run; `worst_case` and `lower_bound` are those of a recipe. A forecast, not a bound (docs/forecast.md). `bounds`, `term` and `gamma` are as in :func:`minimize`.
 
     >>> import pasta_opt
     >>> found = pasta_opt.forecast(lambda x, rng, n: n * x + rng.normal(size=(n, 2)).sum(axis=0), [3.0, 0.0], target=0.05, samples=20_000)
@@ -182,7 +193,8 @@ def forecast(
     rule = _rule(oracle, target, delta, certificate)
     count, whole = _whole("samples", samples, 1, 2**63), _whole("seed", seed, 0, 2**64 - 1)
     leaves = Leaves(oracle, len(start))
-    text = _engine.forecast(leaves, start, method.described(None), rule, count, whole, _threads(threads))
+    of_term = (terms_given(oracle, bounds, term, start), None if gamma is None else _number("gamma", gamma))
+    text = _engine.forecast(leaves, start, method.described(None), rule, count, whole, _threads(threads), of_term)
     found = namespace(text)
     found.method = method.name()
     found.worst_case = found.lower_bound = None
@@ -205,12 +217,15 @@ def compare(
     certificate: AnyBasis | None = None,
     seed: int = 1,
     threads: int | None = None,
+    bounds: Any = None,
+    term: AnyTerm | None = None,
+    gamma: float | None = None,
 ) -> SimpleNamespace:
     """Runs methods on one problem, untuned and from the same start: how soon each reaches a target, how far it comes, how often it fails.
 
     What ``pasta compare --json`` prints, by the same names: `methods`, best first, each with `method`, `batch`, `gradient`, `samples_to_target`,
     `diverged`, `worse` and its `runs` (docs/compare.md). Where there are only samples, a run has reached the target when that is certified, and
-    final gradients are measured by fresh samples that nobody pays for.
+    final gradients are measured by fresh samples that nobody pays for. With `bounds` or a `term`, gradient mappings take the place of gradients.
 
     >>> import pasta_opt
     >>> def grad(x, rng, n):
@@ -231,4 +246,5 @@ def compare(
     most = _whole("budget", 1_000_000 if budget is None else budget, 1, 2**63)
     leaves = Leaves(oracle, len(start))
     runs, first = _whole("seeds", seeds, 1, 10_000), _whole("seed", seed, 0, 2**64 - 1)
-    return namespace(_engine.compare(leaves, start, names, bool(grid), rule, most, runs, first, _threads(threads)))
+    of_term = (terms_given(oracle, bounds, term, start), None if gamma is None else _number("gamma", gamma))
+    return namespace(_engine.compare(leaves, start, names, bool(grid), rule, most, runs, first, _threads(threads), of_term))

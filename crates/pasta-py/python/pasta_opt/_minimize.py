@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from ._native import Native, _number, _threads, _whole
 from ._oracle import Computed, Leaves, Oracle, Problem, Structured, _a, _unmasked
 from ._progress import Moment, shown
 from ._result import CHECKPOINT, Result, read
-from ._terms import Term
+from ._terms import AnyTerm
 from ._terms import given as terms_given
 
 #: Which share of all samples certificates may take.
@@ -71,7 +71,7 @@ class Beginning(NamedTuple):
     threads: int
     on_nan: str
     no_limit: bool
-    terms: str
+    term: _engine.Term | None
     project: bool
     gamma: float | None
 
@@ -91,7 +91,7 @@ def beginning(
     threads: int | None,
     on_nan: str = "stop",
     no_limit: bool = False,
-    terms: str = "[]",
+    terms: _engine.Term | None = None,
     project_start: bool = False,
     gamma: float | None = None,
 ) -> Beginning:
@@ -109,7 +109,7 @@ def beginning(
     whole, forecast = _whole("seed", seed, 0, 2**64 - 1), _whole("pilot", 0 if pilot is None else pilot, 0, 2**63)
     if on_nan not in ("stop", "skip"):
         raise ValueError(f'on_nan must be "stop" or "skip", but is {on_nan!r}')
-    if gamma is not None and (terms == "[]" or target is None):
+    if gamma is not None and (terms is None or target is None):
         raise ValueError("gamma= is for certificates of problems with bounds= or term=: give one of them, and a target=")
     ending = (on_nan, bool(no_limit), terms, bool(project_start), None if gamma is None else _number("gamma", gamma))
     return Beginning(x0, way.described(samples), rule, samples, whole, bool(check), forecast, _threads(threads), *ending)
@@ -135,7 +135,7 @@ def minimize(
     workers: int | None = None,
     output: str | os.PathLike[str] | None = None,
     bounds: Any = None,
-    term: Term | Sequence[Term] | None = None,
+    term: AnyTerm | None = None,
     project_start: bool = False,
     gamma: float | None = None,
 ) -> Result:
@@ -189,7 +189,7 @@ def minimize(
         Bounds on the coordinates, as SciPy has them: a pair (lower, upper) for each, with None for no bound, or a ``scipy.optimize.Bounds``.
         The oracle is never asked outside of them.
     term
-        A convex term h such as :class:`L1` or :class:`Simplex`, or a list of them: f + h is minimised. With bounds or a term, `target` is for the norm of
+        A convex term h such as :class:`L1` or :class:`Simplex`, a list of them, or an object with a prox of its own (:class:`OwnTerm`): f + h is minimised. With bounds or a term, `target` is for the norm of
         the gradient mapping (docs/terms.md), and ``certificate.gamma`` is its gamma.
     project_start
         True moves an x0 outside of what bounds and term allow to the nearest point inside; otherwise it is refused.
@@ -216,7 +216,7 @@ def minimize(
             return minimize(pool, x0, **given)
     oracle, start, unflatten = bound(oracle, x0)
     aim: dict[str, Any] = {"target": target, "budget": budget, "method": method, "delta": delta, "certificate": certificate}
-    aim.update(terms=terms_given(bounds, term, len(start)), project_start=project_start, gamma=gamma)
+    aim.update(terms=terms_given(oracle, bounds, term, start), project_start=project_start, gamma=gamma)
     begin = beginning(oracle, start, **aim, seed=seed, check=check, pilot=pilot, threads=threads, on_nan=on_nan, no_limit=no_limit)
     leaves = Leaves(oracle, len(start))
     checkpoint = None
@@ -243,7 +243,7 @@ def resume(
     callback: Callable[[Moment], object] | None = None,
     progress: bool | Callable[[Moment], object] | None = None,
     bounds: Any = None,
-    term: Term | Sequence[Term] | None = None,
+    term: AnyTerm | None = None,
 ) -> Result:
     """Goes on with a run that was interrupted, asked to stop or ran out of budget, bit for bit as if it had not stopped.
 
@@ -266,7 +266,7 @@ def resume(
             raise ValueError(f"x0 must have the structure of the run's start, which had {stored} numbers, but it has {len(start)}")
     leaves = Leaves(oracle, _engine.stored_dimension(str(checkpoint)))
     samples = _budget(budget)
-    terms = terms_given(bounds, term, _engine.stored_dimension(str(checkpoint)))
+    terms = terms_given(oracle, bounds, term, np.zeros(_engine.stored_dimension(str(checkpoint))))
     ended = _engine.resume(leaves, (samples, bool(no_limit)), _threads(threads), *shown(callback, progress, samples), str(checkpoint), terms)
     return read(ended, unflatten)
 

@@ -46,7 +46,7 @@ class Native:
 
 
 def read_problem(file: str | os.PathLike[str]) -> Native:
-    """The problem of a problem file, of whatever kind (docs/formats.md): the tables `problem` and `noise`, nothing else."""
+    """The problem of a problem file, of whatever kind (docs/formats.md): the tables `problem` and `noise`, and each `[[term]]`, which runs on it then have."""
     path = os.fspath(file)
     if not os.path.isfile(path):
         raise FileNotFoundError(f"there is no file {path}")

@@ -105,12 +105,12 @@ fn power(
     let mut sum = 0.0;
     for i in 0..ITERATIONS {
         v = next;
-        let point = along(start.x, step, &v);
+        let point = meter.along(start.x, step, &v);
         let moved = minus(&point, start.x);
         next = meter.mean_difference(&point, start.x, pairs)?;
         finite(&next)?;
         // v is older than these pairs, so that the quotient has no bias.
-        if i >= ITERATIONS / 2 {
+        if i >= ITERATIONS / 2 && squared_norm(&moved) > 0.0 {
             sum += dot(&next, &moved) / squared_norm(&moved);
         }
         if normalise(&mut next) == 0.0 {
@@ -138,7 +138,7 @@ fn choose(
     let candidates = [combine(1.0), combine(-1.0), v];
     let mut chosen = (f64::NEG_INFINITY, Vec::new());
     for v in candidates {
-        let point = along(start.x, step, &v);
+        let point = meter.along(start.x, step, &v);
         let moved = minus(&point, start.x);
         let length2 = squared_norm(&moved);
         let difference = meter.mean_difference(&point, start.x, pairs)?;
@@ -161,8 +161,10 @@ fn quotient(
     per_block: u64,
 ) -> Result<[Estimate; 2], CalibrationError> {
     let samples = meter.draw(per_block);
-    let (ahead, behind) = (along(start.x, step, v), along(start.x, -step, v));
-    let central = pairs(meter, samples, &ahead, &behind, v)?;
+    let (ahead, behind) = (meter.along(start.x, step, v), meter.inside(along(start.x, -step, v)));
+    // At the edge of a domain neither way is that of v.
+    let way = if meter.has_term() { minus(&ahead, &behind) } else { v.to_vec() };
+    let central = pairs(meter, samples, &ahead, &behind, &way)?;
     let one_sided = pairs(meter, samples, &ahead, start.x, v)?;
     finite(central.as_flattened())?;
     finite(one_sided.as_flattened())?;
@@ -202,9 +204,11 @@ pub(super) fn least(
 ) -> Result<Estimate, CalibrationError> {
     let step = start.step(LOCAL * local.unit);
     let mut v = meter.direction(STARTS);
-    let ends = |v: &[f64]| (along(start.x, step, v), along(start.x, -step, v));
+    let ends = |meter: &Meter<'_>, v: &[f64]| {
+        (meter.inside(along(start.x, step, v)), meter.inside(along(start.x, -step, v)))
+    };
     for _ in 0..LEAST_ITERATIONS {
-        let (ahead, behind) = ends(&v);
+        let (ahead, behind) = ends(meter, &v);
         let mut image = meter.mean_difference(&ahead, &behind, sizes.least_power)?;
         finite(&image)?;
         image
@@ -216,7 +220,7 @@ pub(super) fn least(
         }
         v = image;
     }
-    let (ahead, behind) = ends(&v);
+    let (ahead, behind) = ends(meter, &v);
     let samples = meter.draw(sizes.least);
     let rows = pairs(meter, samples, &ahead, &behind, &minus(&ahead, &behind))?;
     finite(rows.as_flattened())?;
@@ -234,7 +238,8 @@ pub(super) fn mean_square(
     if normalise(&mut v) == 0.0 {
         v = meter.direction(STARTS + 1);
     }
-    let points: Vec<_> = STEPS.iter().map(|step| along(start.x, start.step(step * local.unit), &v)).collect();
+    let points: Vec<_> =
+        STEPS.iter().map(|step| meter.along(start.x, start.step(step * local.unit), &v)).collect();
     let lengths: Vec<_> = points.iter().map(|point| squared_norm(&minus(point, start.x)).sqrt()).collect();
     let samples = meter.draw(sizes.steps);
     let mut blocks = vec![[[0.0; 2]; STEPS.len()]; BLOCKS];

@@ -6,9 +6,10 @@ use super::CalibrationError;
 use super::estimate::BLOCKS;
 use crate::draws::{Address, Role};
 use crate::gate::{self, Gate};
-use crate::kernels::squared_norm;
+use crate::kernels::{along, squared_distance, squared_norm};
 use crate::moments::Moments;
 use crate::oracle::{Answer, Form, Request};
+use crate::term::Steps;
 
 /// Samples of each block between two looks at the outside world.
 const WAVE: usize = 16;
@@ -94,6 +95,36 @@ impl<'a> Meter<'a> {
         mean.iter_mut().for_each(|d| *d /= n as f64);
         (self.watch)(self.gate.ledger().of(Role::Calibration).samples);
         Ok(mean)
+    }
+
+    /// x + step v, moved into the domain of the term where there is one. Where that leads back to x, the other way is taken.
+    pub(super) fn along(&self, x: &[f64], step: f64, v: &[f64]) -> Vec<f64> {
+        let there = self.inside(along(x, step, v));
+        let is_back = self.has_term() && squared_distance(&there, x) < (0.1 * step).powi(2) * squared_norm(v);
+        if is_back { self.inside(along(x, -step, v)) } else { there }
+    }
+
+    /// The same point, moved into the domain of the term where there is one.
+    pub(super) fn inside(&self, mut x: Vec<f64>) -> Vec<f64> {
+        self.gate.keep_inside(&mut x);
+        x
+    }
+
+    /// x, after a step of this length that went to v: by the prox, where there is a term.
+    pub(super) fn prox(&self, eta: f64, mut v: Vec<f64>) -> Vec<f64> {
+        if let Some(term) = self.gate.term() {
+            term.prox(Steps::One(eta), &mut v);
+        }
+        v
+    }
+
+    pub(super) fn has_term(&self) -> bool {
+        self.gate.term().is_some()
+    }
+
+    /// True if the domain of the term ends before x.
+    pub(super) fn is_outside(&self, x: &[f64]) -> bool {
+        self.gate.term().is_some_and(|term| term.outside(x).is_some())
     }
 
     /// A random direction: a unit vector.

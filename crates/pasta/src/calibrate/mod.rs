@@ -40,7 +40,7 @@ pub use trial::Trial;
 
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
-use crate::kernels::{along, squared_distance, squared_norm};
+use crate::kernels::{along, minus, squared_distance, squared_norm};
 use crate::ledger::Entry;
 use crate::oracle::{About, Form};
 use curvature::Local;
@@ -212,7 +212,10 @@ impl Calibration {
         let mean_square = curvature::mean_square(meter, start, &local, sizes)?;
         let rays = directions(meter, start)
             .into_iter()
-            .map(|direction| ray::measure(meter, start, local.unit, direction, sizes.ray))
+            .map(|(direction, v)| {
+                let v = into_domain(meter, start, local.unit, v);
+                ray::measure(meter, start, local.unit, (direction, v), sizes.ray)
+            })
             .collect::<Result<Vec<_>, _>>()?;
 
         let variance_at_start = ray::variance(&start.variances);
@@ -357,6 +360,16 @@ fn directions(meter: &Meter<'_>, start: &Start<'_>) -> Vec<(Direction, Vec<f64>)
     [(Direction::Descent, descent)].into_iter().chain(random).collect()
 }
 
+/// The direction itself; where a term leaves it no room, that of the point of the domain which is nearest to a unit along it.
+fn into_domain(meter: &Meter<'_>, start: &Start<'_>, unit: f64, v: Vec<f64>) -> Vec<f64> {
+    let there = along(start.x, unit, &v);
+    if !meter.is_outside(&there) {
+        return v;
+    }
+    let mut way = minus(&meter.inside(there), start.x);
+    if normalise(&mut way) > 0.0 { way } else { v }
+}
+
 /// B where (V - b^2)/r^2 is largest, from samples that did not choose the place.
 fn growth(
     meter: &mut Meter<'_>,
@@ -383,7 +396,7 @@ fn growth(
         }
     }
     let Some((_, measured, radius)) = largest else { return Ok((None, Found::AtStart)) };
-    let point = along(start.x, radius, &measured.direction);
+    let point = meter.inside(along(start.x, radius, &measured.direction));
     let mut blocks = vec![[Gradients::new(start.x.len()), Gradients::new(start.x.len())]; BLOCKS];
     let samples = meter.draw(per_block);
     meter.each(samples, Form::Sums, &[start.x, &point], &mut blocks, |[at_start, there], rows| {
@@ -444,7 +457,8 @@ fn steepest(
         .filter(|(_, secant)| slope.of(secant).low > local.high)
         .max_by(|(_, a), (_, b)| slope.of(a).low.total_cmp(&slope.of(b).low));
     let Some((measured, secant)) = steepest else { return Ok((local, Found::AtStart)) };
-    let [near, far] = [secant.from, secant.to].map(|radius| along(start.x, radius, &measured.direction));
+    let [near, far] =
+        [secant.from, secant.to].map(|radius| meter.inside(along(start.x, radius, &measured.direction)));
     let samples = meter.draw(per_block);
     let rows = curvature::pairs(meter, samples, &far, &near, &secant.towards)?;
     let fresh = Estimate::positive(&rows, |means| slope.of_pairs(means));

@@ -70,6 +70,8 @@ pub enum RayEnd {
     Farthest,
     /// The next gradients are no finite numbers, or their squares are none.
     NotFinite,
+    /// The domain of the term ends.
+    Boundary,
 }
 
 /// What a ray says about BG-0: is there a B with variance at most B^2 |x - x0|^2 + b^2?
@@ -100,7 +102,11 @@ impl Diagnosis {
                 Trend::Settled | Trend::Rising => Self::WorseThanQuadratic,
                 Trend::Changing => Self::CannotTell,
             },
-            Some(Estimate { high, .. }) if high <= Self::HARDLY && end == RayEnd::Farthest => Self::Bounded,
+            Some(Estimate { high, .. })
+                if high <= Self::HARDLY && matches!(end, RayEnd::Farthest | RayEnd::Boundary) =>
+            {
+                Self::Bounded
+            }
             Some(Estimate { value, high, .. })
                 if value <= Self::TOO_FAST && high <= 3.0 && trend != Trend::Rising =>
             {
@@ -192,6 +198,10 @@ pub(super) fn measure(
             break;
         }
         let point = along(start.x, unit * 4f64.powi(i), &v);
+        if meter.is_outside(&point) {
+            end = RayEnd::Boundary;
+            break;
+        }
         // As it is after rounding.
         let radius = squared_distance(&point, start.x).sqrt();
         let (rows, secant) = look(meter, samples, per_block, &point, Some(&before))?;

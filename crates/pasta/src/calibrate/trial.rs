@@ -217,7 +217,7 @@ fn trial(
         if let Some(curvature) = seen {
             return Ok((way, End::Steep { curvature, from }));
         }
-        let next = along(x, -eta, &mean(&parts, per_block));
+        let next = meter.prox(eta, along(x, -eta, &mean(&parts, per_block)));
         let distance = squared_distance(&next, start.x).sqrt();
         if !distance.is_finite() {
             return Ok((way, End::NotFinite));

@@ -37,7 +37,7 @@ impl Problem {
     }
 
     /// Where a run begins: see [`feasible`].
-    pub(super) fn feasible_start(&self, project: bool) -> Result<Vec<f64>, StartError> {
+    pub(crate) fn feasible_start(&self, project: bool) -> Result<Vec<f64>, StartError> {
         feasible(self.term.as_deref(), self.oracle.about().dim, &self.start, project)
     }
 

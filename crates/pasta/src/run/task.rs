@@ -28,7 +28,7 @@ pub struct Task {
     pub method: MethodSpec,
     /// When the run stops on a certificate; `None` if it makes none.
     pub certify: Option<StopRule>,
-    /// If the target of `certify` is a share of |grad f| at the start, that share: the run measures the gradient after its check, and sets the target.
+    /// If the target of `certify` is a share of |grad f| at the start (with a term, of the gradient mapping), that share: the run measures it after its check, and sets the target.
     #[serde(default)]
     pub of_start: Option<f64>,
     /// The most samples that are drawn in all.
@@ -145,10 +145,10 @@ impl Task {
         Ok(chosen)
     }
 
-    /// The same with the target that was measured.
+    /// The same with the target that was measured, and with its gamma where there is a term.
     pub(super) fn aimed(self, measured: &OfStart) -> Self {
         let certify = self.certify.map(|rule| StopRule { target: measured.target, ..rule });
-        Self { certify, ..self }
+        Self { certify, gamma: self.gamma.or(measured.gamma), ..self }
     }
 
     /// What is to be certified, if anything is.
