@@ -45,7 +45,7 @@ pub(crate) fn fit_peers(names: &[String]) -> bool {
 pub(crate) fn bench_parse() -> bool {
     let (root, target) = folders();
     let environment = target.join("bench-parse");
-    built(&["--package", "pasta-data", "--example", "parse"])
+    built(&["--package", "pasta-io", "--example", "parse"])
         && made(&environment, &["numpy", "scikit-learn", "pandas"])
         && succeeds(
             Command::new(python(&environment))

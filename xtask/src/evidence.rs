@@ -99,7 +99,7 @@ const ALL: [Evidence; 10] = [
         name: "tables",
         shows: "a million damaged tables of each kind are read or refused",
         work: Work::Cargo(
-            &["test", "--package", "pasta-data", "--test", "mutations"],
+            &["test", "--package", "pasta-io", "--test", "mutations"],
             &[("MUTATIONS", "1000000")],
         ),
     },

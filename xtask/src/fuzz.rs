@@ -12,7 +12,7 @@ const MEMORY: u64 = 4_000_000;
 
 /// The tests of the readers: arguments of `cargo test`, and the variable that says how many files they try.
 const READERS: [(&str, &[&str], &str); 7] = [
-    ("CSV, LIBSVM, NPY, NPZ, gzip, zstd", &["--package", "pasta-data", "--test", "mutations"], "MUTATIONS"),
+    ("CSV, LIBSVM, NPY, NPZ, gzip, zstd", &["--package", "pasta-io", "--test", "mutations"], "MUTATIONS"),
     ("problem files", &["--package", "pasta-cli", "--lib", "mutations"], "PROPTEST_CASES"),
     ("models", &["--package", "pasta-cli", "--lib", "damaged_models"], "FUZZ_CASES"),
     ("checkpoints and traces", &["--package", "pasta-opt", "--test", "readers"], "PROPTEST_CASES"),

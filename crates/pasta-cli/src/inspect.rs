@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use pasta_data::{Code, Data, Encoding, Source};
+use pasta_io::{Code, Data, Encoding, Source};
 use pasta_opt::draws::Role;
 use pasta_opt::gate::Gate;
 use pasta_opt::objective::{Facts, Measure};

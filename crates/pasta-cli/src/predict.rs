@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use pasta_data::{Label, Source};
+use pasta_io::{Label, Source};
 use pasta_opt::conformal::Conformal;
 use pasta_opt::score::{Score, class, has_classes};
 use pasta_opt::table::Outside;
@@ -264,7 +264,7 @@ impl Answer<'_> {
     fn array(&self) -> Result<Vec<u8>, Failure> {
         let placed = |number: &dyn Fn(usize) -> f64| {
             let numbers: Vec<f64> = self.places.lines().map(|row| row.map_or(f64::NAN, number)).collect();
-            Ok(pasta_data::vector_to_npy(&numbers))
+            Ok(pasta_io::vector_to_npy(&numbers))
         };
         match self.wanted {
             Wanted::Classes => placed(&|row| self.classes[row] as f64),

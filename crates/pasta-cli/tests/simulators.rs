@@ -141,6 +141,29 @@ fn every_command_works_on_a_simulator_with_the_same_bits_for_any_workers() {
 }
 
 #[test]
+fn every_command_starts_its_simulator_once() {
+    let text = smooth("workers = 1") + "\n[certificate]\ntarget = 0.5\nkurtosis = 10\npilot = 2000\n";
+    let place = place(&text);
+    for command in [
+        "solve p.toml --output run",
+        "resume run",
+        "verify run",
+        "certify run --seed 2",
+        "certify run --target 0.6 --seed 2",
+        "certify p.toml --at 1,-2",
+        "plan --pilot p.toml",
+        "plan --pilot p.toml --target 0.6",
+        "calibrate p.toml --budget 6400",
+        "compare p.toml --methods auto --budget 2000 --seeds 1",
+        "compare p.toml --methods auto --budget 2000 --seeds 1 --target 0.6",
+    ] {
+        place.write("pids", "");
+        place.json(command, 0);
+        assert_eq!(place.read("pids").lines().count(), 1, "{command}");
+    }
+}
+
+#[test]
 fn a_run_in_two_parts_has_the_bits_of_one() {
     let place = place(&sgd(200, ""));
     let whole = place.json("solve p.toml", 0);

@@ -11,6 +11,7 @@ use pasta_opt::inference::{StdErrors, Summary};
 use pasta_opt::ledger::Ledger;
 use pasta_opt::method::{self, Values};
 use pasta_opt::oracle::{About, Answer, Charge, Draw, Form, Oracle, OracleError, Request};
+use pasta_opt::proximal::Penalties;
 use pasta_opt::run::{Event, Run};
 use pasta_opt::score::Score;
 use pasta_opt::table::{Linear, Loss};
@@ -65,8 +66,23 @@ fn linear(table: &Bound<'_, Native>) -> PyResult<Arc<Linear>> {
 /// The name of second-order steps, which are no method of the library's table.
 const EXACT: &str = "exact";
 
-/// The way of a method; without one, the quickest that is known for the table, and its name.
-fn way(method: Option<MethodOf>, linear: &Arc<Linear>) -> PyResult<(Way, String)> {
+/// l1 and the bounds of the weights, as `Penalties` has them.
+type PenaltiesOf = (f64, Vec<f64>, Vec<f64>);
+
+/// The way of a method; without one, the quickest that is known for the table, and its name. Only second-order steps know penalties besides the ridge's, and bounds.
+fn way(
+    method: Option<MethodOf>,
+    linear: &Arc<Linear>,
+    penalties: Option<PenaltiesOf>,
+) -> PyResult<(Way, String)> {
+    if let Some((l1, lower, upper)) = penalties {
+        if let Some(other) = method.filter(|method| method.name() != EXACT) {
+            let name = other.name();
+            return Err(value_error(format!("the method {name} knows no l1 and no bounds; leave it out")));
+        }
+        let term = Penalties { l1, lower, upper }.term(linear).map_err(value_error)?;
+        return Ok((Way::Proximal(term), EXACT.to_owned()));
+    }
     let Some(method) = method else {
         let way = Way::usual(linear);
         let name = if matches!(way, Way::SecondOrder) { EXACT } else { "auto" };
@@ -121,12 +137,14 @@ pub(crate) fn fit(
     threads: usize,
     may_penalise: bool,
     std_errors: Option<String>,
+    penalties: Option<PenaltiesOf>,
 ) -> PyResult<(String, Bound<'_, PyArray1<f64>>)> {
     let target = target.map(TargetOf::read).transpose()?;
     let (py, linear) = (table.py(), linear(&table)?);
     let rows = linear.table().rows() as f64;
-    let again = way(method.clone(), &linear)?.0;
-    let (way, method) = way(method, &linear)?;
+    let again = way(method.clone(), &linear, None)?.0;
+    let may_penalise = may_penalise && penalties.is_none();
+    let (way, method) = way(method, &linear, penalties)?;
     let kind = std_errors.as_deref().map(kind).transpose()?;
     let follows = table.get().follows;
     let fitted = alone(py, threads, move |stop| {

@@ -12,12 +12,13 @@ import pasta_opt
 import pytest
 
 pytest.importorskip("sklearn")
+import scipy.optimize  # noqa: E402
 import scipy.sparse  # noqa: E402
 from pasta_opt import PastaClassifier, PastaRegressor  # noqa: E402
 from sklearn.base import clone  # noqa: E402
 from sklearn.datasets import load_diabetes, load_iris  # noqa: E402
 from sklearn.exceptions import ConvergenceWarning  # noqa: E402
-from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor  # noqa: E402
+from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, LogisticRegression, PoissonRegressor  # noqa: E402
 from sklearn.model_selection import GridSearchCV, cross_val_score  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler  # noqa: E402
@@ -478,3 +479,118 @@ def test_classes_can_be_weighted() -> None:
     weights = np.where(y == 1, 150 / y.sum(), 150 / (300 - y.sum()))
     assert np.allclose(balanced.coef_, PastaClassifier().fit(X, y, sample_weight=weights).coef_)
     assert balanced.intercept_[0] > PastaClassifier().fit(X, y).intercept_[0] + 1
+
+
+LASSO = StandardScaler().fit_transform(X)
+
+
+def test_l1_and_elastic_net_are_those_of_scikit_learn_and_zeros_are_zeros() -> None:
+    lasso = PastaRegressor(l1=5.0).fit(LASSO, Y)
+    theirs = Lasso(alpha=5.0, tol=1e-14, max_iter=100_000).fit(LASSO, Y)
+    assert lasso.certificate_.verdict == "certified" and lasso.certificate_.gap <= lasso.certificate_.target
+    assert np.allclose(lasso.coef_, theirs.coef_, atol=1e-9) and np.isclose(lasso.intercept_, theirs.intercept_)
+    assert ((lasso.coef_ == 0) == (theirs.coef_ == 0)).all() and 0 < (lasso.coef_ == 0).sum() < 10
+    # The penalty is about standardised columns, so that those in other units make the same model.
+    raw = PastaRegressor(l1=5.0).fit(X * 1e3 + 7, Y)
+    assert np.allclose(raw.predict(X * 1e3 + 7), lasso.predict(LASSO), atol=1e-6)
+    net = PastaRegressor(penalty=3.0, elastic_net=0.3).fit(LASSO, Y)
+    theirs = ElasticNet(alpha=3.0, l1_ratio=0.3, tol=1e-14, max_iter=100_000).fit(LASSO, Y)
+    assert np.allclose(net.coef_, theirs.coef_, atol=1e-9)
+    assert np.allclose(net.coef_, PastaRegressor(penalty=2.1, l1=0.9).fit(LASSO, Y).coef_, atol=1e-9)
+
+
+def test_signs_and_bounds_are_kept_to_the_last_bit() -> None:
+    least = PastaRegressor(positive=True).fit(X, Y)
+    theirs = LinearRegression(positive=True).fit(X, Y)
+    assert least.certificate_.verdict == "certified" and (least.coef_ >= 0).all()
+    # Without a penalty there is no gap, and the mapping is small to a millionth of the start's.
+    assert np.allclose(least.predict(X), theirs.predict(X), rtol=1e-5)
+    ends = np.linspace(-300, 300, 10)
+    for bounds in ((-100.3, 200.1), [(-100.3, 200.1)] * 10, scipy.optimize.Bounds(-100.3, 200.1)):
+        boxed = PastaRegressor(bounds=bounds).fit(X, Y)
+        assert boxed.coef_.min() >= -100.3 and boxed.coef_.max() <= 200.1
+        reference = scipy.optimize.lsq_linear(X - X.mean(0), Y - Y.mean(), bounds=(-100.3, 200.1), tol=1e-14)
+        assert np.allclose(boxed.coef_, reference.x, atol=1e-4)
+    open_ended = PastaRegressor(bounds=[(end, None) for end in ends]).fit(X, Y)
+    assert (open_ended.coef_ >= ends).all()
+    both = PastaRegressor(positive=True, bounds=(-5, 10)).fit(X, Y)
+    assert both.coef_.min() == 0 and both.coef_.max() == 10
+
+
+def test_classes_with_l1_are_those_of_saga() -> None:
+    scaled = StandardScaler().fit_transform(FLOWERS)
+    for labels in (KINDS, KINDS > 1):
+        model = PastaClassifier(l1=0.02).fit(scaled, labels)
+        theirs = LogisticRegression(l1_ratio=1, C=1 / (0.02 * len(KINDS)), solver="saga", tol=1e-12, max_iter=1_000_000).fit(scaled, labels)
+        assert np.allclose(model.coef_, theirs.coef_, atol=1e-6)
+        assert ((model.coef_ == 0) == (theirs.coef_ == 0)).all() and (model.coef_ == 0).any()
+        assert np.allclose(model.predict_proba(scaled), theirs.predict_proba(scaled), atol=1e-6)
+    positive = PastaClassifier(positive=True, penalty=0.01, class_weight="balanced").fit(scaled, KINDS == 1)
+    assert (positive.coef_ >= 0).all() and positive.certificate_.verdict == "certified"
+    single = PastaClassifier(l1=0.02).fit(scaled.astype(np.float32), KINDS)
+    assert single.coef_.dtype == np.float32 and (single.coef_ == 0).any()
+
+
+def test_weights_are_repeats_with_l1_too() -> None:
+    weights = np.random.default_rng(0).integers(0, 3, size=len(Y))
+    one = PastaRegressor(l1=2.0, standardise=False).fit(LASSO, Y, sample_weight=weights)
+    two = PastaRegressor(l1=2.0, standardise=False).fit(LASSO.repeat(weights, axis=0), Y.repeat(weights))
+    assert np.allclose(one.coef_, two.coef_, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model", [PastaRegressor(penalty=1e-3, l1=1e-3), PastaRegressor(positive=True), PastaClassifier(penalty=0.01, elastic_net=0.5)])
+def test_scikit_learn_s_own_checks_pass_with_l1_and_bounds(model) -> None:
+    why = dict.fromkeys(WEIGHTS, "without a penalty nine rows of thirty columns have no unique model") if model.positive else {}
+    check_estimator(model, expected_failed_checks=why, on_skip=None)
+
+
+def test_pipelines_and_searches_take_l1_and_columns_keep_their_names() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=load_diabetes().feature_names)
+    pipe = make_pipeline(StandardScaler().set_output(transform="pandas"), PastaRegressor(l1=1.0))
+    search = GridSearchCV(pipe, {"pastaregressor__l1": [0.1, 1.0, 10.0]}, cv=3).fit(frame, Y)
+    best = search.best_estimator_[-1]
+    assert best.feature_names_in_.tolist() == list(frame.columns) and search.best_score_ > 0.4
+    bounded = GridSearchCV(PastaRegressor(), {"bounds": [None, (0, None), [(-9, 9)] * 10]}, cv=3).fit(frame, Y)
+    assert bounded.best_params_["bounds"] is None
+    twin = clone(PastaRegressor(bounds=[(0, 1)] * 10, l1=0.5))
+    assert twin.bounds == [(0, 1)] * 10 and twin.l1 == 0.5
+    assert pickle.loads(pickle.dumps(best)).predict(frame).shape == (len(Y),)
+
+
+def test_what_l1_and_bounds_cannot_do_is_refused_with_a_sentence() -> None:
+    for make, error, words in [
+        (lambda: PastaRegressor(l1=-1.0).fit(X, Y), ValueError, "l1 must be at least 0 and finite, but is -1.0"),
+        (lambda: PastaRegressor(l1="1").fit(X, Y), TypeError, "l1 must be a number, but is '1'"),
+        (lambda: PastaRegressor(elastic_net=2, penalty=1.0).fit(X, Y), ValueError, "from 0 to 1, but is 2"),
+        (lambda: PastaRegressor(elastic_net=0.5, penalty=1.0, l1=1.0).fit(X, Y), ValueError, "give penalty, and no l1"),
+        (lambda: PastaClassifier(elastic_net=0.5).fit(X, Y > 100), ValueError, "give penalty, and no l1"),
+        (lambda: PastaRegressor(bounds=[(0, 1)] * 3).fit(X, Y), ValueError, r"bounds must be a pair \(lower, upper\), or 10 of them"),
+        (lambda: PastaRegressor(bounds=(1, 0)).fit(X, Y), ValueError, "lower"),
+        (lambda: PastaRegressor("absolute", l1=1.0).fit(X, Y), ValueError, "the absolute loss is not smooth and convex"),
+        (lambda: PastaRegressor(l1=1.0, method="auto").fit(X, Y), ValueError, "the method auto knows no l1 and no bounds"),
+        (lambda: PastaRegressor(l1=1.0).partial_fit(X, Y), AttributeError, "partial_fit"),
+        (lambda: PastaClassifier(positive=True).partial_fit(X, Y > 100, classes=[0, 1]), AttributeError, "partial_fit"),
+        (lambda: PastaClassifier("multinomial", positive=True).fit(X, Y > 100), ValueError, "take the logistic loss"),
+        (lambda: PastaRegressor(l1=1.0).fit(X, Y).set_params(l1=0.0).partial_fit(X, Y), ValueError, "l1 is 0.0, but was 1.0"),
+    ]:
+        with pytest.raises(error, match=words):
+            make()
+
+
+def test_l1_and_bounds_are_those_of_the_program(tmp_path) -> None:
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", Y)
+    command = [sys.executable, "-m", "pasta_opt", "fit", "x.npy", "--labels", "y.npy", "--loss", "least-squares", "--json"]
+    for flags, settings in [
+        (["--penalty-l1", "2"], {"l1": 2.0}),
+        (["--penalty", "2", "--elastic-net", "0.25"], {"penalty": 2.0, "elastic_net": 0.25}),
+        (["--non-negative"], {"positive": True}),
+        (["--lower", "-50", "--upper", "80"], {"bounds": (-50, 80)}),
+    ]:
+        said = subprocess.run(command + flags, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        program = json.loads(said)
+        model = PastaRegressor(**settings).fit(X, Y)
+        assert list(program["weights"].values()) == model.coef_.tolist() and program["intercept"] == model.intercept_
+        assert program["certificate"].get("gap") == model.certificate_.gap and model.method_ == program["method"] == "exact"

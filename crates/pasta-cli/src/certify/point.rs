@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::Arguments;
 use crate::solve::{point_of, spec_file};
 use crate::spec::trust::Origin;
-use crate::spec::{self, Overrides, Setup};
+use crate::spec::{Overrides, ProblemFile, Setup};
 use crate::world::{self, At};
 use pasta_report::Table;
 use pasta_report::answer::provided;
@@ -32,7 +32,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     if folder {
         overrides.origin = Origin::folder(arguments.trust);
     }
-    let setup = spec::read_setup(&file, &overrides)?;
+    let file = ProblemFile::load(&file)?;
+    let mut setup = file.setup(&overrides)?;
     let problem = &setup.problem;
     let x = match &arguments.at {
         Some(text) => read_point(text)?,
@@ -53,12 +54,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     // What the file asks of a certificate holds where no flag says otherwise.
     let (rule, in_file) = if let Some(target) = arguments.target {
         // A file may leave the target to the flag.
-        (spec::read_rule(&file, problem, target.provisional(), &overrides)?, None)
+        (file.rule(problem, target.provisional(), &overrides)?, None)
     } else {
-        let spec = spec::read(&file, &overrides)?;
+        let spec = file.rest(setup, &overrides)?;
         let in_file = spec.task.target().or(spec.method.gradient_target().map(Target::Norm));
-        (spec.task.certify, in_file)
+        let rule = spec.task.certify;
+        setup = spec.into();
+        (rule, in_file)
     };
+    let problem = &setup.problem;
     let Some(target) = arguments.target.or(in_file) else {
         return Err(Failure::input("which target?").hint("give it with --target: certify |grad f(x)| <= EPS"));
     };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pasta_data::Encoding;
+use pasta_io::Encoding;
 use pasta_opt::conformal::Conformal;
 use pasta_opt::fit::{Fitted, LeftOut, Redundant};
 use pasta_opt::gate::Halt;

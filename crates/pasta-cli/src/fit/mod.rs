@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pasta_data::Source;
+use pasta_io::Source;
 use pasta_opt::cross::{CrossValidation, PENALTIES};
 use pasta_opt::fit::{AtScale, FitError, PENALTY, Way, usual_budget};
 use pasta_opt::gate::{Gate, Halt};

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pasta_data::{Blocks, Data, Encoding, Fault, Options, Source};
+use pasta_io::{Blocks, Data, Encoding, Fault, Options, Source};
 use pasta_opt::certificate::{self, Basis, Claim};
 use pasta_opt::draws::Role;
 use pasta_opt::gate::Halt;
@@ -120,7 +120,7 @@ pub(super) fn run(arguments: &Arguments, begun: Instant) -> Result<Exit, Failure
 }
 
 /// A fault in a later block, with what helps.
-fn in_a_stream(error: pasta_data::ReadError) -> Failure {
+fn in_a_stream(error: pasta_io::ReadError) -> Failure {
     let hint = match error.fault {
         Fault::ZeroIndex => Some("the first block has no index 0; --first-index 0 says that there is one"),
         _ => None,

@@ -1,6 +1,6 @@
 //! The rows that are fitted, and those that the model is scored on.
 
-use pasta_data::{Data, Label, Options, Source};
+use pasta_io::{Data, Label, Options, Source};
 use pasta_opt::score::balanced;
 use pasta_report::console::{Failure, say};
 use pasta_report::number::given;

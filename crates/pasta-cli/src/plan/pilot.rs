@@ -24,7 +24,9 @@ pub(super) fn run(
     samples: Option<u128>,
     as_json: bool,
 ) -> Result<Exit, Failure> {
-    let mut spec = read(file, target)?;
+    // Without a target, that of the certificate or else of the recipe.
+    let overrides = Overrides { certify: target, certify_recipe: true, ..Overrides::default() };
+    let mut spec = spec::read(file, &overrides)?;
     let Some(rule) = spec.task.certify else {
         return Err(Failure::input("which target?").hint("give it with --target: certify |grad f| <= eps"));
     };
@@ -65,18 +67,6 @@ pub(super) fn run(
             }
         }
     })
-}
-
-/// The file with the target in place of its own; without one, that of the certificate or else of the recipe.
-fn read(file: &Path, target: Option<Target>) -> Result<Spec, Failure> {
-    let spec = spec::read(file, &Overrides { certify: target, ..Overrides::default() })?;
-    match spec.method.gradient_target() {
-        Some(certify) if spec.task.certify.is_none() => {
-            let certify = Some(Target::Norm(certify));
-            spec::read(file, &Overrides { certify, ..Overrides::default() })
-        }
-        _ => Ok(spec),
-    }
 }
 
 /// All that can be said beforehand about a certified run.

@@ -91,7 +91,7 @@ pub(crate) fn point_in(path: &Path, text: &str) -> Result<Option<Vec<f64>>, Fail
         Earlier { point_file: Some(name), .. } => {
             let path = path.with_file_name(name);
             let bytes = world::read(&path).map_err(failed(&path))?;
-            let point = pasta_data::vector_from_npy(&bytes);
+            let point = pasta_io::vector_from_npy(&bytes);
             point.map(Some).map_err(|fault| Failure::input(fault).in_file(path.display().to_string()))
         }
         _ => Ok(None),
@@ -268,7 +268,7 @@ impl RunFolder {
         let Some(path) = self.path() else { return Ok(()) };
         let report = &mut outcome.report;
         if let Some(point) = report.point.take_if(|point| point.len() > POINT_IN_RESULT) {
-            report::write(path, POINT, pasta_data::vector_to_npy(&point))?;
+            report::write(path, POINT, pasta_io::vector_to_npy(&point))?;
             (report.point_file, report.last) = (Some(POINT.into()), None);
         }
         report::write(path, RESULT, console::pretty_json(outcome)?).map(drop)

@@ -71,6 +71,12 @@ pub(crate) struct Setup {
     pub(crate) problem: Problem,
 }
 
+impl From<Spec> for Setup {
+    fn from(spec: Spec) -> Self {
+        Self { seed: spec.task.seed, threads: spec.threads, problem: spec.problem }
+    }
+}
+
 /// What a comparison of methods needs of a problem file.
 #[derive(Debug)]
 pub(crate) struct Contest {
@@ -130,6 +136,9 @@ pub(crate) struct Overrides {
     /// What stands for the growth and floor of the table noise where they do not bound it.
     #[arg(skip)]
     pub(crate) undeclared: Option<Basis>,
+    /// True if a file without a certificate gets one, of what its recipe aims at.
+    #[arg(skip)]
+    pub(crate) certify_recipe: bool,
     /// Where the file is from.
     #[arg(skip)]
     pub(crate) origin: Origin,
@@ -157,24 +166,136 @@ fn read_price(root: &Section<'_>) -> Result<Option<Price>, Failure> {
 
 /// Reads a problem file.
 pub(crate) fn read(path: &Path, overrides: &Overrides) -> Result<Spec, Failure> {
-    let (name, text) = load(path)?;
-    parse(&name, &text, overrides)
+    ProblemFile::load(path)?.spec(overrides)
+}
+
+/// The text of a problem file.
+#[derive(Debug)]
+pub(crate) struct ProblemFile {
+    name: String,
+    text: String,
+}
+
+impl ProblemFile {
+    /// The file at a path.
+    pub(crate) fn load(path: &Path) -> Result<Self, Failure> {
+        let name = path.display().to_string();
+        let text = world::read_to_string(path).map_err(|error| Failure::input(error).in_file(&name))?;
+        Ok(Self { name, text })
+    }
+
+    /// What it says of the problem: reads its table, or starts its simulator. It need not have a table `recipe`, and what it has is not looked at.
+    pub(crate) fn setup(&self, overrides: &Overrides) -> Result<Setup, Failure> {
+        let document = open(&self.name, &self.text)?;
+        setup(&root(&self.name, &self.text, &document)?, overrides)
+    }
+
+    /// All that it says.
+    fn spec(&self, overrides: &Overrides) -> Result<Spec, Failure> {
+        self.rest(self.setup(overrides)?, overrides)
+    }
+
+    /// What the table `certificate` says, with this target; `None` if there is none.
+    pub(crate) fn rule(
+        &self,
+        problem: &Problem,
+        target: f64,
+        overrides: &Overrides,
+    ) -> Result<Option<StopRule>, Failure> {
+        let document = open(&self.name, &self.text)?;
+        let root = root(&self.name, &self.text, &document)?;
+        if root.item("certificate").is_none() {
+            return Ok(None);
+        }
+        certificate_rule(&root, problem, &Chosen::auto(None), Some(target), overrides)
+    }
+
+    /// All that it says, for a problem that was read.
+    pub(crate) fn rest(&self, setup: Setup, overrides: &Overrides) -> Result<Spec, Failure> {
+        let document = open(&self.name, &self.text)?;
+        let root = root(&self.name, &self.text, &document)?;
+        let Setup { seed, threads, problem } = setup;
+        let budget = overrides.budget.or(root.samples("budget")?);
+        let on_nan = match root.text("on_nan")? {
+            Some(text) => text.parse().map_err(|error: String| root.complain("on_nan", &error))?,
+            None => OnNan::default(),
+        };
+        let on_nan = overrides.on_nan.unwrap_or(on_nan);
+        let no_limit = overrides.no_limit || root.flag("no_limit")?.unwrap_or(false);
+        let output = overrides.output.clone().or(root.text("output")?.map(PathBuf::from));
+        let price = overrides.price.clone().map_or_else(|| read_price(&root), |price| Ok(Some(price)))?;
+        let recipe = root.item("recipe").map(|_| root.section("recipe")).transpose()?;
+        let read = |aim| match &recipe {
+            Some(recipe) => read_method(recipe, &problem, aim),
+            None => Ok(Read::auto()),
+        };
+        let mut overrides = overrides.clone();
+        let without_constants = match &recipe {
+            Some(recipe) => recipe.text("name")? == Some(AUTO),
+            None => true,
+        };
+        if without_constants {
+            // What such a run aims at is what it has to certify.
+            overrides.certify = overrides.certify.or(overrides.target.take());
+        }
+        let aim = overrides.target.map(|target| aim(target, "--target")).transpose()?;
+        let Read { spec: mut asked, chosen: mut method } = read(aim)?;
+        let certificate = root.item("certificate").map(|_| root.section("certificate")).transpose()?;
+        if (method.fallback || overrides.certify_recipe) && certificate.is_none() {
+            // A certificate chooses between a recipe and its fall-back, so that there has to be one: of what the recipe aims at, unless told otherwise.
+            overrides.certify = overrides.certify.or(method.gradient_target().map(Target::Norm));
+        }
+        let certification = read_certification(certificate.as_ref(), &problem, &method, &overrides)?;
+        if without_constants && certification.is_none() && budget.is_none() {
+            let hint = "give --target EPS, to certify |grad f| <= EPS, or --budget SAMPLES";
+            let place = recipe.as_ref().unwrap_or(&root);
+            return Err(place.complain("", "auto needs a target or a budget").hint(hint));
+        }
+        // A recipe that aims at a coarser target than is to be certified would end too early.
+        let coarser = |certified: &f64| method.gradient_target().is_some_and(|target| target > *certified);
+        let certified = overrides.certify.and_then(Target::norm);
+        if let Some(certified) = certified.filter(coarser).filter(|_| overrides.target.is_none()) {
+            overrides.target = Some(Target::Norm(certified));
+            Read { spec: asked, chosen: method } = read(Some(Aim { flag: "--certify", target: certified }))?;
+        }
+        if method.fallback && certification.is_none() {
+            return Err(no_choice(recipe.as_ref().unwrap_or(&root)));
+        }
+        let check = problem.simulator.as_ref().is_none_or(|simulator| simulator.check);
+        let (certify, of_start, pilot) = match certification {
+            Some(Certification { rule, of_start, pilot, .. }) => (Some(rule), of_start, pilot),
+            None => (None, None, 0),
+        };
+        let gamma = certification.and_then(|certification| certification.gamma);
+        let project = overrides.project_start || root.flag(PROJECT)?.unwrap_or(false);
+        let task = Task {
+            method: asked,
+            certify,
+            of_start,
+            budget,
+            seed,
+            check,
+            pilot,
+            on_nan,
+            no_limit,
+            project,
+            gamma,
+        };
+        let method = task.choose(&problem).map_err(Failure::input)?;
+        let effective = write_overrides(&self.name, document, &overrides, problem.simulator.as_ref());
+        Ok(Spec { threads, output, problem, task, method, price, effective })
+    }
 }
 
 /// Reads what the command line says in place of a file.
 pub(crate) fn read_quick(quick: &QuickTry, overrides: &Overrides) -> Result<Spec, Failure> {
-    parse(
-        pipe::COMMAND_LINE,
-        &quick.file(overrides.target.is_some() || overrides.certify.is_some())?,
-        overrides,
-    )
+    let text = quick.file(overrides.target.is_some() || overrides.certify.is_some())?;
+    ProblemFile { name: pipe::COMMAND_LINE.into(), text }.spec(overrides)
 }
 
-/// Reads what a problem file says of the problem. It need not have a table `recipe`, and what it has is not looked at.
+/// Reads what a problem file says of the problem.
 pub(crate) fn read_setup(path: &Path, overrides: &Overrides) -> Result<Setup, Failure> {
-    let (name, text) = load(path)?;
-    let document = open(&name, &text)?;
-    setup(&root(&name, &text, &document)?, overrides)
+    ProblemFile::load(path)?.setup(overrides)
 }
 
 /// Reads a problem file for a comparison: the table `recipe` may be missing, and `overrides` has the target.
@@ -183,7 +304,7 @@ pub(crate) fn read_contest(
     overrides: &Overrides,
     stop: Arc<AtomicBool>,
 ) -> Result<Contest, Failure> {
-    let (name, text) = load(path)?;
+    let ProblemFile { name, text } = ProblemFile::load(path)?;
     let document = open(&name, &text)?;
     let root = root(&name, &text, &document)?;
     let setup = setup(&root, overrides)?;
@@ -215,22 +336,6 @@ pub(crate) fn read_contest(
     Ok(Contest { setup, own, rule, target, gamma })
 }
 
-/// What the table `certificate` of a problem file says, with this target; `None` if there is none.
-pub(crate) fn read_rule(
-    path: &Path,
-    problem: &Problem,
-    target: f64,
-    overrides: &Overrides,
-) -> Result<Option<StopRule>, Failure> {
-    let (name, text) = load(path)?;
-    let document = open(&name, &text)?;
-    let root = root(&name, &text, &document)?;
-    if root.item("certificate").is_none() {
-        return Ok(None);
-    }
-    certificate_rule(&root, problem, &Chosen::auto(None), Some(target), overrides)
-}
-
 /// gamma of the table `certificate`, if it has one.
 fn gamma(root: &Section<'_>, problem: &Problem) -> Result<Option<f64>, Failure> {
     match root.item("certificate") {
@@ -257,12 +362,6 @@ fn own_method(recipe: &Section<'_>, problem: &Problem, target: Option<f64>) -> R
     let is_recipe = recipe.text("name")?.and_then(pasta_opt::recipe::find).is_some();
     let aim = target.filter(|_| is_recipe).map(|target| Aim { flag: "--target", target });
     Ok(read_method(recipe, problem, aim)?.chosen)
-}
-
-fn load(path: &Path) -> Result<(String, String), Failure> {
-    let name = path.display().to_string();
-    let text = world::read_to_string(path).map_err(|error| Failure::input(error).in_file(&name))?;
-    Ok((name, text))
 }
 
 fn open<'d>(file: &str, text: &'d str) -> Result<Document<&'d str>, Failure> {
@@ -318,82 +417,6 @@ fn setup(root: &Section<'_>, overrides: &Overrides) -> Result<Setup, Failure> {
     let term = read_terms(root, overrides, problem.oracle.about().dim)?;
     let problem = problem.with_term(term);
     Ok(Setup { seed, threads, problem })
-}
-
-fn parse(file: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure> {
-    let document = open(file, text)?;
-    let root = root(file, text, &document)?;
-    let budget = overrides.budget.or(root.samples("budget")?);
-    let on_nan = match root.text("on_nan")? {
-        Some(text) => text.parse().map_err(|error: String| root.complain("on_nan", &error))?,
-        None => OnNan::default(),
-    };
-    let on_nan = overrides.on_nan.unwrap_or(on_nan);
-    let no_limit = overrides.no_limit || root.flag("no_limit")?.unwrap_or(false);
-    let output = overrides.output.clone().or(root.text("output")?.map(PathBuf::from));
-    let price = overrides.price.clone().map_or_else(|| read_price(&root), |price| Ok(Some(price)))?;
-    let Setup { seed, threads, problem, .. } = setup(&root, overrides)?;
-
-    let recipe = root.item("recipe").map(|_| root.section("recipe")).transpose()?;
-    let read = |aim| match &recipe {
-        Some(recipe) => read_method(recipe, &problem, aim),
-        None => Ok(Read::auto()),
-    };
-    let mut overrides = overrides.clone();
-    let without_constants = match &recipe {
-        Some(recipe) => recipe.text("name")? == Some(AUTO),
-        None => true,
-    };
-    if without_constants {
-        // What such a run aims at is what it has to certify.
-        overrides.certify = overrides.certify.or(overrides.target.take());
-    }
-    let aim = overrides.target.map(|target| aim(target, "--target")).transpose()?;
-    let Read { spec: mut asked, chosen: mut method } = read(aim)?;
-    let certificate = root.item("certificate").map(|_| root.section("certificate")).transpose()?;
-    if method.fallback && certificate.is_none() {
-        // The certificate chooses, so that there has to be one: of what the recipe aims at, unless told otherwise.
-        overrides.certify = overrides.certify.or(method.gradient_target().map(Target::Norm));
-    }
-    let certification = read_certification(certificate.as_ref(), &problem, &method, &overrides)?;
-    if without_constants && certification.is_none() && budget.is_none() {
-        let hint = "give --target EPS, to certify |grad f| <= EPS, or --budget SAMPLES";
-        let place = recipe.as_ref().unwrap_or(&root);
-        return Err(place.complain("", "auto needs a target or a budget").hint(hint));
-    }
-    // A recipe that aims at a coarser target than is to be certified would end too early.
-    let coarser = |certified: &f64| method.gradient_target().is_some_and(|target| target > *certified);
-    let certified = overrides.certify.and_then(Target::norm);
-    if let Some(certified) = certified.filter(coarser).filter(|_| overrides.target.is_none()) {
-        overrides.target = Some(Target::Norm(certified));
-        Read { spec: asked, chosen: method } = read(Some(Aim { flag: "--certify", target: certified }))?;
-    }
-    if method.fallback && certification.is_none() {
-        return Err(no_choice(recipe.as_ref().unwrap_or(&root)));
-    }
-    let check = problem.simulator.as_ref().is_none_or(|simulator| simulator.check);
-    let (certify, of_start, pilot) = match certification {
-        Some(Certification { rule, of_start, pilot, .. }) => (Some(rule), of_start, pilot),
-        None => (None, None, 0),
-    };
-    let gamma = certification.and_then(|certification| certification.gamma);
-    let project = overrides.project_start || root.flag(PROJECT)?.unwrap_or(false);
-    let task = Task {
-        method: asked,
-        certify,
-        of_start,
-        budget,
-        seed,
-        check,
-        pilot,
-        on_nan,
-        no_limit,
-        project,
-        gamma,
-    };
-    let method = task.choose(&problem).map_err(Failure::input)?;
-    let effective = write_overrides(file, document, &overrides, problem.simulator.as_ref());
-    Ok(Spec { threads, output, problem, task, method, price, effective })
 }
 
 /// A target that a flag gives a recipe.

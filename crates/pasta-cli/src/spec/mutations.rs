@@ -7,7 +7,8 @@ use proptest::sample::{Index, select};
 
 use pasta_opt::run::Target;
 
-use super::{Overrides, parse};
+use super::{Overrides, ProblemFile, Spec};
+use pasta_report::console::Failure;
 
 /// A recipe with the problem's constants, one with declared ones and a certificate, a baseline, and no method at all.
 const FILES: [&str; 4] = [
@@ -208,6 +209,10 @@ fn apply(text: &str, edit: &Edit) -> String {
 fn config() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").map_or(3000, |n| n.parse().unwrap());
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+fn parse(name: &str, text: &str, overrides: &Overrides) -> Result<Spec, Failure> {
+    ProblemFile { name: name.into(), text: text.into() }.spec(overrides)
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use pasta_data::Source;
+use pasta_io::Source;
 use pasta_opt::run::{self, KnownTable};
 use pasta_report::console::Failure;
 

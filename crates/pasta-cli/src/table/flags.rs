@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use pasta_data::{Format, Label, Meaning, Missing, Options, Precision, Source, Storage};
+use pasta_io::{Format, Label, Meaning, Missing, Options, Precision, Source, Storage};
 use pasta_opt::table::{Design, LOSSES, Labels, Loss};
 use pasta_report::console::Failure;
 use pasta_report::console::flags::number;

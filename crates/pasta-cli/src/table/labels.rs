@@ -1,6 +1,6 @@
 //! Labels that stand for classes.
 
-use pasta_data::{Data, Source, is_same_number};
+use pasta_io::{Data, Source, is_same_number};
 use pasta_opt::table::{LOSSES, Labels};
 use pasta_report::console::Failure;
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pasta_data::{Code, Data, Encoding, Fault, Options, ReadError, Source, Watch};
+use pasta_io::{Code, Data, Encoding, Fault, Options, ReadError, Source, Watch};
 use pasta_opt::draws::{Address, Role};
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Sparse, Table, TableError, Values};
 use pasta_report::console::{Bar, Exit, Failure, say, say_over_bar};
@@ -29,7 +29,7 @@ pub(crate) fn load_table(source: &Source, reading: &Reading, loss: &str) -> Resu
         (Source::File(path), cache) if cache.is_some() || is_large => {
             let folder = cache.as_ref().and_then(Option::as_deref);
             let data = with_bar(|watch| {
-                pasta_data::cached(path, &options, folder, watch, &|line| say_over_bar(line))
+                pasta_io::cached(path, &options, folder, watch, &|line| say_over_bar(line))
             })?;
             say_filled(&source.name(), data.data.filled);
             Ok(data.data)
@@ -65,7 +65,7 @@ fn load_together(rank: usize, source: &Source, options: &Options) -> Result<Data
         (None, []) => load(source, options, None),
         (None, place) => {
             let place = String::from_utf8_lossy(place);
-            pasta_data::pick_up(Path::new(&*place)).map_err(|error| Failure::system(error).in_file(&place))
+            pasta_io::pick_up(Path::new(&*place)).map_err(|error| Failure::system(error).in_file(&place))
         }
     };
     // The files stay until all have mapped them.
@@ -96,7 +96,7 @@ impl Shelf {
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(&place).map_err(failed)?;
         let place = self.0.insert(place);
-        pasta_data::put_down(data, place).map_err(failed)?;
+        pasta_io::put_down(data, place).map_err(failed)?;
         Ok(words.clone().into_bytes())
     }
 }
@@ -241,7 +241,7 @@ fn is_too_large(path: &Path, most: Option<u64>) -> bool {
 pub(crate) fn load(source: &Source, options: &Options, encoding: Option<&Encoding>) -> Result<Data, Failure> {
     let source = &told(source)?;
     let options = Options { memory: memory_limit(options.memory)?, ..options.clone() };
-    let data = with_bar(|watch| pasta_data::read(source, &options, encoding, watch))?;
+    let data = with_bar(|watch| pasta_io::read(source, &options, encoding, watch))?;
     say_filled(&source.name(), data.filled);
     Ok(data)
 }

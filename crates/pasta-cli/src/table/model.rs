@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pasta_data::Encoding;
+use pasta_io::Encoding;
 use pasta_opt::conformal::Conformal;
 use pasta_opt::fit::{LeftOut, Redundant, Verdict};
 use pasta_opt::ledger::Ledger;

@@ -61,6 +61,10 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         level: float | None,
         scale: float | None,
         penalty: float | None,
+        l1: float,
+        elastic_net: float | None,
+        positive: bool,
+        bounds: Any,
         fit_intercept: bool,
         standardise: bool,
         target: float | str | None,
@@ -75,6 +79,10 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         self.level = level
         self.scale = scale
         self.penalty = penalty
+        self.l1 = l1
+        self.elastic_net = elastic_net
+        self.positive = positive
+        self.bounds = bounds
         self.fit_intercept = fit_intercept
         self.standardise = standardise
         self.target = target
@@ -112,13 +120,39 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         standardise: bool,
     ) -> _engine.Native:
         numbers, shape, rows = features(X)
-        penalty = self._without if self._may_penalise() else _number("penalty", self.penalty)
+        penalty = self._ridge()
         design = (bool(self.fit_intercept), standardise, 1, penalty)
         return _engine.table(numbers, shape, rows, labels, weights, named, *design, _threads(self.threads))
 
     def _may_penalise(self) -> bool:
         """True if the penalty is left to the fit."""
         return False
+
+    def _ridge(self) -> float:
+        """The weight of |w|^2/2."""
+        penalty = self._without if self._may_penalise() else _number("penalty", self.penalty)
+        return penalty if self.elastic_net is None else penalty * (1.0 - self._share())
+
+    def _share(self) -> float:
+        """The share of the penalty that |w| has."""
+        share = _number("elastic_net", self.elastic_net)
+        if not 0 <= share <= 1:
+            raise ValueError(f"elastic_net must be a share of the penalty, from 0 to 1, but is {self.elastic_net!r}")
+        if self.penalty is None or self.l1 != 0:
+            raise ValueError("elastic_net is the share of the penalty that |w| has: give penalty, and no l1")
+        return share
+
+    def _penalties(self, columns: int) -> tuple[float, list[float], list[float]] | None:
+        """l1 and the bounds of the weights; None if there are none."""
+        l1 = _number("l1", self.l1)
+        if not 0 <= l1 < np.inf:
+            raise ValueError(f"l1 must be at least 0 and finite, but is {self.l1!r}")
+        if self.elastic_net is not None:
+            l1 = self._share() * _number("penalty", self.penalty)
+        lower, upper = _ends(self.bounds, columns)
+        if self.positive:
+            lower = [max(end, 0.0) for end in lower] or [0.0]
+        return (l1, lower, upper) if l1 > 0 or lower or upper else None
 
     def _rounds(self, rounds: list[int]) -> Any:
         """The rounds of the fits, in the shape that other estimators have them: a number, or for classifiers an array."""
@@ -144,8 +178,9 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         if isinstance(target, float) and not 0 < target < np.inf:
             raise ValueError(f"target must be positive and finite, but is {self.target!r}")
         seed, threads = _whole("seed", self.seed, 0, 2**64 - 1), _threads(self.threads)
+        penalties = self._penalties(X.shape[1])
         table = self._table(X, labels, weights, named, standardise=bool(self.standardise))
-        text, point = _engine.fit(table, self._names(X), method, target, budget, seed, threads, self._may_penalise(), self.std_errors)
+        text, point = _engine.fit(table, self._names(X), method, target, budget, seed, threads, self._may_penalise(), self.std_errors, penalties)
         coef, intercept = table.raw_weights(point)
         outcome = namespace(text)
         outcome.ledger = json.loads(text)["ledger"]
@@ -171,11 +206,12 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
 
     def _complaint(self, outcome: SimpleNamespace, loss: str) -> str:
         certificate = outcome.certificate
-        reached = f"|grad f| came down from {certificate.start_gradient:.3g} to {certificate.gradient:.3g}, not to {certificate.target:.3g}"
+        measure = "|grad f|" if self._penalties(self.n_features_in_) is None else "|x - prox(x - grad f)|"
+        reached = f"{measure} came down from {certificate.start_gradient:.3g} to {certificate.gradient:.3g}, not to {certificate.target:.3g}"
         if certificate.verdict == "worse":
             rose = f"f is {certificate.objective:.6g} there"
             return f"not certified: the method ended at a point that is worse than the start ({rose}); try another scale or seed"
-        if certificate.verdict == "kinks" and certificate.gap is not None:
+        if certificate.gap is not None:
             return f"not certified: f may be {certificate.gap:.3g} above its least value, more than {certificate.target:.3g}"
         if certificate.verdict == "kinks":
             return f"nothing is certified: the {loss} loss has kinks, where the gradient need not be small ({reached})"
@@ -235,12 +271,14 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
 
     def _design(self) -> dict[str, Any]:
         """The settings that say what is minimised."""
-        return {name: getattr(self, name) for name in ("loss", "delta", "level", "scale", "penalty", "fit_intercept", "standardise")}
+        names = ("loss", "delta", "level", "scale", "penalty", "l1", "elastic_net", "positive", "fit_intercept", "standardise")
+        # Arrays have no single answer to whether they are equal.
+        return {**{name: getattr(self, name) for name in names}, "bounds": None if self.bounds is None else repr(self.bounds)}
 
     def _is_as_before(self, design: dict[str, Any]) -> None:
         for name, value in self._design().items():
             if value != design[name]:
-                raise ValueError(f"{name} is {value!r}, but was {design[name]!r} when the model saw its first rows; clone the model to begin anew")
+                raise ValueError(f"{name} is {getattr(self, name)!r}, but was {design[name]!r} when the model saw its first rows; clone the model to begin anew")
 
     def _gather(self, stream: dict[str, Any], X: Any, labels: list[Vector], weights: Vector | None, named: tuple[str, float | None, int]) -> None:
         """Keeps a chunk beside those before it, and fits all of them; when there are enough, keeps the model and the scaling, and forgets the rows."""
@@ -259,7 +297,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         for codes in labels:
             table = self._table(X, codes, weights, named, standardise=bool(self.standardise))
             seed, threads = _whole("seed", self.seed, 0, 2**64 - 1), _threads(self.threads)
-            text, point = _engine.fit(table, self._names(X), None, None, None, seed, threads, False, None)
+            text, point = _engine.fit(table, self._names(X), None, None, None, seed, threads, False, None, None)
             coef, intercept = table.raw_weights(point)
             models.append((coef.reshape(len(intercept), -1), intercept))
             outcome = json.loads(text)
@@ -345,6 +383,12 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", **more)
 
 
+def _streams(model: _Linear) -> bool:
+    if model.l1 != 0 or model.elastic_net is not None or model.positive or model.bounds is not None:
+        raise AttributeError("partial_fit knows no l1 and no bounds; fit does")
+    return True
+
+
 class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
     """A linear model for numbers, fitted until an exact pass over all rows finds the gradient small enough. No step size, no epochs.
 
@@ -356,6 +400,14 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         is given, it follows the residuals of an absolute fit, so that labels in other units make the same model.
     penalty
         l of the term l/2 |w|^2, on the weights of standardised columns (unless ``standardise=False``).
+    l1
+        l of the term l |w|_1 (lasso), likewise. It makes weights exactly 0. scikit-learn's ``Lasso(alpha=l)`` on standardised columns minimises the same function.
+    elastic_net
+        The share of `penalty` that |w|_1 has; |w|^2/2 has the rest, as with `l1_ratio` in ``ElasticNet(alpha=penalty)``.
+    positive, bounds
+        ``positive=True`` keeps weights at 0 or above. `bounds` is a pair (lower, upper) for all weights, or one for each column, with None for no bound, or
+        SciPy's ``Bounds``. They are about `coef_`, whatever the scale of the columns. With l1 or bounds the loss has to be smooth and convex, `target` is one for
+        ``certificate_.gap``, a bound on how far the objective is above its least value, where there is one, and otherwise for |x - prox(x - grad f)|.
     target
         The gradient that is small enough; a millionth of that at the start unless given.
     budget
@@ -393,6 +445,10 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         level: float | None = None,
         scale: float | None = None,
         penalty: float = 0.0,
+        l1: float = 0.0,
+        elastic_net: float | None = None,
+        positive: bool = False,
+        bounds: Any = None,
         fit_intercept: bool = True,
         standardise: bool = True,
         target: float | str | None = None,
@@ -408,6 +464,10 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
             level=level,
             scale=scale,
             penalty=penalty,
+            l1=l1,
+            elastic_net=elastic_net,
+            positive=positive,
+            bounds=bounds,
             fit_intercept=fit_intercept,
             standardise=standardise,
             target=target,
@@ -431,6 +491,7 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
             _endless("the labels are zero wherever some columns are not", "some weights")
         return self
 
+    @available_if(_streams)  # type: ignore[untyped-decorator,unused-ignore]
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> PastaRegressor:
         """Learns from a chunk of rows, from where the last call, or a fit, ended."""
         X, y = self._rows(X, y=y, y_numeric=True, reset=not hasattr(self, "coef_"))
@@ -446,6 +507,23 @@ class PastaRegressor(RegressorMixin, _Linear):  # type: ignore[misc]
         if self.loss == "poisson":
             return np.exp(scores)
         return scores**2 if self.loss == "phase-retrieval" else scores
+
+
+def _ends(bounds: Any, columns: int) -> tuple[list[float], list[float]]:
+    """The least and the most that weights may be: a pair for all of them, or one for each, with None for no bound; or an object with ``lb`` and ``ub``, as SciPy's."""
+    if bounds is None:
+        return [], []
+    if hasattr(bounds, "lb") and hasattr(bounds, "ub"):
+        pairs: list[Any] = list(zip(*(np.broadcast_to(np.asarray(end, np.float64), (columns,)).tolist() for end in (bounds.lb, bounds.ub)), strict=True))
+    else:
+        given = list(bounds)
+        is_one = len(given) == 2 and all(end is None or np.ndim(end) == 0 for end in given)
+        pairs = [given] if is_one else [list(pair) for pair in given]
+        if not is_one and (len(pairs) != columns or any(len(pair) != 2 for pair in pairs)):
+            raise ValueError(f"bounds must be a pair (lower, upper), or {columns} of them, one for each column, but has {len(pairs)} parts")
+    lower = [-np.inf if low is None else _number("a bound", low) for low, _ in pairs]
+    upper = [np.inf if high is None else _number("a bound", high) for _, high in pairs]
+    return lower, upper
 
 
 def _radius(loss: str, size: float, labels: Vector) -> float:
@@ -556,6 +634,10 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         loss: str = "logistic",
         *,
         penalty: float | None = None,
+        l1: float = 0.0,
+        elastic_net: float | None = None,
+        positive: bool = False,
+        bounds: Any = None,
         fit_intercept: bool = True,
         standardise: bool = True,
         target: float | str | None = None,
@@ -573,6 +655,10 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
             level=None,
             scale=None,
             penalty=penalty,
+            l1=l1,
+            elastic_net=elastic_net,
+            positive=positive,
+            bounds=bounds,
             fit_intercept=fit_intercept,
             standardise=standardise,
             target=target,
@@ -601,6 +687,8 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
         name, parameter, _ = self._named()
         if name == "logistic" and count > 2:
             name = "multinomial"
+        elif name == "multinomial" and count == 2 and (self.positive or self.bounds is not None):
+            raise ValueError("of two classes the multinomial loss has two scores, and bounds would be about each; take the logistic loss")
         if name == "multinomial" or count == 2:
             return [codes], (name, parameter, count)
         return [(codes == place).astype(np.float64) for place in range(count)], (name, parameter, 2)
@@ -618,8 +706,10 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
             # Of two scores only the difference matters.
             coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
         elif self.loss in ("logistic", "multinomial") and len(coef) > 2:
-            # What is added to all scores changes no probability; with mean 0 they are unique.
-            coef, intercept = coef - coef.mean(axis=0), intercept - intercept.mean()
+            # What is added to all scores changes no probability; with mean 0 they are unique. Weights that are 0 or bounded stay as they are.
+            if self._penalties(self.n_features_in_) is None:
+                coef = coef - coef.mean(axis=0)
+            intercept = intercept - intercept.mean()
         self.coef_, self.intercept_ = coef, intercept
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PastaClassifier:
@@ -648,6 +738,7 @@ class PastaClassifier(ClassifierMixin, _Linear):  # type: ignore[misc]
                 _endless("some rows can be told apart with certainty (quasi-separation)", "some weights")
         return self
 
+    @available_if(_streams)  # type: ignore[untyped-decorator,unused-ignore]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> PastaClassifier:
         """Learns from a chunk of rows, from where the last call, or a fit, ended."""
         is_first = not hasattr(self, "coef_")

@@ -23,11 +23,11 @@ use pasta_opt::table::{Dense, Features, Sparse, Values, shared};
 ///
 /// ```
 /// let vector = [1.5, -0.0, f64::MIN_POSITIVE];
-/// let bytes = pasta_data::vector_to_npy(&vector);
-/// assert_eq!(pasta_data::vector_from_npy(&bytes)?, vector);
+/// let bytes = pasta_io::vector_to_npy(&vector);
+/// assert_eq!(pasta_io::vector_from_npy(&bytes)?, vector);
 /// // The numbers begin where numpy wants them.
 /// assert_eq!((bytes.len() - 8 * vector.len()) % 64, 0);
-/// # Ok::<(), pasta_data::Fault>(())
+/// # Ok::<(), pasta_io::Fault>(())
 /// ```
 pub fn vector_to_npy(vector: &[f64]) -> Vec<u8> {
     const BEGIN: &[u8] = b"\x93NUMPY\x01\x00";

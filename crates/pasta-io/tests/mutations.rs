@@ -1,6 +1,6 @@
 //! Files with something changed at random: each is read or refused, none ends the program.
 //!
-//! `MUTATIONS=1000000 cargo test -p pasta-data --test mutations` tries a million of each kind; by default it is a few thousand.
+//! `MUTATIONS=1000000 cargo test -p pasta-io --test mutations` tries a million of each kind; by default it is a few thousand.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -8,7 +8,7 @@ mod common;
 use std::io::Write;
 
 use common::bytes;
-use pasta_data::{Label, Meaning, Missing, Options, Storage, read};
+use pasta_io::{Label, Meaning, Missing, Options, Storage, read};
 use pasta_opt::draws::{Address, Role, Stream};
 use pasta_opt::table::Table;
 

@@ -14,7 +14,7 @@ use pasta_opt::table::Features;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use pasta_data::{Blocks, Options, Source};
+/// use pasta_io::{Blocks, Options, Source};
 ///
 /// let text = "y,a\n1,2\n3,4\n".to_owned() + &"5,6\n".repeat(400_000);
 /// let source = Source::Bytes("rows".into(), Arc::from(text.as_bytes()));
@@ -24,7 +24,7 @@ use pasta_opt::table::Features;
 ///     (rows, count) = (rows + data.features.rows(), count + 1);
 /// }
 /// assert!(rows == 400_002 && count > 1);
-/// # Ok::<(), pasta_data::ReadError>(())
+/// # Ok::<(), pasta_io::ReadError>(())
 /// ```
 pub struct Blocks {
     name: String,

@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use pasta_data::{Options, Source, read};
+use pasta_io::{Options, Source, read};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).ok_or("which file?")?;

@@ -107,7 +107,7 @@ fn bare(text: &str) -> &str {
 /// Whether two texts are exactly the same number: `1` and `1.0` are, and two whole numbers that only a double takes for one are not.
 ///
 /// ```
-/// use pasta_data::is_same_number;
+/// use pasta_io::is_same_number;
 ///
 /// assert!(is_same_number("+1", "1.0") && is_same_number("007", "7"));
 /// assert!(!is_same_number("9007199254740993", "9007199254740992") && !is_same_number("a", "a"));

@@ -2,15 +2,15 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use pasta_data::{Options, Source, read};
+//! use pasta_io::{Options, Source, read};
 //!
 //! let text = "price,rooms,colour\n3.5,2,red\n4.1,3,blue\n";
 //! let options = Options { label: Label::Column("price".into()), one_hot: true, ..Options::default() };
-//! # use pasta_data::Label;
+//! # use pasta_io::Label;
 //! let data = read(&Source::Bytes("houses".into(), Arc::from(text.as_bytes())), &options, None, &|_, _| {})?;
 //! assert_eq!(data.encoding.names(), ["rooms", "colour=blue", "colour=red"]);
 //! assert_eq!(data.labels, Some(vec![3.5, 4.1]));
-//! # Ok::<(), pasta_data::ReadError>(())
+//! # Ok::<(), pasta_io::ReadError>(())
 //! ```
 //!
 //! Text is parsed on all threads, in chunks of whole lines, and the rows are the same for any number of threads. What is wrong

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pasta_data::{Data, Options, Source, read};
+use pasta_io::{Data, Options, Source, read};
 use pasta_opt::table::Features;
 
 pub(crate) fn bytes(content: &[u8]) -> Source {

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Write;
 
 use common::{bytes, dense, entries, failure, of, source};
-use pasta_data::{Blocks, Fault, Format, Label, Meaning, Missing, Options, Precision, Source, Storage, read};
+use pasta_io::{Blocks, Fault, Format, Label, Meaning, Missing, Options, Precision, Source, Storage, read};
 
 fn options() -> Options {
     Options::default()
@@ -32,8 +32,8 @@ fn the_first_column_is_0_if_that_appears_and_1_otherwise() {
     let shape = |text: &str, options: &Options| {
         let data = of(text, options);
         match data.encoding {
-            pasta_data::Encoding::Numbered { columns, first_index } => (columns, first_index),
-            cells @ pasta_data::Encoding::Cells { .. } => panic!("{cells:?}"),
+            pasta_io::Encoding::Numbered { columns, first_index } => (columns, first_index),
+            cells @ pasta_io::Encoding::Cells { .. } => panic!("{cells:?}"),
         }
     };
     assert_eq!(shape("1 1:5 2:6\n", &options()), (2, Some(1)));
@@ -619,7 +619,7 @@ fn classes_are_kept_in_a_cache() {
     // Several blocks; the class that is first in order comes last.
     fs::write(&path, "y,a\n".to_owned() + &"07,2\ndog,3\n".repeat(600_000) + "02139,1\n").unwrap();
     for written in [true, false] {
-        let cached = pasta_data::cached(&path, &classes("y"), None, &|_, _| {}, &|_| {}).unwrap();
+        let cached = pasta_io::cached(&path, &classes("y"), None, &|_, _| {}, &|_| {}).unwrap();
         let labels = cached.data.labels.unwrap();
         assert_eq!(
             (cached.written, cached.data.classes),
@@ -832,7 +832,7 @@ fn a_bit_that_flips_in_a_cache_is_found() {
     fs::write(&path, (0..3000).map(|k| format!("{} {}:{k}.5\n", k % 3, 1 + k % 7)).collect::<String>())
         .unwrap();
     let options = Options { meaning: Meaning::Classes, ..options() };
-    let cached = || pasta_data::cached(&path, &options, None, &|_, _| {}, &|_| {});
+    let cached = || pasta_io::cached(&path, &options, None, &|_, _| {}, &|_| {});
     let first = cached().unwrap();
     assert!(first.written && !cached().unwrap().written);
     for name in ["values", "indices", "starts", "labels"] {
@@ -861,11 +861,11 @@ fn a_bit_that_flips_in_a_cache_is_found() {
 #[test]
 fn a_vector_is_read_back_from_its_file_and_not_if_something_is_missing() {
     for vector in [vec![], vec![1.5, -0.0, f64::MIN_POSITIVE], (0..1000).map(f64::from).collect()] {
-        let file = pasta_data::vector_to_npy(&vector);
+        let file = pasta_io::vector_to_npy(&vector);
         assert_eq!((file.len() - 8 * vector.len()) % 64, 0);
-        assert_eq!(pasta_data::vector_from_npy(&file).unwrap(), vector);
-        assert!(pasta_data::vector_from_npy(&file[..file.len() - 1]).is_err());
+        assert_eq!(pasta_io::vector_from_npy(&file).unwrap(), vector);
+        assert!(pasta_io::vector_from_npy(&file[..file.len() - 1]).is_err());
     }
-    assert!(pasta_data::vector_from_npy(b"something else").is_err());
-    assert!(pasta_data::vector_from_npy(&npy("<f8", false, "(900000000000,)", &[])).is_err());
+    assert!(pasta_io::vector_from_npy(b"something else").is_err());
+    assert!(pasta_io::vector_from_npy(&npy("<f8", false, "(900000000000,)", &[])).is_err());
 }

@@ -11,7 +11,7 @@ use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Ty
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use pasta_data::{Data, Label, Missing, Options, ReadError, read};
+use pasta_io::{Data, Label, Missing, Options, ReadError, read};
 use pasta_opt::draws::{Address, Role};
 
 /// y, a (some missing), colour, ok.
