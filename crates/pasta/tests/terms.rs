@@ -8,7 +8,9 @@ use clarabel::solver::{
     DefaultSettings, DefaultSolver, IPSolver, SolverStatus,
     SupportedConeT::{self, NonnegativeConeT, SecondOrderConeT, ZeroConeT},
 };
-use pasta_opt::term::{KINDS, Numbers, Steps, Term, TermSpec, of_specs};
+use pasta_opt::term::{
+    KINDS, Numbers, Outside, Steps, Term, TermError, TermSpec, check_laws, metric_prox, of_specs,
+};
 
 /// Splitmix64: plain numbers, the same on every machine.
 struct Random(u64);
@@ -600,5 +602,89 @@ fn the_words_of_a_point_outside_name_it() {
         let term = of_specs(&specs(json), 2).unwrap().unwrap();
         assert_eq!(term.outside(&x).unwrap().words, words);
         assert_eq!(term.value(&x), f64::INFINITY);
+    }
+}
+
+/// l1 of weight 1 with a slip.
+#[derive(Debug)]
+struct Slipped(&'static str);
+
+impl Term for Slipped {
+    fn identity(&self) -> String {
+        self.0.into()
+    }
+    fn check(&self, _: usize) -> Result<(), TermError> {
+        Ok(())
+    }
+    fn value(&self, x: &[f64]) -> f64 {
+        let weight = if self.0 == "value" { 2.0 } else { 1.0 };
+        weight * x.iter().map(|x| x.abs()).sum::<f64>()
+    }
+    fn prox(&self, steps: Steps<'_>, v: &mut [f64]) {
+        for (i, v) in v.iter_mut().enumerate() {
+            let gamma = match self.0 {
+                "weight" => 0.8 * steps.at(i),
+                "sign" => -steps.at(i),
+                "no gamma" => 1.0,
+                _ => steps.at(i),
+            };
+            *v = v.signum() * (v.abs() - gamma).max(0.0);
+            match self.0 {
+                "longer" => *v *= 1.01,
+                "nan" => *v = f64::NAN,
+                "shift" => *v += 0.01,
+                _ => {}
+            }
+        }
+    }
+    fn outside(&self, x: &[f64]) -> Option<Outside> {
+        let is_out = self.0 == "domain" && x[0] < 0.0;
+        is_out.then(|| Outside { coordinate: Some(0), words: "x0 is negative".into() })
+    }
+}
+
+#[test]
+fn a_term_that_breaks_a_law_is_told_from_all_that_keep_them() {
+    let start = [0.2, -0.4, 0.9, 0.1, 0.5, -0.3];
+    for kind in KINDS {
+        let spec: TermSpec = serde_json::from_str(kind.example).unwrap();
+        let term = spec.term(6).unwrap();
+        for seed in 1..=5 {
+            check_laws(&*term, &start, seed).unwrap_or_else(|error| panic!("{}: {error}", kind.name));
+        }
+    }
+    check_laws(&Slipped("none"), &start, 1).unwrap();
+    for (slip, words) in [
+        ("value", "not that of the value"),
+        ("weight", "not that of the value"),
+        ("no gamma", "not that of the value"),
+        ("sign", "is not"),
+        ("longer", "is not"),
+        ("shift", "not that of the value"),
+        ("nan", "NaN"),
+        ("domain", "outside of the domain: x0 is negative"),
+    ] {
+        let error = check_laws(&Slipped(slip), &start, 1).unwrap_err().to_string();
+        assert!(error.contains(words), "{slip}: {error}");
+    }
+}
+
+/// The prox by many of one length, against the closed form.
+#[test]
+fn a_prox_in_a_metric_follows_from_those_of_one_length() {
+    let mut random = Random(7);
+    for kind in KINDS {
+        let spec: TermSpec = serde_json::from_str(kind.example).unwrap();
+        let term = spec.term(6).unwrap();
+        let gammas: Vec<f64> = (0..6).map(|_| random.uniform(0.2, 5.0)).collect();
+        let v = random.numbers(6, 3.0);
+        let exact = proxed(&*term, Steps::Each(&gammas), &v);
+        let mut z = v.clone();
+        metric_prox(&*term, &gammas, &mut z);
+        assert_eq!(term.outside(&z), None, "{}", kind.name);
+        // Polyhedra are projected to seven digits or so, and a proximal step adds its errors up.
+        for (z, exact) in z.iter().zip(&exact) {
+            assert!((z - exact).abs() < 1e-6 * (1.0 + exact.abs()), "{}: {z} for {exact}", kind.name);
+        }
     }
 }

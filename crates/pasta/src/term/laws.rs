@@ -10,6 +10,8 @@ const POINTS: u64 = 6;
 const SCALES: [f64; 3] = [0.03, 0.3, 3.0];
 /// What rounding, and a prox that is computed by iterations, may be off by, over the sizes of what is compared.
 const TOLERANCE: f64 = 1e-6;
+/// The same of values, over how much they change.
+const SLACK: f64 = 1e-4;
 /// Rounds of the prox in a diagonal metric, and the distance between two of them at which it has settled.
 const ROUNDS: usize = 500;
 const SETTLED: f64 = 1e-13;
@@ -112,7 +114,7 @@ fn subgradient(term: &dyn Term, a: &Case, b: &Case) -> Result<(), TermError> {
         let least = value + dot(&slope, &minus(&w, z));
         let moved = (squared_norm(&slope) * squared_distance(&w, z)).sqrt();
         let size = moved + (there - value).abs() + f64::EPSILON * 1e4 * (value.abs() + there.abs());
-        if there < least - TOLERANCE.sqrt() * 0.1 * size {
+        if there < least - SLACK * size {
             return Err(TermError(format!(
                 "the prox with gamma = {gamma} is not that of the value: (v - prox(v))/gamma must be a subgradient, so the value at another point must be at \
                  least {least:.6e}, but is {there:.6e}"
@@ -127,7 +129,7 @@ fn subgradient(term: &dyn Term, a: &Case, b: &Case) -> Result<(), TermError> {
 pub fn metric_prox(term: &dyn Term, gammas: &[f64], v: &mut [f64]) {
     let least = gammas.iter().copied().fold(f64::INFINITY, f64::min);
     let most = gammas.iter().copied().fold(0.0, f64::max);
-    if least == most || !(least > 0.0) {
+    if least == most || least.is_nan() || least <= 0.0 {
         term.prox(Steps::One(most), v);
         return;
     }
