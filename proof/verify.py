@@ -154,21 +154,21 @@ def sums(problem, noise, x, seed, n):
 
 # The bound.
 
-def declared(grade, far):
+def declared(basis, far):
     """The declared variance of one sample; None if there is none."""
-    if "variance" in grade:
-        return grade["variance"]
-    if "growth" in grade:
-        same("the distance in the claim", grade["growth"]["distance"], far, DIGITS)
-        return (grade["growth"]["growth"] * far) ** 2 + grade["growth"]["floor"] ** 2
-    if "kurtosis" in grade:
+    if "variance" in basis:
+        return basis["variance"]
+    if "growth" in basis:
+        same("the distance in the claim", basis["growth"]["distance"], far, DIGITS)
+        return (basis["growth"]["growth"] * far) ** 2 + basis["growth"]["floor"] ** 2
+    if "kurtosis" in basis:
         return None
-    raise Unknown(f"the basis {grade}")
+    raise Unknown(f"the basis {basis}")
 
-def bounded(made, grade, d, at, far):
+def bounded(made, basis, d, at, far):
     """k, the bound at the end, the bound on v, the mean's length and the scatter; it stops where the program should have stopped."""
     claim, m, delta = made["claim"], made["samples_each"], made["claim"]["delta"]
-    variance = declared(grade, far)
+    variance = declared(basis, far)
     v = None if variance is None else variance / m
     share = 1.0 if v is not None else 0.8
     logs = [-math.log(0.8 * 0.2**i * share * delta) for i in range(3)]
@@ -186,7 +186,7 @@ def bounded(made, grade, d, at, far):
                 factor = math.log1p(t + t * t / 2) / t if t > 1e-8 else 1.0
                 total[:] = [a + factor * b for a, b in zip(total, x)]
         if variance is None and k >= max(due, 2):
-            kurtosis = grade["kurtosis"] / m + 3 * (1 - 1 / m)
+            kurtosis = basis["kurtosis"] / m + 3 * (1 - 1 / m)
             t = math.sqrt((kurtosis + 3) * -math.log(0.2 * 0.5 ** (look + 1) * delta) / (k // 2))
             look, due = look + 1, 2 * k
             if t < 1:
@@ -239,13 +239,14 @@ def table_gradient(problem, folder, x):
     return g, size
 
 def verify(result, problem_file, folder):
+    same("format", result["format"], 2)
     certificate, x = result["certificate"], result["point"]
     if certificate is None or certificate.get("made") is None or x is None:
         raise Unknown("a result without a certificate, or with its point in another file")
     made, problem, noise = certificate["made"], problem_file["problem"], problem_file.get("noise")
     digest = hashlib.sha256(struct.pack(f"<{len(x)}d", *x)).digest()
     same("certificate.made.point", made["point"], digest.hex())
-    by_hand, i, delta = "of" in certificate, made["attempt"], certificate["delta"]
+    by_hand, i, delta = certificate["by_hand"], made["attempt"], certificate["delta"]
     if by_hand:
         seed, attempt = derived(result["seed"], CERTIFICATE, int.from_bytes(digest[:8], "big")), certificate["attempt"]
         same("certificate.made.attempt", i, 0 if attempt in (None, 1) else 2**23 + attempt)
@@ -254,13 +255,16 @@ def verify(result, problem_file, folder):
         same("seed", result["seed"], problem_file.get("seed", 1) & MASK)
         by = result["by"]
         seed = result["seed"] if by is None else derived(result["seed"], LARGE, 0 if by == "recipe" else 1)
+        if problem_file.get("recipe", {}).get("name") == "universal":
+            # Each lane has a seed of its own, and attempts are numbered over all lanes.
+            seed = next((lane for lane in (derived(seed, LARGE, n) for n in range(401)) if lane == made["seed"]), seed)
         share = (delta if by is None else delta / 2) / (i * (i + 1.0))
     same("certificate.made.seed", made["seed"], seed)
     same("certificate.made.claim.delta", made["claim"]["delta"], share)
     same("certificate.target", certificate["target"], made["claim"]["target"])
     if certificate["verdict"] not in ("certified", "above", "out-of-budget", "not-reached"):
         raise Unknown(f"the verdict {certificate['verdict']!r}")
-    if certificate["grade"] == "exact":
+    if certificate["basis"] == "exact":
         g, size = table_gradient(problem, folder, x) if "table" in problem else (gradient(problem, x), 1.0)
         if abs(certificate["bound"] - length(g)) > DIGITS * length(g) + 1e-12 * size:
             same("certificate.bound", certificate["bound"], length(g), DIGITS)
@@ -269,7 +273,7 @@ def verify(result, problem_file, folder):
         if noise is None:
             raise Unknown("samples of a table or of a simulator")
         far, at = sums(problem, noise, x, seed, made["samples_each"])
-        k, bound, v, mean, scatter = bounded(made, certificate["grade"], len(x), at, far)
+        k, bound, v, mean, scatter = bounded(made, certificate["basis"], len(x), at, far)
         same("certificate.made.sub_batches", made["sub_batches"], k)
         same("certificate.made.mean", made["mean"], mean, DIGITS)
         same("certificate.made.scatter", made["scatter"], scatter, DIGITS)

@@ -1,6 +1,5 @@
 //! What some commands answer, as JSON, for the Python package: the keys are those of `--json`.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -12,11 +11,11 @@ use pasta_report::console::Failure;
 
 use crate::compare::{Limits, checked, raced};
 use crate::plan;
-use crate::spec::{Contest, Overrides, Setup, read_setup};
+use crate::spec::{Contest, Setup};
 
-/// `pasta plan REGIME`, with its flags by name. An error is what the program would say.
-pub fn plan(regime: &str, flags: &[(String, f64)]) -> Result<String, String> {
-    plan::json(regime, flags).map_err(said)
+/// `pasta plan RECIPE`, with its flags by name. An error is what the program would say.
+pub fn plan(recipe: &str, flags: &[(String, f64)]) -> Result<String, String> {
+    plan::json(recipe, flags).map_err(said)
 }
 
 /// A race of methods on an oracle.
@@ -70,13 +69,6 @@ impl Race {
     }
 }
 
-/// The problem of a problem file.
-pub fn problem(file: &Path) -> Result<Arc<run::Problem>, String> {
-    let problem = read_setup(file, &Overrides::default()).map_err(said)?.problem;
-    Ok(Arc::clone(problem.what()))
-}
-
 fn said(failure: Failure) -> String {
-    let text = failure.to_string();
-    text.strip_prefix("error: ").unwrap_or(&text).to_owned()
+    failure.words()
 }

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use pasta_io::{Code, Data, Encoding, Source};
 use pasta_opt::draws::Role;
 use pasta_opt::gate::Gate;
+use pasta_opt::inference::Caution;
 use pasta_opt::objective::{Facts, Measure};
 use pasta_opt::recipe::{self, Constant, Constants, RecipeError};
 use pasta_opt::table::{Features, Linear, Proved};
@@ -15,7 +16,7 @@ use pasta_report::{Column, Table, fitted, grouped};
 use serde::Serialize;
 
 use crate::table::{
-    Chosen, Filling, Loaded, Reading, Shaping, kept, load_and_choose, losses, naming, refused,
+    Chosen, Filling, Loaded, Reading, Shaping, coded_columns, kept, load_and_choose, losses, naming, refused,
 };
 
 /// Show what a table holds, what is proved about a loss on it, and what a run would cost.
@@ -66,9 +67,10 @@ fn inspect(arguments: &Arguments) -> Result<Exit, Failure> {
     let words = word_columns(&data.encoding);
     let command = command(arguments, &loss, !words.is_empty(), &data);
     let missing = data.missing.clone();
+    let codes = coded_columns(&data);
     let labels = LabelSummary::of(&data);
     let dropped = data.left_out.len() as u64;
-    let loaded = Loaded::new(&file, data, &loss, &arguments.shaping)?;
+    let loaded = Loaded::new(&file, data, &loss, &arguments.shaping.plain())?;
     let linear = loaded.linear;
     let table = linear.table();
     let names = loaded.encoding.names();
@@ -97,6 +99,7 @@ fn inspect(arguments: &Arguments) -> Result<Exit, Failure> {
         dropped,
         missing,
         words,
+        cautions: Caution::of_table(table).iter().map(ToString::to_string).chain(codes).collect(),
         command,
         labels,
         loss,
@@ -117,13 +120,14 @@ fn read(arguments: &Arguments, source: &Source) -> Result<Chosen, Failure> {
     if asked.missing.is_none() && asked.cache.is_none() {
         for missing in [Filling::Median, Filling::DropRow] {
             let reading = Reading { missing: Some(missing), one_hot: true, ..asked.clone() };
-            if let Ok(chosen) = load_and_choose(&source, &reading, loss) {
+            if let Ok(chosen) = load_and_choose(&source, &reading.plain(), loss) {
                 return Ok(chosen);
             }
         }
     }
     let reading = Reading { one_hot: asked.one_hot || asked.cache.is_none(), ..asked.clone() };
-    load_and_choose(&source, &reading, loss).or_else(|_| load_and_choose(&source, asked, loss))
+    load_and_choose(&source, &reading.plain(), loss)
+        .or_else(|_| load_and_choose(&source, &asked.plain(), loss))
 }
 
 /// The columns that hold words, and how many different ones.
@@ -143,6 +147,7 @@ fn command(arguments: &Arguments, loss: &str, has_words: bool, data: &Data) -> S
     say("--label", reading.label.clone());
     say("--labels", reading.labels.as_ref().map(|path| path.display().to_string()));
     say("--weight", reading.weight.clone());
+    say("--offset", reading.offset.clone());
     say("--ignore", Some(reading.ignore.join(",")).filter(|names| !names.is_empty()));
     say("--categories", Some(reading.categories.join(",")).filter(|names| !names.is_empty()));
     say("--loss", Some(loss.to_owned()));
@@ -187,6 +192,8 @@ struct Findings {
     missing: Vec<(String, u64)>,
     /// Columns that hold words, and how many different ones.
     words: Vec<(String, usize)>,
+    /// What to ask about the table before believing a fit.
+    cautions: Vec<String>,
     /// The command that fits the table.
     command: String,
     labels: LabelSummary,
@@ -399,6 +406,57 @@ fn costs(proved: &Proved, gradient: f64, share: f64, rows: f64) -> Vec<Cost> {
     recipe::TABLE.iter().filter(|row| (row.applies)(&facts)).map(cost).collect()
 }
 
+impl Findings {
+    fn column_table(&self) -> Table {
+        let strangest = self.columns.iter().take(SHOWN).map(|c| {
+            let numbers = [c.min, c.max, c.mean, c.sd].map(real);
+            [vec![c.name.clone()], numbers.to_vec(), vec![format!("{:.2}", c.zeros)]].concat()
+        });
+        let more = if self.columns_in_all > SHOWN {
+            "Columns, those with the strangest scale first"
+        } else {
+            "Columns"
+        };
+        Table {
+            caption: more.into(),
+            columns: Column::all(b"lrrrrr", ["column", "min", "max", "mean", "sd", "zeros"]),
+            rows: strangest.collect(),
+        }
+    }
+
+    fn constant_words(&self) -> String {
+        if self.constants.constants.is_empty() {
+            return fitted("Nothing is proved about this loss on a table.");
+        }
+        let rows = self.constants.constants.iter().map(|proved| {
+            let (name, symbol) = (proved.constant.name(), proved.constant.symbol());
+            vec![format!("{name} ({symbol})"), real(proved.value), proved.how.clone()]
+        });
+        let table = Table {
+            caption: "Proved constants".into(),
+            columns: Column::all(b"lrl", ["constant", "value", "why"]),
+            rows: rows.collect(),
+        };
+        table.text()
+    }
+
+    /// What recipes cost, if there is one that covers the loss.
+    fn cost_table(&self) -> Option<Table> {
+        let rows = self.costs.iter().map(|cost| {
+            let target = format!("{} <= {}", cost.measure, real(cost.target));
+            let samples = cost.samples.map_or_else(|| cost.why_not.clone().unwrap_or_default(), at_most);
+            let passes = cost.passes.map_or_else(String::new, |passes| format!("{passes:.3e}"));
+            vec![cost.recipe.to_owned(), target, samples, passes]
+        });
+        let rows: Vec<_> = rows.collect();
+        (!rows.is_empty()).then(|| Table {
+            caption: format!("What recipes with a promise cost, for {} of the start", self.share),
+            columns: Column::all(b"llrr", ["recipe", "target", "samples", "passes"]),
+            rows,
+        })
+    }
+}
+
 impl Report for Findings {
     fn text(&self) -> String {
         let mebibytes = self.bytes as f64 / f64::from(1 << 20);
@@ -433,52 +491,12 @@ impl Report for Findings {
             let columns = self.words.iter().map(|(name, count)| format!("{name} ({count} different)"));
             rows.push(("words", listed(columns.collect())));
         }
+        rows.extend(self.cautions.iter().map(|caution| ("caution", caution.clone())));
         rows.push(("to fit it", self.command.clone()));
         let mut text = vec![Table::labelled(rows).text()];
-        let strangest = self.columns.iter().take(SHOWN).map(|c| {
-            let numbers = [c.min, c.max, c.mean, c.sd].map(real);
-            [vec![c.name.clone()], numbers.to_vec(), vec![format!("{:.2}", c.zeros)]].concat()
-        });
-        let more = if self.columns_in_all > SHOWN {
-            "Columns, those with the strangest scale first"
-        } else {
-            "Columns"
-        };
-        let columns = Table {
-            caption: more.into(),
-            columns: Column::all(b"lrrrrr", ["column", "min", "max", "mean", "sd", "zeros"]),
-            rows: strangest.collect(),
-        };
-        text.push(columns.text());
-        if self.constants.constants.is_empty() {
-            text.push(fitted("Nothing is proved about this loss on a table."));
-        } else {
-            let rows = self.constants.constants.iter().map(|proved| {
-                let (name, symbol) = (proved.constant.name(), proved.constant.symbol());
-                vec![format!("{name} ({symbol})"), real(proved.value), proved.how.clone()]
-            });
-            let table = Table {
-                caption: "Proved constants".into(),
-                columns: Column::all(b"lrl", ["constant", "value", "why"]),
-                rows: rows.collect(),
-            };
-            text.push(table.text());
-        }
-        let rows = self.costs.iter().map(|cost| {
-            let target = format!("{} <= {}", cost.measure, real(cost.target));
-            let samples = cost.samples.map_or_else(|| cost.why_not.clone().unwrap_or_default(), at_most);
-            let passes = cost.passes.map_or_else(String::new, |passes| format!("{passes:.3e}"));
-            vec![cost.recipe.to_owned(), target, samples, passes]
-        });
-        let rows: Vec<_> = rows.collect();
-        if !rows.is_empty() {
-            let table = Table {
-                caption: format!("What recipes with a promise cost, for {} of the start", self.share),
-                columns: Column::all(b"llrr", ["recipe", "target", "samples", "passes"]),
-                rows,
-            };
-            text.push(table.text());
-        }
+        text.push(self.column_table().text());
+        text.push(self.constant_words());
+        text.extend(self.cost_table().map(|table| table.text()));
         text.push(fitted("`pasta fit` needs none of these constants; it usually takes 30 to 300 passes."));
         text.join("\n\n")
     }

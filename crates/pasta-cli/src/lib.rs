@@ -14,7 +14,6 @@ mod plan;
 mod predict;
 mod problems;
 mod solve;
-mod spec;
 mod table;
 mod verify;
 mod waiting;
@@ -23,6 +22,7 @@ mod world;
 use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
+use pasta_io::spec;
 use pasta_report::console;
 
 /// Stochastic optimisation when the noise grows with the distance.
@@ -66,6 +66,7 @@ enum Command {
 
 /// Runs the program with a command line, its own name first. What it returns is the exit code.
 pub fn run(arguments: Vec<OsString>) -> u8 {
+    console::listen();
     let session = match world::begin() {
         Ok(session) => session,
         Err(failure) => {

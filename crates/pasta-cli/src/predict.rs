@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use pasta_io::{Label, Source};
+use pasta_io::{Data, Label, Source};
 use pasta_opt::conformal::Conformal;
 use pasta_opt::score::{Score, class, has_classes};
-use pasta_opt::table::Outside;
+use pasta_opt::table::{Model, Outside, TableError};
 use pasta_report::console::{self, Exit, Failure, Report, flags, say, with_threads};
 use pasta_report::grouped;
 use serde::Serialize;
@@ -68,7 +68,7 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     let model = file.model().map_err(|failure| failure.in_file(&name))?;
     let has_classes = has_classes(file.loss);
     let loss = file.loss.row().name;
-    let knows_chances = matches!(loss, "logistic" | "multinomial");
+    let knows_chances = file.loss.has_probabilities();
     if arguments.probabilities && !knows_chances {
         return Err(Failure::input(format!("--probabilities: the {loss} loss has none")));
     }
@@ -81,7 +81,11 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     if options.label == Label::Usual {
         options.label = Label::IfThere(file.label.clone());
     }
-    let data = load(&source, &options, Some(&file.encoding))?;
+    if options.offset.is_some() && file.offset.is_none() {
+        return Err(Failure::input("--offset: the model was fitted without one").in_file(&name));
+    }
+    options.offset = options.offset.or_else(|| file.offset.clone());
+    let mut data = load(&source, &options, Some(&file.encoding))?;
     let wrong = |error| refused(&source.name(), &file.encoding.names(), &error);
     data.features.check().map_err(wrong)?;
     let mut scores = model.scores(&data.features).map_err(wrong)?;
@@ -91,25 +95,10 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
         let message = format!("row {}: its values are too large, the score is {}", row + 1, scores[k]);
         return Err(Failure::input(message).in_file(source.name()));
     }
-    // Labels that the model has never seen cannot be scored, but are no reason not to predict.
-    let scored = match data.labels.as_ref().map(|_| file.classes.code(&data)) {
-        Some(Ok(labels)) => {
-            Some(Score::of(&model, &data.features, &labels, data.weights.as_deref()).map_err(wrong)?)
-        }
-        Some(Err(failure)) => {
-            say(&format!("note: no score: {}", failure.message()));
-            None
-        }
-        None => None,
-    };
+    let offsets = data.offsets.take();
+    let scored = scored(&file, &model, &data, offsets.as_deref(), &wrong)?;
     let outputs = model.outputs();
-    let wanted = match (arguments.scores, arguments.probabilities) {
-        _ if arguments.interval.is_some() => Wanted::Intervals,
-        (true, _) => Wanted::Scores,
-        (_, true) => Wanted::Probabilities,
-        _ if has_classes => Wanted::Classes,
-        _ => Wanted::Means,
-    };
+    let wanted = arguments.wanted(has_classes);
     let classes: Vec<usize> = scores.chunks_exact(outputs).map(class).collect();
     if wanted != Wanted::Scores {
         scores.chunks_exact_mut(outputs).for_each(|row| model.loss.mean(row));
@@ -118,10 +107,67 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
         None => (scores, outputs),
         Some(level) => (with_intervals(&file, level, &scores)?, 3),
     };
+    let numbers = match &offsets {
+        None => numbers,
+        Some(offsets) => with_offsets(&file, wanted, numbers, outputs, offsets),
+    };
     let outside = data.features.outside(&file.ranges);
     let dropped = places.left_out.len();
     let answer =
         Answer { wanted, places, classes, numbers, outputs, names: &file.classes.0, score: scored.clone() };
+    hand_out(arguments, &answer)?;
+    if dropped > 0 {
+        let rows = counted(dropped as u64, "row");
+        say(&format!("{}: {rows} with a missing value: NA in the output", source.name()));
+    }
+    if outside.rows > 0 {
+        say(&outside_words(&source.name(), &outside, &file));
+    }
+    if let Some(score) = scored {
+        say(&score_words(&score));
+    }
+    Ok(Exit::Done)
+}
+
+impl Arguments {
+    /// What is asked for.
+    fn wanted(&self, has_classes: bool) -> Wanted {
+        match (self.scores, self.probabilities) {
+            _ if self.interval.is_some() => Wanted::Intervals,
+            (true, _) => Wanted::Scores,
+            (_, true) => Wanted::Probabilities,
+            _ if has_classes => Wanted::Classes,
+            _ => Wanted::Means,
+        }
+    }
+}
+
+/// How good the predictions are, if there are labels. Labels that the model has never seen cannot be scored, but are no reason not to predict.
+fn scored(
+    file: &ModelFile,
+    model: &Model,
+    data: &Data,
+    offsets: Option<&[f64]>,
+    wrong: &impl Fn(TableError) -> Failure,
+) -> Result<Option<Score>, Failure> {
+    match data.labels.as_ref().map(|_| file.classes.code(data)) {
+        Some(Ok(mut labels)) => {
+            let mut weights = data.weights.clone();
+            if let Some(offsets) = offsets {
+                file.loss.absorb(offsets, &mut labels, &mut weights).map_err(wrong)?;
+            }
+            Score::of(model, &data.features, &labels, weights.as_deref()).map(Some).map_err(wrong)
+        }
+        Some(Err(failure)) => {
+            say(&format!("note: no score: {}", failure.message()));
+            Ok(None)
+        }
+        None => Ok(None),
+    }
+}
+
+/// Writes the predictions, or prints them.
+fn hand_out(arguments: &Arguments, answer: &Answer<'_>) -> Result<(), Failure> {
     if let Some(path) = &arguments.output {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(std::path::Path::new("."));
@@ -137,24 +183,31 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
         if arguments.json {
             let rows = answer.places.lines().count();
             console::print(
-                &Written { rows, output: path.display().to_string(), score: scored.clone() },
+                &Written { rows, output: path.display().to_string(), score: answer.score.clone() },
                 true,
             )?;
         }
     } else {
-        console::print(&answer, arguments.json)?;
+        console::print(answer, arguments.json)?;
     }
-    if dropped > 0 {
-        let rows = counted(dropped as u64, "row");
-        say(&format!("{}: {rows} with a missing value: NA in the output", source.name()));
+    Ok(())
+}
+
+/// The numbers of each row with its offset.
+fn with_offsets(
+    file: &ModelFile,
+    wanted: Wanted,
+    mut numbers: Vec<f64>,
+    outputs: usize,
+    offsets: &[f64],
+) -> Vec<f64> {
+    for (row, offset) in numbers.chunks_exact_mut(outputs).zip(offsets) {
+        row.iter_mut().for_each(|number| match wanted {
+            Wanted::Scores => *number += offset,
+            _ => *number = file.loss.with_offset(*number, *offset),
+        });
     }
-    if outside.rows > 0 {
-        say(&outside_words(&source.name(), &outside, &file));
-    }
-    if let Some(score) = scored {
-        say(&score_words(&score));
-    }
-    Ok(Exit::Done)
+    numbers
 }
 
 /// Each prediction with the ends of its interval.

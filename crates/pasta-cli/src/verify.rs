@@ -59,12 +59,14 @@ Python without this program.";
 /// What tells a certificate by hand from that of a run.
 #[derive(Deserialize)]
 struct Kind {
-    certificate: Option<Of>,
+    certificate: Option<Whose>,
 }
 
 #[derive(Deserialize)]
-struct Of {
-    of: Option<String>,
+struct Whose {
+    /// Earlier formats, which `verify` refuses, do not have it.
+    #[serde(default)]
+    by_hand: bool,
 }
 
 /// Runs `pasta verify`.
@@ -81,7 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         (spec_file(beside.unwrap_or(Path::new(".")))?, Origin::folder(arguments.trust))
     };
     let kind: Kind = serde_json::from_str(&text).map_err(|error| Failure::input(error).in_file(&name))?;
-    let is_by_hand = kind.certificate.is_some_and(|certificate| certificate.of.is_some());
+    let is_by_hand = kind.certificate.is_some_and(|certificate| certificate.by_hand);
     let overrides = Overrides { threads: arguments.threads, origin, ..Overrides::default() };
     let (problem, task, threads) = if is_by_hand {
         let setup = spec::read_setup(&file, &overrides)?;

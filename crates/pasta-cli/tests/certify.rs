@@ -284,7 +284,7 @@ fn a_table_of_certificates_may_leave_its_target_to_the_flag() {
         TestDir::holding(&STREAM.replace("target = 0.05\npilot = 0\n", "delta = 0.01\nvariance = 20\n"));
     let certified = sgd.json("certify p.toml --at 0.001,0.001 --target 0.5", 0);
     assert_eq!(certified["certificate"]["delta"], 0.01);
-    assert_eq!(certified["certificate"]["grade"]["variance"], 20.0, "{certified}");
+    assert_eq!(certified["certificate"]["basis"]["variance"], 20.0, "{certified}");
     sgd.pasta("certify p.toml --at 0,0").assert().code(2).stderr(contains("target is missing"));
 }
 
@@ -378,8 +378,8 @@ fn attempts_by_hand_share_delta_and_have_samples_of_their_own() {
         answer["certificate"].clone()
     };
     let (alone, first, third) = (of(""), of("--attempt 1"), of("--attempt 3"));
-    assert_eq!((&alone["attempt"], &alone["delta_of_attempt"]), (&Value::Null, &Value::Null));
-    let share = |certificate: &Value| certificate["delta_of_attempt"].as_f64().unwrap();
+    assert_eq!((&alone["attempt"], &alone["attempts"]), (&Value::Null, &1.into()));
+    let share = |certificate: &Value| certificate["made"]["claim"]["delta"].as_f64().unwrap();
     assert_eq!((share(&first), share(&third)), (0.03, 0.005));
     // The statement is made for all of them, and a smaller share of delta takes more samples.
     assert!(third["statement"].as_str().unwrap().contains("at least 94 %"), "{third}");
@@ -397,11 +397,11 @@ fn noise_of_another_exponent_is_declared_where_the_point_is_known_and_asked_for_
     place.write("point.toml", place.read("p.toml").split_once("[certificate]").unwrap().0);
     let answer = place.json("certify point.toml --at 0,0 --target 0.05", 0);
     // B^2 |x - x0|^3 + b^2 at the origin.
-    let declared = answer["certificate"]["grade"]["variance"].as_f64().unwrap();
+    let declared = answer["certificate"]["basis"]["variance"].as_f64().unwrap();
     assert!((declared - (0.25 * 2f64.powf(1.5) + 1.0)).abs() < 1e-12);
     place.pasta("certify p.toml --at 0,0").assert().code(0);
     let answer = place.json("certify p.toml --at 0,0 --kurtosis 1000", 4);
-    assert_eq!(answer["certificate"]["grade"]["kurtosis"], 1000.0);
+    assert_eq!(answer["certificate"]["basis"]["kurtosis"], 1000.0);
     assert_eq!(answer["certificate"]["verdict"], "void");
     // The points near x on which a Moreau certificate rests are noisier.
     let moreau = "certify point.toml --at 0,0 --target 0.5 --moreau 3 --rho 1";

@@ -21,7 +21,7 @@ fn number(value: &Value) -> f64 {
 fn all_methods_that_need_nothing_run_with_both_batches_and_the_file_s_own_once() {
     let place = TestDir::holding(BOWL);
     let answer = place.json("compare p.toml --budget 2000 --seeds 3", 0);
-    assert_eq!((answer["format"].as_u64(), answer["judged_by"].as_str()), (Some(1), Some("formula")));
+    assert_eq!((answer["format"].as_u64(), answer["judged_by"].as_str()), (Some(2), Some("formula")));
     let rows = answer["methods"].as_array().unwrap();
     // Nine methods with two batches (sps needs losses, which additive noise does not have), auto, and smooth.
     assert_eq!(rows.len(), 9 * 2 + 2, "{answer}");

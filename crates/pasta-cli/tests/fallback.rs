@@ -20,7 +20,7 @@ fn a_recipe_with_a_fallback_is_certified_at_its_own_target_and_says_whose_point_
     assert_eq!(result["certificate"]["delta"], 0.05);
     assert!(["recipe", "auto"].iter().any(|by| result["by"] == *by), "{}", result["by"]);
     assert!(result["truth"]["gradient_squared"].as_f64().unwrap() <= 0.25);
-    assert!(result["forecast_silent"].as_str().unwrap().contains("fall-back"));
+    assert!(result["forecast_silent"].as_str().unwrap().contains("side by side"));
     // The copy in the folder says all that a resumed run needs.
     place.pasta("resume run").assert().code(0).stdout(contains("with auto beside it"));
     assert_eq!(place.json("solve p.toml", 0)["ledger"], result["ledger"]);

@@ -35,7 +35,7 @@ fn collect(value: &Value, path: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// The keys of `format 1`, nested as they stand.
+/// The keys of `format 2`, nested as they stand.
 const RESULT: &[&str] = &[
     "format",
     "method",
@@ -60,24 +60,28 @@ const PROMISE: &[&str] = &["promise", "promise.holds", "promise.statement", "pro
 const CERTIFICATE: &[&str] = &[
     "certificate",
     "certificate.verdict",
+    "certificate.of",
     "certificate.bound",
     "certificate.target",
     "certificate.delta",
-    "certificate.grade",
+    "certificate.basis",
     "certificate.samples",
     "certificate.rows",
     "certificate.words",
     "certificate.statement",
     "certificate.doubt",
+    "certificate.by_hand",
     "certificate.about",
     "certificate.attempts",
+    "certificate.attempt",
+    "certificate.gaps",
     "certificate.made",
     "certificate.made.seed",
     "certificate.made.attempt",
     "certificate.made.claim",
     "certificate.made.claim.target",
     "certificate.made.claim.delta",
-    "certificate.made.claim.grade",
+    "certificate.made.claim.basis",
     "certificate.made.claim.budget",
     "certificate.made.claim.guess",
     "certificate.made.point",
@@ -99,7 +103,7 @@ const FORECAST: &[&str] =
     &["forecast", "forecast.low", "forecast.middle", "forecast.high", "forecast.share", "forecast_silent"];
 
 #[test]
-fn the_keys_of_a_result_are_those_of_format_1() {
+fn the_keys_of_a_result_are_those_of_format_2() {
     let place = TestDir::holding(BOWL);
     let certified = place.json("solve p.toml --certify 0.5", 0);
     let plain = place.json("solve p.toml", 0);
@@ -143,8 +147,29 @@ fn the_keys_of_a_result_are_those_of_format_1() {
     assert_eq!(certified["forecast_silent"], Value::Null);
 }
 
+/// The run of an earlier version, with a term and a certificate that failed: its checkpoint has `grade`, and gamma without `of`.
 #[test]
-fn the_keys_of_a_trace_are_those_of_format_1() {
+fn a_run_that_was_written_in_format_1_goes_on_and_its_result_is_not_verified() {
+    let place = TestDir::holding("");
+    fs::create_dir(place.path("run")).unwrap();
+    for name in ["problem.toml", "trace.jsonl", "checkpoint.pasta", "result.json"] {
+        let from = format!("{}/tests/data/format-1/{name}", env!("CARGO_MANIFEST_DIR"));
+        fs::copy(from, place.path(&format!("run/{name}"))).unwrap();
+    }
+    let refused = place.pasta("verify run").assert().code(2);
+    refused.stderr(contains("it is of format 1, and this version verifies format 2"));
+    let resumed = place.json("resume run --budget 8e4", 4);
+    // What the version that wrote it makes of it.
+    assert_eq!(resumed["point"], serde_json::json!([-0.03204257650018377]));
+    let certificate = &resumed["certificate"];
+    assert_eq!((&certificate["of"], &certificate["attempts"]), (&"gradient-mapping".into(), &1.into()));
+    assert_eq!(certificate["bound"], 0.14297935048031074);
+    assert!(certificate["basis"]["growth"].is_object(), "{certificate}");
+    assert!(certificate["gamma"].is_f64(), "{certificate}");
+}
+
+#[test]
+fn the_keys_of_a_trace_are_those_of_format_2() {
     let place = TestDir::holding(BOWL);
     place.json("solve p.toml --certify 0.5 --output run", 0);
     let text = place.read("run/trace.jsonl");
@@ -163,12 +188,12 @@ fn the_keys_of_a_trace_are_those_of_format_1() {
 }
 
 #[test]
-fn the_sections_of_a_checkpoint_are_those_of_format_2() {
+fn the_sections_of_a_checkpoint_are_those_of_format_3() {
     let place = TestDir::holding(BOWL);
     place.json("solve p.toml --certify 0.5 --output run", 0);
     let bytes = fs::read(place.path("run/checkpoint.pasta")).unwrap();
     let mut lines = bytes.split(|byte| *byte == b'\n');
-    assert_eq!(lines.next().unwrap(), b"pasta checkpoint 2");
+    assert_eq!(lines.next().unwrap(), b"pasta checkpoint 3");
     let header: Value = serde_json::from_slice(lines.next().unwrap()).unwrap();
     let sections = header["sections"].as_array().unwrap();
     let names: Vec<_> = sections.iter().map(|section| section["name"].as_str().unwrap()).collect();
@@ -178,11 +203,11 @@ fn the_sections_of_a_checkpoint_are_those_of_format_2() {
 }
 
 #[test]
-fn older_results_and_traces_are_refused_with_a_sentence() {
+fn results_and_traces_of_no_known_format_are_refused_with_a_sentence() {
     let place = TestDir::holding(BOWL);
     place.json("solve p.toml --output run --budget 1e4", 5);
     let result = place.read("run/result.json");
-    for altered in [with(&result, "\"format\": 1,", ""), with(&result, "\"format\": 1", "\"format\": 2")] {
+    for altered in [with(&result, "\"format\": 2,", ""), with(&result, "\"format\": 2", "\"format\": 3")] {
         place.write("run/result.json", &altered);
         let said = contains("run/result.json").and(contains("format is not understood"));
         place.pasta("certify run --target 1").assert().code(2).stderr(said);

@@ -267,7 +267,7 @@ fn with_json_a_failure_is_an_object_on_stdout_too() {
     };
     let error = |words: &str| -> serde_json::Value { serde_json::from_slice(&failed(words)).unwrap() };
     let wrong = error("solve p.toml --json");
-    assert_eq!((&wrong["format"], &wrong["error"]["file"]), (&1.into(), &"p.toml".into()));
+    assert_eq!((&wrong["format"], &wrong["error"]["file"]), (&2.into(), &"p.toml".into()));
     assert_eq!((&wrong["error"]["line"], &wrong["error"]["hint"]), (&9.into(), &serde_json::Value::Null));
     assert!(wrong["error"]["message"].as_str().unwrap().starts_with("[noise] growth: expected a number"));
     let refused = error("solve p.toml --json --no-such-flag");

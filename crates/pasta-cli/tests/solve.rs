@@ -138,7 +138,7 @@ fn json_is_one_object_on_stdout_and_agrees_with_result_json() {
     let kept: Value = serde_json::from_str(&place.read("run/result.json")).unwrap();
     assert_eq!(printed, kept);
     assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 1);
-    assert_eq!((&printed["format"], &printed["stop"]["kind"]), (&1.into(), &"planned-end".into()));
+    assert_eq!((&printed["format"], &printed["stop"]["kind"]), (&2.into(), &"planned-end".into()));
     assert_eq!(printed["promise"]["holds"], true);
     assert_eq!(printed["problem"], "sine-bowl(dimension = 1), gaussian noise, growth 9, floor 1");
 }
@@ -182,7 +182,7 @@ fn the_trace_has_one_event_a_line_adds_up_and_has_the_last_step() {
     let lines: Vec<Value> =
         place.read("run/trace.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let [start, steps @ .., end] = lines.as_slice() else { panic!("no lines") };
-    assert_eq!((&start["event"], &start["format"]), (&"start".into(), &1.into()));
+    assert_eq!((&start["event"], &start["format"]), (&"start".into(), &2.into()));
     assert_eq!(
         (&end["event"], &end["step"], &end["stop"]),
         (&"end".into(), &1000.into(), &"planned-end".into())
@@ -572,11 +572,11 @@ fn a_checkpoint_of_another_version_is_refused_by_its_number() {
     let place = TestDir::holding(BOWL);
     place.json("solve p.toml --output run --budget 1e4", 5);
     let bytes = fs::read(place.path("run/checkpoint.pasta")).unwrap();
-    let rest = bytes.strip_prefix(b"pasta checkpoint 2\n").unwrap();
+    let rest = bytes.strip_prefix(b"pasta checkpoint 3\n").unwrap();
     for other in ["1", "7"] {
         let altered = [format!("pasta checkpoint {other}\n").as_bytes(), rest].concat();
         fs::write(place.path("run/checkpoint.pasta"), altered).unwrap();
-        let said = contains(format!("format {other}")).and(contains("reads format 2"));
+        let said = contains(format!("format {other}")).and(contains("reads formats 2 to 3"));
         place.pasta("resume run").assert().code(2).stderr(said);
     }
 }

@@ -152,7 +152,7 @@ fn another_problem_file_is_refused() {
     }
     place.write("run/problem.toml", &text);
     let verified = place.json("verify run", 0);
-    assert_eq!((&verified["format"], &verified["verified"]), (&1.into(), &true.into()));
+    assert_eq!((&verified["format"], &verified["verified"]), (&2.into(), &true.into()));
     assert!(verified["made"]["sub_batches"].as_u64().unwrap() > 0, "{verified:#}");
     assert_eq!(place.json("verify run --threads 3", 0), verified);
 }

@@ -42,6 +42,7 @@ const SUMMED: usize = 4 << 20;
 /// What the file `about.json` of a cache says; it is written last, so that a cache without it is none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of the description")]
 struct Contents {
     format: u32,
     /// What the text was: its bytes, when it was changed, and the settings that it was read with.
@@ -52,6 +53,8 @@ struct Contents {
     sparse: bool,
     single: bool,
     weighted: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    offset: bool,
     encoding: Encoding,
     label: String,
     classes: Vec<String>,
@@ -173,8 +176,9 @@ fn glimpse(path: &Path, bytes: u64) -> io::Result<u32> {
 fn settings(options: &Options) -> String {
     let Options { format, label, meaning, weight, ignore, header, delimiter, missing, .. } = options;
     let Options { first_index, columns, storage, precision, .. } = options;
+    let offset = options.offset.as_ref().map_or_else(String::new, |column| format!(" offset {column:?}"));
     format!(
-        "{format:?} {label:?} {meaning:?} {weight:?} {ignore:?} {header:?} {delimiter:?} {missing:?} {first_index:?} {columns:?} {storage:?} {precision:?}"
+        "{format:?} {label:?} {meaning:?} {weight:?} {ignore:?} {header:?} {delimiter:?} {missing:?} {first_index:?} {columns:?} {storage:?} {precision:?}{offset}"
     )
 }
 
@@ -212,6 +216,7 @@ pub fn put_down(data: &Data, place: &Path) -> io::Result<()> {
         sparse: matches!(data.features, Features::Sparse(_)),
         single: matches!(values, Values::F32(_)),
         weighted: data.weights.is_some(),
+        offset: data.offsets.is_some(),
         encoding: data.encoding.clone(),
         label: data.label.clone(),
         classes: data.classes.clone(),
@@ -244,6 +249,7 @@ struct Arrays {
     starts: Array,
     labels: Array,
     weights: Array,
+    offsets: Array,
 }
 
 impl Arrays {
@@ -255,18 +261,20 @@ impl Arrays {
             starts: create("starts")?,
             labels: create("labels")?,
             weights: create("weights")?,
+            offsets: create("offsets")?,
         })
     }
 
     /// Closes all of them; the checksums of each.
     fn finish(self) -> io::Result<BTreeMap<String, Vec<u32>>> {
-        let Self { values, indices, starts, labels, weights } = self;
+        let Self { values, indices, starts, labels, weights, offsets } = self;
         [
             ("values", values),
             ("indices", indices),
             ("starts", starts),
             ("labels", labels),
             ("weights", weights),
+            ("offsets", offsets),
         ]
         .into_iter()
         .map(|(name, array)| Ok((name.to_owned(), array.finish()?)))
@@ -355,6 +363,52 @@ fn write(
     }
 }
 
+impl Contents {
+    /// Seals and writes what a cache holds: last, so that a cache without it is none.
+    fn write(self, place: &Path) -> io::Result<Self> {
+        let contents = self.sealed()?;
+        fs::write(place.join("about.json"), serde_json::to_string_pretty(&contents)?)?;
+        Ok(contents)
+    }
+}
+
+/// Numbers the classes of a block in the order of their appearance, until all are known.
+fn name_classes(data: &mut Data, meaning: Meaning, names: &mut Names) -> Result<(), Fault> {
+    if meaning == Meaning::Classes {
+        let numbers: Vec<u32> = data.classes.iter().map(|class| names.number(class, 0)).collect();
+        for label in data.labels.iter_mut().flatten() {
+            *label = f64::marked(numbers[*label as usize] + 1);
+        }
+    } else if !data.classes.is_empty() {
+        return Err(Fault::Choice("labels that are words cannot be read through a cache".into()));
+    }
+    Ok(())
+}
+
+/// Empty arrays in a folder that is no cache until its contents are written.
+fn begin(place: &Path) -> io::Result<Arrays> {
+    fs::create_dir_all(place)?;
+    match fs::remove_file(place.join("about.json")) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut arrays = Arrays::create(place)?;
+    put(&mut arrays.starts, &[0_u64])?;
+    Ok(arrays)
+}
+
+/// What a block that cannot be read says about the plan.
+fn again(error: ReadError, options: &Options, plan: Plan) -> Again {
+    match error.fault {
+        Fault::ZeroIndex if options.first_index.is_none() => Again::Zero,
+        Fault::Beyond { index, .. } if options.columns.is_none() && plan.storage == Storage::Dense => {
+            let first = u64::from(plan.first_index.unwrap_or(0));
+            Again::Wider(usize::try_from(index + 1 - first).unwrap_or(usize::MAX))
+        }
+        _ => Again::Failed(error),
+    }
+}
+
 fn write_as(
     source: &Source,
     options: &Options,
@@ -365,13 +419,7 @@ fn write_as(
 ) -> Result<Contents, Again> {
     let wrong = |fault: Fault| ReadError { file: source.name(), line: None, column: None, fault };
     let system = |error: io::Error| Again::Failed(wrong(Fault::System(error.to_string())));
-    fs::create_dir_all(place).map_err(system)?;
-    match fs::remove_file(place.join("about.json")) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(system(error)),
-        _ => {}
-    }
-    let mut arrays = Arrays::create(place).map_err(system)?;
-    put(&mut arrays.starts, &[0_u64]).map_err(system)?;
+    let mut arrays = begin(place).map_err(system)?;
     let (mut rows, mut entries, mut columns, mut filled) = (0, 0, 0, 0);
     let mut last: Option<Data> = None;
     let mut names = Names::default();
@@ -385,30 +433,10 @@ fn write_as(
     };
     let mut blocks = Blocks::open(source, &chosen(plan), BLOCK).map_err(Again::Failed)?;
     loop {
-        let mut data = match blocks.next_block(watch) {
-            Ok(Some(data)) => data,
-            Ok(None) => break,
-            Err(ReadError { fault: Fault::ZeroIndex, .. }) if options.first_index.is_none() => {
-                return Err(Again::Zero);
-            }
-            Err(ReadError { fault: Fault::Beyond { index, .. }, .. })
-                if options.columns.is_none() && plan.storage == Storage::Dense =>
-            {
-                let first = u64::from(plan.first_index.unwrap_or(0));
-                return Err(Again::Wider(usize::try_from(index + 1 - first).unwrap_or(usize::MAX)));
-            }
-            Err(error) => return Err(Again::Failed(error)),
+        let Some(mut data) = blocks.next_block(watch).map_err(|error| again(error, options, plan))? else {
+            break;
         };
-        if options.meaning == Meaning::Classes {
-            // In the order of their appearance until all are known.
-            let numbers: Vec<u32> = data.classes.iter().map(|class| names.number(class, 0)).collect();
-            for label in data.labels.iter_mut().flatten() {
-                *label = f64::marked(numbers[*label as usize] + 1);
-            }
-        } else if !data.classes.is_empty() {
-            let fault = Fault::Choice("labels that are words cannot be read through a cache".into());
-            return Err(Again::Failed(wrong(fault)));
-        }
+        name_classes(&mut data, options.meaning, &mut names).map_err(|fault| Again::Failed(wrong(fault)))?;
         let here = data.features.columns();
         if last.is_none() {
             let dense = matches!(data.features, Features::Dense(_));
@@ -447,6 +475,7 @@ fn write_as(
         sparse: matches!(last.features, Features::Sparse(_)),
         single: options.precision == Some(Precision::F32),
         weighted: last.weights.is_some(),
+        offset: last.offsets.is_some(),
         encoding,
         label: last.label,
         classes,
@@ -454,10 +483,7 @@ fn write_as(
         checksums,
         seal: 0,
     };
-    let contents = contents.sealed().map_err(|error| system(error.into()))?;
-    let about = serde_json::to_string_pretty(&contents).map_err(|error| system(error.into()))?;
-    fs::write(place.join("about.json"), about).map_err(system)?;
-    Ok(contents)
+    contents.write(place).map_err(system)
 }
 
 /// Writes the labels once more, as numbers of classes in their order, if they are names.
@@ -496,12 +522,13 @@ fn append(arrays: &mut Arrays, data: &Data, before: usize) -> io::Result<usize> 
     }
     put(&mut arrays.labels, data.labels.as_deref().unwrap_or_default())?;
     put(&mut arrays.weights, data.weights.as_deref().unwrap_or_default())?;
+    put(&mut arrays.offsets, data.offsets.as_deref().unwrap_or_default())?;
     Ok(entries)
 }
 
 /// Maps the arrays, once their checksums are compared if that is asked for; what is wrong with them.
 fn map(place: &Path, contents: Contents, labelled: bool, compared: bool) -> Result<Data, String> {
-    let Contents { rows, columns, entries, sparse, single, weighted, .. } = contents;
+    let Contents { rows, columns, entries, sparse, single, weighted, offset, .. } = contents;
     let Contents { encoding, label, classes, filled, checksums, .. } = contents;
     let folder = Folder { place, checksums: compared.then_some(checksums) };
     let values = match (entries, single) {
@@ -519,18 +546,21 @@ fn map(place: &Path, contents: Contents, labelled: bool, compared: bool) -> Resu
     };
     let vector = |name: &str| folder.array::<f64>(name, rows).map(|vector| (*vector).as_ref().to_vec());
     let weights = if weighted { Some(vector("weights")?) } else { None };
+    let offsets = if offset { Some(vector("offsets")?) } else { None };
     let labels = if labelled { Some(vector("labels")?) } else { None };
     let left_out = Vec::new();
     Ok(Data {
         features,
         labels,
         weights,
+        offsets,
         encoding,
         label,
         classes,
         left_out,
         filled,
         missing: Vec::new(),
+        written_as_codes: Vec::new(),
         mapped: true,
     })
 }

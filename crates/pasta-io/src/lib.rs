@@ -1,4 +1,4 @@
-//! Reads tables: LIBSVM and SVMlight text, CSV, NPY and NPZ, the texts also compressed by gzip or zstd; and Parquet with the feature `parquet`.
+//! The files of `pasta`: problem files ([`spec`]), models and tables with a loss ([`table`]), and the tables themselves: LIBSVM and SVMlight text, CSV, NPY and NPZ, the texts also compressed by gzip or zstd; and Parquet with the feature `parquet`.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -20,29 +20,42 @@ mod blocks;
 mod cache;
 mod csv;
 mod encoding;
+mod failure;
 mod fault;
 mod libsvm;
+pub mod limits;
 mod memory;
 mod names;
+mod nearest;
 mod number;
 mod numpy;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod source;
+pub mod spec;
 mod store;
+pub mod table;
+mod talk;
+pub mod words;
+pub mod world;
+mod write;
 
 use pasta_opt::table::Features;
 
 pub use blocks::Blocks;
 pub use cache::{Cached, Notify, cached, pick_up, put_down};
 pub use encoding::{Code, Encoding};
+pub use failure::{Exit, Failure, safe};
 use fault::Located;
 pub use fault::{Fault, ReadError};
 pub use names::is_same_number;
+pub use nearest::nearest;
 pub use numpy::{vector_from_npy, vector_to_npy};
 use source::{Chunks, Opened};
 pub use source::{Source, Watch};
 pub use store::Storage;
+pub use talk::{Listener, is_muted, listen, mute};
+pub use write::{make_folder, write, write_file};
 
 /// What a file holds.
 #[derive(Debug, Clone)]
@@ -53,6 +66,8 @@ pub struct Data {
     pub labels: Option<Vec<f64>>,
     /// A weight for each row.
     pub weights: Option<Vec<f64>>,
+    /// What each row adds to its score, if there is a column of that.
+    pub offsets: Option<Vec<f64>>,
     /// How the columns became numbers.
     pub encoding: Encoding,
     /// The name of the column of labels; its number, from 1, in a file without names. Empty where it has neither.
@@ -66,6 +81,8 @@ pub struct Data {
     pub filled: u64,
     /// The columns of the file in which cells were missing, filled in or not, and how many were.
     pub missing: Vec<(String, u64)>,
+    /// Columns of numbers in a CSV file in which some are written like codes, with zeros in front or more digits than a double keeps, and the first of these.
+    pub written_as_codes: Vec<(String, String)>,
     /// Whether the columns are mapped from a file, so that they take no memory of their own.
     pub mapped: bool,
 }
@@ -144,6 +161,8 @@ pub struct Options {
     pub labels: Option<Source>,
     /// A column of weights, by name or number.
     pub weight: Option<String>,
+    /// CSV: a column of [offsets](Data::offsets), by name or number.
+    pub offset: Option<String>,
     /// Columns to leave out, by name or number.
     pub ignore: Vec<String>,
     /// CSV: whether the first line holds names. If not given, it does where no cell of it is a number, and where all its cells differ and one of them is a word

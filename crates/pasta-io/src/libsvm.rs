@@ -15,18 +15,7 @@ pub(crate) fn read<T: Number>(
     encoding: Option<&Encoding>,
     watch: Watch<'_>,
 ) -> Result<Data, Located> {
-    let other = [
-        (
-            matches!(options.label, crate::Label::Column(_)),
-            "a LIBSVM file has its labels first in each line, not in a column",
-        ),
-        (options.weight.is_some(), "a LIBSVM file has no column of weights"),
-        (!options.ignore.is_empty(), "columns of a LIBSVM file cannot be ignored"),
-        (!options.categories.is_empty(), "columns of a LIBSVM file hold numbers, not categories"),
-    ];
-    if let Some((_, message)) = other.iter().find(|(is_asked, _)| *is_asked) {
-        return Err(Fault::Choice((*message).into()).into());
-    }
+    check_choices(options)?;
     let of_encoding = match encoding.map(Encoding::numbers) {
         Some(None) => {
             let message = "the columns are matched by name, and a LIBSVM file has no names";
@@ -73,16 +62,8 @@ pub(crate) fn read<T: Number>(
     let base = base.unwrap_or_else(|| least.map_or(1, |least| least.min(1)));
     let appear = most.map(|most| (most - base) as usize + 1).max(of_encoding);
     let columns = known.or(appear).ok_or(Fault::NoFeatures)?;
-    // What follows takes memory for each column: a slip in one index would take all there is.
-    let most_likely = WIDE.max(bytes).max(of_encoding.unwrap_or(0) as u64);
-    if let Some(index) = most.filter(|_| known.is_none() && columns as u64 > most_likely) {
-        return Err(Fault::Width { index: u64::from(index), bytes }.into());
-    }
-    if let Some(index) = most.filter(|most| u64::from(*most) >= u64::from(base) + columns as u64) {
-        return Err(
-            Fault::Beyond { index: u64::from(index), most: u64::from(base) + columns as u64 - 1 }.into()
-        );
-    }
+    let widest = known.is_none().then(|| WIDE.max(bytes).max(of_encoding.unwrap_or(0) as u64));
+    check_width(most, u64::from(base), columns as u64, widest, bytes)?;
     let features = store.finish(columns, base, options.storage, memory)?;
     let encoding = match encoding {
         Some(encoding) if of_encoding == Some(columns) => encoding.clone(),
@@ -94,14 +75,52 @@ pub(crate) fn read<T: Number>(
         features,
         labels: Some(labels),
         weights: None,
+        offsets: None,
         encoding,
         label: String::new(),
         classes,
         left_out: Vec::new(),
         filled: 0,
         missing: Vec::new(),
+        written_as_codes: Vec::new(),
         mapped: false,
     })
+}
+
+/// Refuses an index beyond the columns. Where they are not known, what follows takes memory for each: a slip in one index would take all there is.
+fn check_width(
+    most: Option<u32>,
+    base: u64,
+    columns: u64,
+    widest: Option<u64>,
+    bytes: u64,
+) -> Result<(), Located> {
+    let Some(index) = most.map(u64::from) else { return Ok(()) };
+    if widest.is_some_and(|widest| columns > widest) {
+        return Err(Fault::Width { index, bytes }.into());
+    }
+    if index >= base + columns {
+        return Err(Fault::Beyond { index, most: base + columns - 1 }.into());
+    }
+    Ok(())
+}
+
+/// Refuses what is asked of columns that a LIBSVM file does not have.
+fn check_choices(options: &Options) -> Result<(), Located> {
+    let other = [
+        (
+            matches!(options.label, crate::Label::Column(_)),
+            "a LIBSVM file has its labels first in each line, not in a column",
+        ),
+        (options.weight.is_some(), "a LIBSVM file has no column of weights"),
+        (options.offset.is_some(), "a LIBSVM file has no column of offsets"),
+        (!options.ignore.is_empty(), "columns of a LIBSVM file cannot be ignored"),
+        (!options.categories.is_empty(), "columns of a LIBSVM file hold numbers, not categories"),
+    ];
+    if let Some((_, message)) = other.iter().find(|(is_asked, _)| *is_asked) {
+        return Err(Fault::Choice((*message).into()).into());
+    }
+    Ok(())
 }
 
 /// A file may be this wide whatever its size.

@@ -430,9 +430,10 @@ pub(crate) fn read_npy(
 
 /// Refuses what only text has.
 fn plain(options: &Options) -> Result<(), Fault> {
-    if options.weight.is_some() || !options.ignore.is_empty() || !options.categories.is_empty() {
+    let named = options.weight.as_ref().or(options.offset.as_ref());
+    if named.is_some() || !options.ignore.is_empty() || !options.categories.is_empty() {
         return Err(Fault::Choice(
-            "columns of arrays cannot be weights, be ignored or hold categories".into(),
+            "columns of arrays cannot be weights or offsets, be ignored or hold categories".into(),
         ));
     }
     if options.storage == Storage::Sparse {
@@ -490,12 +491,14 @@ fn finish(
         features,
         labels,
         weights,
+        offsets: None,
         encoding,
         label,
         classes,
         left_out: Vec::new(),
         filled: 0,
         missing: Vec::new(),
+        written_as_codes: Vec::new(),
         mapped: false,
     })
 }
@@ -520,9 +523,10 @@ const LABELS: &[&str] = &["y", "Y", "target", "labels", "label"];
 const WEIGHTS: &[&str] = &["sample_weight", "weights", "w"];
 
 fn archive<R: Read + Seek>(from: R, options: &Options, encoding: Option<&Encoding>) -> Result<Data, Located> {
-    if options.weight.is_some() || !options.ignore.is_empty() || !options.categories.is_empty() {
+    let named = options.weight.as_ref().or(options.offset.as_ref());
+    if named.is_some() || !options.ignore.is_empty() || !options.categories.is_empty() {
         return Err(Fault::Choice(
-            "columns of arrays cannot be weights, be ignored or hold categories".into(),
+            "columns of arrays cannot be weights or offsets, be ignored or hold categories".into(),
         )
         .into());
     }

@@ -37,7 +37,7 @@ fn refused(arguments: &[&str]) -> String {
 #[test]
 fn every_method_runs_on_every_problem_and_the_goals_of_the_race_are_told() {
     let answer = json(TINY);
-    assert_eq!((answer["format"].as_u64(), answer["champion"].as_str()), (Some(1), Some("auto")));
+    assert_eq!((answer["format"].as_u64(), answer["champion"].as_str()), (Some(2), Some("auto")));
     let entries = answer["entries"].as_array().unwrap();
     // quad-1 has no losses, so no sps, which else runs with two batches as the nine others do; auto runs once.
     assert_eq!(entries.len(), 3 * 19 + 2 * 2);
@@ -116,35 +116,9 @@ fn the_goals_beside_the_race_are_measured_when_they_are_asked_for() {
     let goals = answer["goals"].as_array().unwrap();
     let about =
         |word: &str| goals.iter().filter(|goal| goal["what"].as_str().unwrap().contains(word)).count();
-    assert_eq!(
-        [about("prototype"), about("L-BFGS"), about("certified"), about("hard instance")],
-        [3, 1, 1, 1]
-    );
+    assert_eq!([about("certified"), about("hard instance")], [1, 1]);
     for goal in goals {
         let measured = goal["measured"].as_f64().unwrap_or(f64::INFINITY);
         assert_eq!(goal["met"], measured <= goal["most"].as_f64().unwrap(), "{goal}");
     }
-}
-
-#[test]
-fn a_problem_answers_questions_from_other_programs() {
-    let questions = "{\"x\":[0,0,0,0,0,0,0,0,0,0],\"n\":4,\"seed\":7}\n\
-                     {\"x\":[0,0,0,0,0,0,0,0,0,0],\"n\":442,\"seed\":null}\n\
-                     {\"x\":[0,0,0,0,0,0,0,0,0,0],\"n\":0,\"seed\":null}\n";
-    let mut command = Command::cargo_bin("pasta-lab").unwrap();
-    let output =
-        command.args(["leaderboard", "--serve", "lsq-small"]).write_stdin(questions).output().unwrap();
-    let lines: Vec<Value> = String::from_utf8(output.stdout)
-        .unwrap()
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    assert_eq!((lines.len(), lines[0]["rows"].as_u64()), (4, Some(442)));
-    assert!(lines[1]["scatter"].as_f64().unwrap() > 0.0 && lines[2]["scatter"] == 0.0);
-    let squares: f64 =
-        lines[2]["gradient"].as_array().unwrap().iter().map(|g| g.as_f64().unwrap().powi(2)).sum();
-    // Sums of a few hundred terms of order one, in two orders.
-    assert!((squares.sqrt() - lines[3]["error"].as_f64().unwrap()).abs() < 1e-12);
-    // Labels have variance 1, so the mean of y^2/2 is one half.
-    assert!((lines[2]["loss"].as_f64().unwrap() - 0.5).abs() < 1e-12);
 }

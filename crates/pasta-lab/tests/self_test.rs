@@ -20,13 +20,13 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// One dimension, where all grades are closest to their limits, once for all tests; and the files of the run.
+/// One dimension, where all bases are closest to their limits, once for all tests; and the files of the run.
 fn one_dimension() -> &'static (Value, TempDir) {
     static RUN: OnceLock<(Value, TempDir)> = OnceLock::new();
     RUN.get_or_init(|| {
         let folder = TempDir::new().unwrap();
         let mut command = self_test("--seeds 1000 --dimension 1 --json --output");
-        // Success: no proved grade is false more often than it says.
+        // Success: no proved basis is false more often than it says.
         let evidence = json(command.arg(folder.path()).assert().success().stderr("").get_output());
         (evidence, folder)
     })
@@ -36,8 +36,8 @@ fn rows(evidence: &Value) -> &[Value] {
     evidence["rows"].as_array().unwrap()
 }
 
-fn row<'e>(evidence: &'e Value, noise: &str, grade: &str) -> &'e Value {
-    rows(evidence).iter().find(|row| row["noise"] == noise && row["grade"] == grade).unwrap()
+fn row<'e>(evidence: &'e Value, noise: &str, basis: &str) -> &'e Value {
+    rows(evidence).iter().find(|row| row["noise"] == noise && row["basis"] == basis).unwrap()
 }
 
 fn number(row: &Value, key: &str) -> f64 {
@@ -59,32 +59,32 @@ const NOISES: [&str; 11] = [
 ];
 
 #[test]
-fn every_noise_has_a_row_in_every_dimension_and_grade() {
+fn every_noise_has_a_row_in_every_dimension_and_basis() {
     // One seed, and one of it in a thousand dimensions: what is measured does not matter here.
     let evidence = json(self_test("--seeds 1 --json").assert().success().get_output());
-    // Three grades, and one false declaration.
+    // Three bases, and one false declaration.
     assert_eq!(rows(&evidence).len(), 3 * NOISES.len() * 3 + 1);
     for noise in NOISES {
-        for grade in ["declared", "kurtosis", "approximate"] {
-            let of_row = |row: &&Value| row["noise"] == noise && row["grade"] == grade;
+        for basis in ["declared", "kurtosis", "approximate"] {
+            let of_row = |row: &&Value| row["noise"] == noise && row["basis"] == basis;
             let dimensions: Vec<_> =
                 rows(&evidence).iter().filter(of_row).map(|row| row["dimension"].as_u64().unwrap()).collect();
             // The shortest chain has two coordinates, and one comes before it.
             let first = if noise.starts_with("mask") { 3 } else { 1 };
-            assert_eq!(dimensions, [first, 10, 1000], "{noise}, {grade}");
+            assert_eq!(dimensions, [first, 10, 1000], "{noise}, {basis}");
         }
     }
 }
 
 #[test]
-fn proved_grades_hold_where_their_assumption_does() {
+fn proved_bases_hold_where_their_assumption_does() {
     let (evidence, _) = one_dimension();
     assert_eq!((&evidence["holds"], &evidence["delta"]), (&true.into(), &0.05.into()));
     for row in rows(evidence) {
         let promised = row["assumption"] == "holds";
         assert_eq!(row["outcome"] == "holds", promised, "{row}");
         // Whatever the tails, the variance is what was declared.
-        assert!(promised || row["grade"] != "declared", "{row}");
+        assert!(promised || row["basis"] != "declared", "{row}");
         if promised {
             assert!(number(row, "false_low") <= 0.05 && number(row, "certified") > 0.5, "{row}");
         }
@@ -101,7 +101,7 @@ fn proved_grades_hold_where_their_assumption_does() {
 #[test]
 fn what_is_not_proved_is_seen_to_be_false_too_often() {
     let (evidence, _) = one_dimension();
-    for (noise, grade) in [
+    for (noise, basis) in [
         ("lognormal(2)", "approximate"),
         ("event, p = 0.0001", "approximate"),
         // Kurtosis 9,998: an event that has not happened yet is not seen.
@@ -110,7 +110,7 @@ fn what_is_not_proved_is_seen_to_be_false_too_often() {
         // A quarter of the variance was declared.
         ("normal", "understated"),
     ] {
-        let row = row(evidence, noise, grade);
+        let row = row(evidence, noise, basis);
         assert_eq!(row["outcome"], "false-too-often", "{row}");
         assert!(number(row, "false_low") > 0.05, "{row}");
     }
@@ -120,9 +120,9 @@ fn what_is_not_proved_is_seen_to_be_false_too_often() {
 fn certificates_that_are_due_cost_less_than_the_goals() {
     let (evidence, _) = one_dimension();
     let costs = evidence["costs"].as_array().unwrap();
-    let of = |grade: &str| costs.iter().find(|cost| cost["grade"] == grade).unwrap();
-    for (grade, goal) in [("declared", 72.0), ("kurtosis", 155.0)] {
-        let cost = of(grade);
+    let of = |basis: &str| costs.iter().find(|cost| cost["basis"] == basis).unwrap();
+    for (basis, goal) in [("declared", 72.0), ("kurtosis", 155.0)] {
+        let cost = of(basis);
         assert_eq!((number(cost, "goal"), &cost["met"]), (goal, &true.into()), "{cost}");
         assert!(number(cost, "least") > 10.0 && number(cost, "greatest") < goal, "{cost}");
     }

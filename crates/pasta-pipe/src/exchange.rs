@@ -55,7 +55,7 @@ struct Job {
 
 /// A worker and what it is doing.
 #[derive(Debug)]
-struct Desk {
+struct Slot {
     index: usize,
     worker: Option<Box<Worker>>,
     job: Option<Job>,
@@ -67,7 +67,7 @@ pub(crate) struct Exchange<'a> {
     ask: &'a Ask<'a>,
     /// The workers who are to answer.
     who: Who,
-    desks: Vec<Desk>,
+    slots: Vec<Slot>,
     /// One for each part.
     trees: Vec<Tree>,
     sums: Vec<Option<Vec<f64>>>,
@@ -90,7 +90,7 @@ impl<'a> Exchange<'a> {
             pipe,
             ask,
             who,
-            desks: Vec::new(),
+            slots: Vec::new(),
             sums: vec![None; trees.len()],
             next: (0, 0),
             to_come: trees.iter().map(Tree::leaves).sum(),
@@ -111,10 +111,10 @@ impl<'a> Exchange<'a> {
             }
             self.staff();
             let mut k = 0;
-            while k < self.desks.len() {
-                if self.desks[k].job.is_none() && !self.begin(k)? {
+            while k < self.slots.len() {
+                if self.slots[k].job.is_none() && !self.begin(k)? {
                     // Nothing is left for it: others may want it.
-                    self.desks.swap_remove(k).leave(self.pipe);
+                    self.slots.swap_remove(k).leave(self.pipe);
                 } else {
                     k += 1;
                 }
@@ -150,25 +150,25 @@ impl<'a> Exchange<'a> {
         let open = self.to_come.saturating_add(self.again.len() as u64);
         let most = usize::try_from(open).unwrap_or(usize::MAX).min(self.pipe.simulator.workers);
         let most = if matches!(self.who, Who::Number(_)) { 1 } else { most };
-        if open > 0 && self.desks.len() < most {
-            let taken = self.pipe.take(most - self.desks.len(), self.who, self.desks.is_empty());
-            self.desks.extend(taken.into_iter().map(|(index, worker)| Desk { index, worker, job: None }));
+        if open > 0 && self.slots.len() < most {
+            let taken = self.pipe.take(most - self.slots.len(), self.who, self.slots.is_empty());
+            self.slots.extend(taken.into_iter().map(|(index, worker)| Slot { index, worker, job: None }));
         }
     }
 
-    /// Gives a desk its next leaf; false if there is none.
+    /// Gives a slot its next leaf; false if there is none.
     fn begin(&mut self, k: usize) -> Result<bool, OracleError> {
         let job = match self.again.pop() {
             Some(job) => job,
             None if self.to_come > 0 => self.next_job(),
             None => return Ok(false),
         };
-        let desk = &mut self.desks[k];
-        desk.job = Some(job);
-        if desk.worker.is_none() {
+        let slot = &mut self.slots[k];
+        slot.job = Some(job);
+        if slot.worker.is_none() {
             self.pipe.tally.workers_started.fetch_add(1, Ordering::Relaxed);
-            match Worker::start(desk.index + 1, &self.pipe.simulator, &self.pipe.greeting) {
-                Ok(worker) => desk.worker = Some(Box::new(worker)),
+            match Worker::start(slot.index + 1, &self.pipe.simulator, &self.pipe.greeting) {
+                Ok(worker) => slot.worker = Some(Box::new(worker)),
                 Err(wrong) => return self.fail(k, wrong).map(|()| true),
             }
         } else {
@@ -213,13 +213,13 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Writes the next request of a desk's job.
+    /// Writes the next request of a slot's job.
     fn send(&mut self, k: usize) -> Result<(), OracleError> {
-        let Some(job) = &self.desks[k].job else { return Ok(()) };
+        let Some(job) = &self.slots[k].job else { return Ok(()) };
         let (seed, samples) = self.piece(job);
         let id = self.pipe.next_id.fetch_add(1, Ordering::Relaxed) & ((1 << 53) - 1);
         let deadline = Instant::now().checked_add(self.pipe.simulator.timeout);
-        let Desk { worker: Some(worker), job: Some(job), .. } = &mut self.desks[k] else { return Ok(()) };
+        let Slot { worker: Some(worker), job: Some(job), .. } = &mut self.slots[k] else { return Ok(()) };
         job.id = id;
         worker.begin(deadline);
         self.ask.points.write_header(id, seed, &samples, &mut worker.header);
@@ -234,8 +234,8 @@ impl<'a> Exchange<'a> {
         let (mut fds, mut what, mut whose): (Vec<PollFd<'_>>, _, Vec<usize>) =
             (Vec::new(), Vec::new(), Vec::new());
         let mut wake = LOOK;
-        for (k, desk) in self.desks.iter().enumerate() {
-            let Some(worker) = &desk.worker else { continue };
+        for (k, slot) in self.slots.iter().enumerate() {
+            let Some(worker) = &slot.worker else { continue };
             let rest = if worker.hello.is_some() { self.ask.points.bytes.len() } else { 0 };
             worker.add_to(rest, &mut fds, &mut what);
             whose.resize(fds.len(), k);
@@ -258,7 +258,7 @@ impl<'a> Exchange<'a> {
 
     /// Does what a worker is ready for; the sum of a part, if that was its last leaf.
     fn attend(&mut self, k: usize, stream: Stream) -> Result<Option<(usize, Vec<f64>)>, OracleError> {
-        let Desk { worker: Some(worker), job, .. } = &mut self.desks[k] else { return Ok(None) };
+        let Slot { worker: Some(worker), job, .. } = &mut self.slots[k] else { return Ok(None) };
         if stream == Stream::Stderr {
             worker.listen(&self.pipe.on_stderr);
             return Ok(None);
@@ -300,9 +300,9 @@ impl<'a> Exchange<'a> {
     /// Adds the numbers of a reply to the sum of a job.
     fn accept(&mut self, k: usize) -> Result<Option<(usize, Vec<f64>)>, OracleError> {
         self.pipe.tally.requests.fetch_add(1, Ordering::Relaxed);
-        let Some(job) = &self.desks[k].job else { return Ok(None) };
+        let Some(job) = &self.slots[k].job else { return Ok(None) };
         let (_, samples) = self.piece(job);
-        let Some(job) = &mut self.desks[k].job else { return Ok(None) };
+        let Some(job) = &mut self.slots[k].job else { return Ok(None) };
         let Points { count, dim, .. } = *self.ask.points;
         if job.sum.is_empty() && !self.ask.differences {
             std::mem::swap(&mut job.sum, &mut self.numbers);
@@ -323,15 +323,15 @@ impl<'a> Exchange<'a> {
             job.failures = 0;
             return self.send(k).map(|()| None);
         }
-        let Some(Job { part, leaf, sum, .. }) = self.desks[k].job.take() else { return Ok(None) };
+        let Some(Job { part, leaf, sum, .. }) = self.slots[k].job.take() else { return Ok(None) };
         Ok(self.trees[part].add(leaf, sum, &mut self.spare).map(|sum| (part, sum)))
     }
 
     /// Fails those who took too long.
     fn expire(&mut self) -> Result<(), OracleError> {
         let now = Instant::now();
-        for k in 0..self.desks.len() {
-            let Desk { worker: Some(worker), job: Some(_), .. } = &self.desks[k] else { continue };
+        for k in 0..self.slots.len() {
+            let Slot { worker: Some(worker), job: Some(_), .. } = &self.slots[k] else { continue };
             if worker.deadline.is_some_and(|deadline| deadline <= now) {
                 let Simulator { timeout, start_timeout, .. } = &self.pipe.simulator;
                 let allowed = if worker.hello.is_some() { timeout } else { start_timeout };
@@ -346,7 +346,7 @@ impl<'a> Exchange<'a> {
         let retry = wrong.is_worth_a_retry();
         let fault = self.fault(k, wrong);
         self.remember(fault.clone());
-        let Some(mut job) = self.desks[k].job.take() else { return Ok(()) };
+        let Some(mut job) = self.slots[k].job.take() else { return Ok(()) };
         job.failures += 1;
         if !retry || job.failures > self.pipe.simulator.retries {
             return Err(fault.into());
@@ -361,10 +361,10 @@ impl<'a> Exchange<'a> {
     /// What is to be told of a worker. One that is not to be asked again has ended after this.
     fn fault(&mut self, k: usize, wrong: Wrong) -> Fault {
         let keeps = wrong == Wrong::NotFinite
-            && self.desks[k].job.as_ref().is_some_and(|job| job.failures >= self.pipe.simulator.retries);
-        let desk = &mut self.desks[k];
-        let worker = if keeps { None } else { desk.worker.take() };
-        let seen = worker.as_deref().or(desk.worker.as_deref());
+            && self.slots[k].job.as_ref().is_some_and(|job| job.failures >= self.pipe.simulator.retries);
+        let slot = &mut self.slots[k];
+        let worker = if keeps { None } else { slot.worker.take() };
+        let seen = worker.as_deref().or(slot.worker.as_deref());
         let greeted = seen.is_some_and(|worker| worker.hello.is_some());
         let is_text = !greeted || self.ask.points.framing == Framing::Json;
         let reply = seen.map_or(String::new(), |worker| short_bytes(worker.said(), is_text));
@@ -373,15 +373,15 @@ impl<'a> Exchange<'a> {
         if let Some(worker) = worker {
             stderr = worker.end(&self.pipe.on_stderr).into();
         }
-        let request = match &self.desks[k].job {
+        let request = match &self.slots[k].job {
             Some(job) if greeted => self.request_in_words(job),
             _ => String::new(),
         };
         Fault {
-            worker: self.desks[k].index + 1,
+            worker: self.slots[k].index + 1,
             command: self.pipe.simulator.words(),
             wrong,
-            times: self.desks[k].job.as_ref().map_or(0, |job| job.failures) + 1,
+            times: self.slots[k].job.as_ref().map_or(0, |job| job.failures) + 1,
             request,
             reply,
             stderr,
@@ -421,11 +421,11 @@ impl<'a> Exchange<'a> {
 
 impl Drop for Exchange<'_> {
     fn drop(&mut self) {
-        self.desks.iter_mut().for_each(|desk| desk.leave(self.pipe));
+        self.slots.iter_mut().for_each(|slot| slot.leave(self.pipe));
     }
 }
 
-impl Desk {
+impl Slot {
     /// Gives the place back. A worker that is still at work on what nobody wants ends.
     fn leave(&mut self, pipe: &Pipe) {
         let worker = self.worker.take();

@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use numpy::{PyArray1, PyReadonlyArray1};
+use pasta_opt::Ledger;
 use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::fit::{AtScale, Fit, FitError, Fitted, LeftOut, PENALTY, Way};
 use pasta_opt::gate::Gate;
 use pasta_opt::inference::{StdErrors, Summary};
-use pasta_opt::ledger::Ledger;
 use pasta_opt::method::{self, Values};
 use pasta_opt::oracle::{About, Answer, Charge, Draw, Form, Oracle, OracleError, Request};
 use pasta_opt::proximal::Penalties;
 use pasta_opt::run::{Event, Run};
 use pasta_opt::score::Score;
-use pasta_opt::table::{Linear, Loss};
+use pasta_opt::table::Linear;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -93,18 +93,6 @@ fn way(
     Ok((way, name))
 }
 
-/// The parameter of a loss.
-fn parameter(loss: Loss) -> Option<f64> {
-    match loss {
-        Loss::Huber { delta: value }
-        | Loss::Quantile { level: value }
-        | Loss::Cauchy { scale: value }
-        | Loss::Welsch { scale: value }
-        | Loss::Tukey { scale: value } => Some(value),
-        _ => None,
-    }
-}
-
 /// The kind of standard errors of this name.
 fn kind(name: &str) -> PyResult<StdErrors> {
     let found = StdErrors::ALL.iter().find(|(known, _)| *known == name);
@@ -116,7 +104,7 @@ fn kind(name: &str) -> PyResult<StdErrors> {
 
 /// True if every row has its class with room to spare, under a loss that then has no minimiser.
 fn is_separated(linear: &Linear, fitted: &Fitted) -> Result<bool, FitError> {
-    if !matches!(linear.loss(), Loss::Logistic | Loss::Multinomial { .. } | Loss::Sigmoid) {
+    if !linear.loss().needs_overlap() {
         return Ok(false);
     }
     let (model, table) = (linear.raw_weights(&fitted.point), linear.table());
@@ -173,7 +161,7 @@ pub(crate) fn fit(
         let penalty = linear.design().penalty;
         let redundant = LeftOut::words(&fitted.left_out, &names);
         let deviation = at_scale.map(|at_scale| at_scale.deviation);
-        Ok((fitted, falls, deviation, parameter(linear.loss()), penalty, summary, redundant))
+        Ok((fitted, falls, deviation, linear.loss().parameter(), penalty, summary, redundant))
     })?;
     let (fitted, has_no_minimiser, deviation, parameter, penalty, summary, redundant) = fitted.map_err(|error: FitError| match error {
         error if error.is_interrupted() => PyKeyboardInterrupt::new_err("interrupted"),

@@ -30,7 +30,7 @@ use pasta_opt::bounds::{LowerMeanSquareSmooth, LowerSmooth};
 use pasta_opt::certificate::Basis;
 use pasta_opt::checkpoint::Checkpoint;
 use pasta_opt::forecast::{Outlook, Pilot};
-use pasta_opt::method::{Engine, METHODS, find};
+use pasta_opt::method::{AUTO, Engine, METHODS, find};
 use pasta_opt::oracle::Oracle;
 use pasta_opt::recipe::{Constant, Constants};
 use pasta_opt::run::{ChoiceError, MethodSpec, Problem, Stored, Target, Task};
@@ -356,10 +356,10 @@ fn compare(
     unless_raised(given.as_deref(), compared)
 }
 
-/// What is planned for a regime, as JSON.
+/// What is planned for a recipe, as JSON.
 #[pyfunction]
-fn plan(regime: &str, flags: Vec<(String, f64)>) -> PyResult<String> {
-    pasta_cli::answers::plan(regime, &flags).map_err(PyValueError::new_err)
+fn plan(recipe: &str, flags: Vec<(String, f64)>) -> PyResult<String> {
+    pasta_cli::answers::plan(recipe, &flags).map_err(PyValueError::new_err)
 }
 
 /// Theorem 1, or Theorem 2 for functions that are smooth in mean square. The bound and its instance as JSON.
@@ -434,7 +434,7 @@ impl MethodOf {
         if method.row().is_none() {
             let (name, settings) = (name.clone(), settings.clone());
             let named = MethodSpec::Named { name, settings, steps: *steps, batch: *batch };
-            return Ok(if method.has_steps() { named } else { MethodSpec::Auto });
+            return Ok(if method.name == AUTO { MethodSpec::Auto } else { named });
         }
         let mut constants = Constants::default();
         for (setting, value) in settings {
@@ -491,6 +491,7 @@ fn program(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
 // Nothing here rests on the interpreter's lock: every run has its own threads and generator, and what Python can reach is frozen or behind a mutex.
 #[pymodule(gil_used = false)]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    pasta_report::console::listen();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("FIRST_FORECAST", Outlook::FIRST)?;
     module.add("PILOT", Pilot::SAMPLES)?;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use numpy::{PyArray1, PyReadonlyArray1};
+use pasta_io::spec::{Overrides, read_setup};
 use pasta_opt::bounds::{LowerMeanSquareSmooth, LowerSmooth};
 use pasta_opt::hard::HardInstance;
 use pasta_opt::objective::Objective;
@@ -171,8 +172,8 @@ impl Native {
 /// The problem of a problem file.
 #[pyfunction]
 pub(crate) fn read_problem(py: Python<'_>, file: PathBuf) -> PyResult<Native> {
-    let read = py.detach(|| pasta_cli::answers::problem(&file));
-    let problem = read.map_err(PyValueError::new_err)?;
+    let read = py.detach(|| read_setup(&file, &Overrides::default()));
+    let problem = read.map_err(|failure| PyValueError::new_err(failure.words()))?.problem;
     let term = problem.term.clone();
     let (oracle, start, words) = (Arc::clone(&problem.oracle), problem.start.clone(), problem.words.clone());
     Ok(Native { oracle, start, words, term, linear: None, follows: false, hard: None })

@@ -6,7 +6,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use pasta_opt::calibrate::Calibration;
-use pasta_opt::certificate::{Certificate, Certifier, Claim, seed_by_hand};
+use pasta_opt::certificate::{Certifier, Claim, number_by_hand, seed_by_hand};
 use pasta_opt::check::{self, Effort};
 use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::draws::Role;
@@ -14,8 +14,8 @@ use pasta_opt::forecast::{Family, Forecast, Pilot, PilotError};
 use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::oracle::{Answer, Request};
 use pasta_opt::run::{
-    self, ChoiceError, Chosen, Event, Mark, MethodSpec, OfStart, Problem, Report, Run, RunError, Stored,
-    Target, Task,
+    self, Certified, ChoiceError, Chosen, Event, Mark, MethodSpec, OfStart, Problem, Report, Run, RunError,
+    Stored, Target, Task,
 };
 use pasta_opt::stop::Stop;
 use pasta_opt::term::Term;
@@ -106,16 +106,6 @@ pub(crate) struct Outcome {
     /// All that is needed to go on later.
     #[serde(skip)]
     pub(crate) checkpoint: Vec<u8>,
-}
-
-/// A certificate of a point, with its words.
-#[derive(Serialize)]
-pub(crate) struct Certified {
-    #[serde(flatten)]
-    certificate: Certificate,
-    words: &'static str,
-    statement: String,
-    attempts: u64,
 }
 
 /// Why there is no outcome.
@@ -350,11 +340,9 @@ pub(crate) fn certify(
     let (gate, _) = gate(asked, x, seed, budget, line)?;
     let mut gate = gate.with_term(term).with_gamma(gamma);
     let claim = Claim { target, delta, basis, budget, guess: None };
-    let certified =
-        Certifier::start(&mut gate, x, claim, 0).and_then(|certifier| Ok(certifier.finish(&mut gate)?));
-    let certificate = certified.map_err(input)?;
-    let (words, statement) = (certificate.verdict.words(), certificate.statement());
-    Ok(Certified { certificate, words, statement, attempts: 1 })
+    let mut certifier = Certifier::start(&mut gate, x, claim, number_by_hand(1)).map_err(input)?;
+    let certificate = certifier.follow(&mut gate, |_, _| ()).map_err(input)?;
+    Ok(Certified::by_hand(certificate, None, None, &[], certifier.made().as_ref()))
 }
 
 /// Makes the certificate of a result again. What was done, in a sentence.

@@ -100,3 +100,19 @@ pasta_opt.serve(oracle, {"w": jnp.zeros(2)})
     assert np.linalg.norm(np.array(json.loads(said.stdout)["point"]) - 1) < 0.3
     said = subprocess.run([sys.executable, "-m", "pasta_opt", *words[:4], "3", *words[5:]], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert said.returncode != 0 and "x0 has 2 numbers, but the program's dimension is 3" in said.stderr
+
+
+def test_bounds_hold_for_every_point_that_jax_sees():
+    seen = []
+
+    def watched(params, xi):
+        jax.debug.callback(lambda x: seen.append(np.array(x)), params)
+        return jnp.sum((params - xi) ** 2) / 2
+
+    oracle = pasta_opt.jax.oracle(watched, lambda key: jnp.array([-1.0, 2.0]) + jax.random.normal(key, (2,)))
+    result = pasta_opt.minimize(oracle, jnp.full(2, 0.5), target=0.3, bounds=[(0, None), (0, 1)])
+    jax.effects_barrier()
+    assert result.stop.kind == "certified" and result.certificate.gamma is not None
+    assert np.asarray(result.params).tolist() == [0.0, 1.0]
+    points = np.array([x for batch in seen for x in np.reshape(batch, (-1, 2))])
+    assert len(points) > 100 and (points >= 0).all() and (points[:, 1] <= 1).all()

@@ -750,7 +750,7 @@ def test_more_mistakes_are_refused_with_a_sentence(tmp_path):
         (lambda: pasta_opt.minimize(grad, [0.0], budget=100, output=tmp_path / "file"), NotADirectoryError, "output must be a folder"),
         (lambda: pasta_opt.minimize(grad, [0.0, 0.0], budget=2_000, callback=lambda moment: moment.x > 0), TypeError, "by returning None or False"),
         (lambda: pasta_opt.compare(grad, [0.0], budget=100, methods="nothing"), ValueError, "no method is called 'nothing'"),
-        (lambda: pasta_opt.plan(3), TypeError, "regime must be the name of a recipe"),
+        (lambda: pasta_opt.plan(3), TypeError, "recipe must be the name of a recipe"),
         (lambda: pasta_opt.read_problem(tmp_path / "none.toml"), FileNotFoundError, "there is no file"),
         (lambda: pasta_opt.Table([[1.0], [2.0]], ["a", "b"]), TypeError, "y must hold real numbers"),
         (lambda: pasta_opt.Table([[1.0], [2.0]], [0, 1], degree=-1), ValueError, "degree must be a whole number from 1 to 3"),

@@ -215,17 +215,15 @@ def test_plans_are_those_of_the_program(tmp_path):
     planned = pasta_opt.plan("smooth", **flags)
     assert vars(planned).keys() | {"format"} == wanted.keys()
     assert planned.samples == wanted["samples"] and planned.promise.statement == wanted["promise"]["statement"]
-    assert pasta_opt.plan("uncertainty", smoothness=1, growth=3, eta=0.09, beta=0.01, batch=20).N == 20
-    assert pasta_opt.plan("lower-smooth", smoothness=1, gap=1, growth=1, floor=0.5, target=0.001).T == 8
-    for regime, constants, words in [
-        ("nothing", {}, "no regime is called"),
+    for recipe, constants, words in [
+        ("nothing", {}, "no recipe is called"),
         ("smooth", {"gap": 1}, "needs"),
         ("smooth", {**flags, "mu": 1}, "does not use mu"),
         ("smooth", {**flags, "sigma": 1}, "no constant"),
         ("smooth", {**flags, "gap": -1}, "must be finite and not negative"),
     ]:
         with pytest.raises(ValueError, match=words):
-            pasta_opt.plan(regime, **constants)
+            pasta_opt.plan(recipe, **constants)
 
 
 def test_a_forecast_covers_the_run():

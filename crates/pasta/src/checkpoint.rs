@@ -3,7 +3,7 @@
 //! Randomness has addresses, so there is no generator to save, and a resumed run is the run that was never stopped, bit
 //! for bit.
 //!
-//! File format 2: the line `pasta checkpoint 2`; a line of JSON, `{"sections": [{"name", "data", "lengths"}]}`; the
+//! File format 3: the line `pasta checkpoint 3`; a line of JSON, `{"sections": [{"name", "data", "lengths"}]}`; the
 //! vectors of all sections as little-endian doubles; a CRC-32 of all that.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 const MAGIC: &str = "pasta checkpoint ";
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
+/// The oldest format that is read: certificates had other keys in it, which their reader knows.
+const OLDEST: u32 = 2;
 
 /// Why a checkpoint was refused.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +36,9 @@ pub enum CheckpointError {
     #[error("not a pasta checkpoint")]
     NotACheckpoint,
     /// The file was written by another version.
-    #[error("checkpoint format {found} is not understood by this version, which reads format {FORMAT}")]
+    #[error(
+        "checkpoint format {found} is not understood by this version, which reads formats {OLDEST} to {FORMAT}"
+    )]
     Format {
         /// The format of the file.
         found: String,
@@ -208,7 +212,7 @@ impl Checkpoint {
         let format = format
             .strip_suffix(b"\n")
             .ok_or_else(|| CheckpointError::damaged("the first line does not end"))?;
-        if format != FORMAT.to_string().as_bytes() {
+        if !(OLDEST..=FORMAT).any(|known| format == known.to_string().as_bytes()) {
             return Err(CheckpointError::Format { found: String::from_utf8_lossy(format).into_owned() });
         }
         check_sum(&mut file, length)?;

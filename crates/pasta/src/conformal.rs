@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::score::has_classes;
-use crate::table::{Features, Loss, Model, TableError};
+use crate::table::{Features, Labels, Loss, Model, TableError};
 
 /// How far predictions of a model are off, by rows that it was not fitted to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub enum ConformalError {
 
 /// What an error is measured in: counts vary with the root of their mean.
 fn unit(loss: Loss, mean: f64) -> f64 {
-    if loss == Loss::Poisson { mean.max(f64::MIN_POSITIVE).sqrt() } else { 1.0 }
+    if loss.row().labels == Labels::Counts { mean.max(f64::MIN_POSITIVE).sqrt() } else { 1.0 }
 }
 
 impl Conformal {
@@ -86,7 +86,7 @@ impl Conformal {
     pub fn interval(&self, level: f64, loss: Loss, mean: f64) -> Result<[f64; 2], ConformalError> {
         let half = self.reach(level)? * unit(loss, mean);
         let low = mean - half;
-        Ok([if loss == Loss::Poisson { low.max(0.0) } else { low }, mean + half])
+        Ok([if loss.row().labels == Labels::Counts { low.max(0.0) } else { low }, mean + half])
     }
 
     /// The error that an interval of this level reaches to.

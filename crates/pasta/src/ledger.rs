@@ -11,7 +11,7 @@ use crate::oracle::Charge;
 ///
 /// ```
 /// use pasta_opt::draws::Role;
-/// use pasta_opt::ledger::Ledger;
+/// use pasta_opt::Ledger;
 /// use pasta_opt::oracle::Charge;
 ///
 /// let mut ledger = Ledger::default();

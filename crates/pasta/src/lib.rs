@@ -7,12 +7,12 @@
 //!
 //! Five names lead to everything else:
 //!
-//! 1. [`Sampled`](oracle::Sampled) is what you write: the gradient of one sample at a point.
-//! 2. A [`Gate`](gate::Gate) asks it, with a seed and a budget, and counts every sample.
-//! 3. [`Auto`](auto::Auto) is a run without constants. (If you know constants, a [`Recipe`](recipe::Recipe) plans a run that a theorem
-//!    covers, and [`Pasta`](algorithm::Pasta) runs the plan.)
-//! 4. [`Walk`](walk::Walk) is what all runs can do: `certified` makes them stop on a certificate, `finish` runs them to their end.
-//! 5. A [`Certificate`](certificate::Certificate) says how small the gradient is, with a confidence, and under which assumption.
+//! 1. [`Sampled`] is what you write: the gradient of one sample at a point.
+//! 2. A [`Gate`] asks it, with a seed and a budget, and counts every sample.
+//! 3. [`Auto`] is a run without constants. (If you know constants, a [`Recipe`] plans a run that a theorem
+//!    covers, and [`Pasta`] runs the plan.)
+//! 4. [`Walk`] is what all runs can do: `certified` makes them stop on a certificate, `finish` runs them to their end.
+//! 5. A [`Certificate`] says how small the gradient is, with a confidence, and under which assumption.
 //!
 //! # Your own oracle, to a certified point
 //!
@@ -96,6 +96,7 @@
 //! algorithm    Algorithm 1
 //! baseline     the methods that people use today
 //! auto         a method without constants
+//! universal    SGD with every step size at once
 //! newton       second-order steps on a table
 //! kinks        second-order steps where a loss has kinks
 //! proximal     second-order steps with penalties and bounds on weights
@@ -113,49 +114,102 @@
 //! prelude      the names that most programs need
 //! ```
 
-pub mod algorithm;
-pub mod auto;
-pub mod baseline;
-pub mod bounds;
 pub mod calibrate;
 pub mod certificate;
 pub mod check;
-pub mod checkpoint;
-pub mod conformal;
-pub mod cross;
-pub mod digest;
-pub mod draws;
-pub mod estimator;
-mod exact;
 pub mod fit;
-pub mod forecast;
 pub mod gate;
-pub mod hard;
-pub mod inference;
-mod kernels;
-pub mod kinks;
-pub mod ledger;
 pub mod method;
-mod moments;
-pub mod newton;
-pub mod objective;
-pub mod one_pass;
 pub mod oracle;
 pub mod prelude;
 pub mod problems;
-pub mod proximal;
 pub mod recipe;
 pub mod run;
-pub mod schedule;
-pub mod score;
-pub mod state;
-pub mod stop;
 pub mod table;
-mod target;
 pub mod term;
+
+/// How good a fitted model is: scores, cross-validation, standard errors, and intervals for single predictions.
+pub mod assess {
+    pub use crate::conformal::{Conformal, ConformalError};
+    pub use crate::cross::{CrossValidation, Tried};
+    pub use crate::inference::{Caution, Coefficient, Explained, Law, Omitted, StdErrors, Summary, Test};
+    pub use crate::score::{Bin, Score};
+}
+
+mod algorithm;
+mod auto;
+mod exact;
+mod kernels;
+mod ledger;
+mod moments;
+mod schedule;
+mod target;
+
+// Public for the program, Python and the laboratory alone: no promise is made about what is only here.
+#[doc(hidden)]
+pub mod baseline;
+#[doc(hidden)]
+pub mod bounds;
+#[doc(hidden)]
+pub mod checkpoint;
+#[doc(hidden)]
+pub mod conformal;
+#[doc(hidden)]
+pub mod cross;
+#[doc(hidden)]
+pub mod digest;
+#[doc(hidden)]
+pub mod draws;
+#[doc(hidden)]
+pub mod estimator;
+#[doc(hidden)]
+pub mod forecast;
+#[doc(hidden)]
+pub mod hard;
+#[doc(hidden)]
+pub mod inference;
+#[doc(hidden)]
+pub mod kinks;
+#[doc(hidden)]
+pub mod newton;
+#[doc(hidden)]
+pub mod objective;
+#[doc(hidden)]
+pub mod one_pass;
+#[doc(hidden)]
+pub mod proximal;
+#[doc(hidden)]
+pub mod score;
+#[doc(hidden)]
+pub mod state;
+#[doc(hidden)]
+pub mod stop;
+#[doc(hidden)]
 pub mod trace;
+#[doc(hidden)]
+pub mod universal;
+#[doc(hidden)]
 pub mod verify;
+#[doc(hidden)]
 pub mod walk;
+
+pub use algorithm::Pasta;
+pub use auto::Auto;
+pub use certificate::{Basis, Certificate};
+pub use checkpoint::Checkpoint;
+pub use draws::Stream;
+pub use gate::Gate;
+pub use ledger::Ledger;
+pub use method::Method;
+pub use objective::Objective;
+pub use oracle::{About, Batched, Oracle, OracleError, Sampled};
+pub use recipe::{Plan, Recipe};
+pub use run::{Event, Problem, Report, Run, Task};
+pub use stop::Stop;
+pub use table::{Linear, Loss, Table};
+pub use term::Term;
+pub use verify::verify;
+pub use walk::{StopRule, Walk};
 
 /// The examples of the package's readme run as tests.
 #[cfg(doctest)]

@@ -22,7 +22,13 @@ use crate::gate::Gate;
 use crate::recipe::{RecipeRow, TABLE};
 use crate::schedule::{Schedule, ScheduleError, Sequence};
 use crate::state::StartError;
+use crate::universal::Universal;
 use crate::walk::{Hedged, StopRule, Walk};
+
+/// The name of the method without constants.
+pub const AUTO: &str = "auto";
+/// The name of SGD with every step size at once.
+pub const UNIVERSAL: &str = "universal";
 
 /// A method of the table: its name, what it is for, and how it is made.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +45,7 @@ pub struct Method {
 enum Kind {
     Recipe(&'static RecipeRow),
     Auto,
+    Universal,
     Other { settings: &'static [Setting], build: fn(&Values, u64, u64) -> Engine },
 }
 
@@ -81,11 +88,11 @@ pub const METHODS: &[Method] = &[
     Method::recipe(&TABLE[6]),
     Method::recipe(&TABLE[7]),
     Method::recipe(&TABLE[8]),
-    Method::recipe(&TABLE[9]),
+    Method { name: AUTO, about: "no constants: quasi-Newton rounds beside a long average", kind: Kind::Auto },
     Method {
-        name: "auto",
-        about: "no constants: quasi-Newton rounds beside a long average",
-        kind: Kind::Auto,
+        name: UNIVERSAL,
+        about: "no constants, and a theorem: SGD with every step size at once, to a certificate",
+        kind: Kind::Universal,
     },
     Method {
         name: "sgd",
@@ -376,14 +383,14 @@ impl Method {
     pub fn row(&self) -> Option<&'static RecipeRow> {
         match self.kind {
             Kind::Recipe(row) => Some(row),
-            Kind::Auto | Kind::Other { .. } => None,
+            Kind::Auto | Kind::Universal | Kind::Other { .. } => None,
         }
     }
 
     /// What can be set, besides steps and batch; nothing for a recipe.
     pub fn settings(&self) -> &'static [Setting] {
         match self.kind {
-            Kind::Recipe(_) | Kind::Auto => &[],
+            Kind::Recipe(_) | Kind::Auto | Kind::Universal => &[],
             Kind::Other { settings, .. } => settings,
         }
     }
@@ -405,7 +412,8 @@ impl Method {
     /// ```
     pub fn untuned(&self) -> Option<Values> {
         match (self.kind, self.name) {
-            (Kind::Recipe(_), _) => None,
+            // Without a target it has nothing to stop on.
+            (Kind::Recipe(_) | Kind::Universal, _) => None,
             // Kingma and Ba 2015, and the default of PyTorch's SGD.
             (_, "adam" | "sgd" | "momentum") => Some(Values::from([("eta", 1e-3)])),
             // AdaGrad-Norm knows no scale, and the package of schedule-free SGD has this default.
@@ -421,6 +429,7 @@ impl Method {
         let (method, settings, build) = match self.kind {
             Kind::Recipe(_) => return Err(MethodError::Recipe { method: self.name }),
             Kind::Auto => return Ok(Engine::Auto { target: None }),
+            Kind::Universal => return Ok(Engine::Universal { rule: None }),
             Kind::Other { settings, build } => (self.name, settings, build),
         };
         let mut values = Values::default();
@@ -453,6 +462,11 @@ pub enum Engine {
         /// When it stops. The walk makes its certificates itself.
         rule: StopRule,
     },
+    /// SGD with every step size at once.
+    Universal {
+        /// When it stops: without one it cannot start. The walk makes its certificates itself.
+        rule: Option<StopRule>,
+    },
 }
 
 impl Engine {
@@ -460,7 +474,7 @@ impl Engine {
         match self {
             Self::Schedule(schedule) | Self::Hedged { schedule, .. } => schedule.check(),
             Self::Baseline(settings) => settings.check(),
-            Self::Auto { .. } => Ok(()),
+            Self::Auto { .. } | Self::Universal { .. } => Ok(()),
         }
     }
 
@@ -480,6 +494,8 @@ impl Engine {
             let (schedule, _): (Schedule, IgnoredAny) =
                 checkpoint.peek(&Both::first_section(Pasta::SECTION))?;
             Ok(Self::Hedged { schedule, rule: Both::rule_of(checkpoint)? })
+        } else if checkpoint.has(Universal::SECTION) {
+            Ok(Self::Universal { rule: Some(Universal::rule_of(checkpoint)?) })
         } else if checkpoint.has(Auto::SECTION) {
             Ok(Self::Auto { target: Auto::target_of(checkpoint)? })
         } else if checkpoint.has(Baseline::SECTION) {
@@ -502,12 +518,15 @@ impl Engine {
                 let auto = |gate: &Gate| Auto::start(gate, start, Some(rule.target));
                 Box::new(Both::start(gate, rule, recipe, auto)?)
             }
+            Self::Universal { rule } => {
+                Box::new(Universal::start(gate, rule.ok_or(StartError::NoRule)?, start)?)
+            }
         })
     }
 
     /// Whether its walk makes certificates by itself.
     pub fn is_certified(&self) -> bool {
-        matches!(self, Self::Hedged { .. })
+        matches!(self, Self::Hedged { .. } | Self::Universal { .. })
     }
 }
 
@@ -518,6 +537,8 @@ type Both = Hedged<Pasta, Auto>;
 pub fn resume(gate: &Gate, checkpoint: &mut Checkpoint) -> Result<Box<dyn Walk>, CheckpointError> {
     if checkpoint.has(Both::SECTION) {
         Ok(Box::new(Both::resume(gate, checkpoint, Pasta::resume, Auto::resume)?))
+    } else if checkpoint.has(Universal::SECTION) {
+        Ok(Box::new(Universal::resume(gate, checkpoint)?))
     } else if checkpoint.has(Auto::SECTION) {
         Ok(Box::new(Auto::resume(gate, checkpoint)?))
     } else if checkpoint.has(Baseline::SECTION) {

@@ -119,7 +119,7 @@ impl Sums {
         let mut sums = Self::none(classes);
         sums.loss = losses.iter().enumerate().map(|(row, loss)| weight(row) * loss).sum();
         let outputs = model.outputs();
-        let has_chances = matches!(model.loss, Loss::Logistic | Loss::Multinomial { .. });
+        let has_chances = model.loss.has_probabilities();
         let mut chances = vec![0.0; outputs];
         for (row, (scores, &label)) in scores.chunks_exact(outputs).zip(labels).enumerate() {
             let weight = weight(row);

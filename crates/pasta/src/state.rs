@@ -104,6 +104,9 @@ pub enum StartError {
         /// Which coordinate, and what it breaks.
         words: String,
     },
+    /// The method stops on a certificate, and none is asked for.
+    #[error("the method stops on a certificate, and none is asked for: give a target")]
+    NoRule,
     /// The rule by which it stops was refused.
     #[error(transparent)]
     Rule(#[from] ClaimError),

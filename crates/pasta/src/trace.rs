@@ -1,6 +1,6 @@
 //! A trace: the events of a run, one JSON object a line, each with a checksum.
 //!
-//! Format 1. The first line is the event `start`; `step` lines are those of the [milestones](is_milestone); a certificate
+//! Format 2. The first line is the event `start`; `step` lines are those of the [milestones](is_milestone); a certificate
 //! that was tried is an event of its own; the last line is `end`. The last key of each line, `crc`, is the CRC-32 of all
 //! that stands before it on the line, in hexadecimal. `docs/formats.md` has the keys.
 
@@ -16,7 +16,10 @@ use crate::stop::Stop;
 use crate::walk::{Record, View};
 
 /// The format of the lines.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
+
+/// The formats that are read: format 1 has other keys in certificates, which nobody reads again.
+pub const FORMATS: std::ops::RangeInclusive<u32> = 1..=FORMAT;
 
 /// Whether a trace keeps the state after this many steps: all up to 128, then 64 for every doubling. A pure
 /// function of the step, so that a resumed run keeps the same ones.

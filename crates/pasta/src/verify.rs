@@ -38,14 +38,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::certificate::{
-    Basis, Certificate, CertificateError, Certifier, Made, Spent, Verdict, delta_of_attempt, gamma_near,
-    number_by_hand, rounded_up, seed_by_hand,
+    Basis, Certificate, CertificateError, Certifier, Consequence, Made, Quantity, Spent, Verdict,
+    delta_of_attempt, gamma_near, number_by_hand, rounded_up, seed_by_hand,
 };
 use crate::digest::Digest;
 use crate::draws::{Role, derived_seed};
 use crate::gate::{Gate, Halt, OnNan};
 use crate::ledger::Ledger;
-use crate::run::{Certified, Named, OfStart, Problem, Task, Truths, skipped, void};
+use crate::method::UNIVERSAL;
+use crate::run::{Certified, Named, OfStart, Problem, Task, Truths, skipped};
+use crate::universal::LAST_LANE;
 use crate::walk::Candidate;
 
 /// What a result is compared with: all that its reader has besides.
@@ -141,6 +143,8 @@ struct Written<'a> {
     problem: String,
     point: Option<Vec<f64>>,
     by: Option<String>,
+    #[serde(default)]
+    method: Option<String>,
     #[serde(borrow)]
     stop: Option<Stopped<'a>>,
     asked: Option<bool>,
@@ -174,25 +178,40 @@ struct Claimed {
     delta: f64,
     verdict: Verdict,
     about: Option<Candidate>,
-    /// Of a run.
-    attempts: Option<u64>,
-    /// By hand.
+    attempts: u64,
+    by_hand: bool,
     attempt: Option<u64>,
-    of: Option<String>,
-    /// Where there is a term.
-    gamma: Option<f64>,
+    gaps: Vec<Declared>,
+    #[serde(flatten)]
+    of: Quantity,
     made: Option<Made>,
 }
 
-/// The format of results that is understood.
-const FORMAT: u32 = 1;
+#[derive(Deserialize)]
+struct Declared {
+    declared: Consequence,
+}
+
+impl Claimed {
+    fn gamma(&self) -> Option<f64> {
+        match self.of {
+            Quantity::GradientMapping { gamma } => Some(gamma),
+            _ => None,
+        }
+    }
+}
+
+/// The format of results, and of every answer for programs.
+pub const FORMAT: u32 = 2;
 
 /// Makes the certificate of a result again, and compares. `result` is the text of result.json, of a [`Report`](crate::run::Report), or of what `pasta certify --json`
 /// prints. It stops when the flag is set.
 pub fn verify(result: &str, given: &Given<'_>, stop: Arc<AtomicBool>) -> Result<Verified, Unverified> {
     let written: Written<'_> = read(result)?;
-    if written.format.is_some_and(|format| format != FORMAT) {
-        return Err(Unverified::Unreadable("it is of another format".into()));
+    if let Some(format) = written.format.filter(|format| *format != FORMAT) {
+        return Err(Unverified::Unreadable(format!(
+            "it is of format {format}, and this version verifies format {FORMAT}; use the version that wrote it"
+        )));
     }
     let text = written.certificate.ok_or(Unverified::Nothing("the result has no certificate"))?;
     let claimed: Claimed = read(text.get())?;
@@ -207,7 +226,7 @@ pub fn verify(result: &str, given: &Given<'_>, stop: Arc<AtomicBool>) -> Result<
         .with_stop(stop)
         .with_on_nan(on_nan)
         .with_term(given.problem.term.clone())
-        .with_gamma(place.claimed.gamma)
+        .with_gamma(place.claimed.gamma())
         .without_check();
     let mut certifier = Certifier::start(&mut gate, &x, made.claim, made.attempt)?;
     let again = |certifier: &Certifier| Made { before: made.before, ..certifier.made().unwrap_or(made) };
@@ -241,20 +260,20 @@ struct Place<'a> {
 impl Place<'_> {
     /// True if the certificate was made by hand, and not by a run.
     fn is_by_hand(&self) -> bool {
-        self.claimed.of.is_some()
+        self.claimed.by_hand
     }
 
     /// What can be compared before anything is drawn. The point, if all is well.
     fn before(&self) -> Result<Vec<f64>, Unverified> {
         let Self { written, claimed, made, given } = self;
-        match claimed.of.as_deref() {
-            None | Some("gradient") => {}
-            Some("gradient-mapping") => {
+        match claimed.of {
+            Quantity::GradientMapping { .. } if claimed.by_hand => {
                 return Err(Unverified::Nothing(
                     "gradient mappings that are certified by hand are not verified",
                 ));
             }
-            Some(_) => {
+            Quantity::Gradient | Quantity::GradientMapping { .. } => {}
+            Quantity::Moreau { .. } => {
                 return Err(Unverified::Nothing("certificates of the Moreau envelope are not verified"));
             }
         }
@@ -298,7 +317,10 @@ impl Place<'_> {
                 let share = delta_of_attempt(claimed.delta, attempt);
                 (seed_by_hand(written.seed, x), number_by_hand(attempt), share)
             }
-            (false, _, None) => (written.seed, made.attempt, delta_of_attempt(claimed.delta, made.attempt)),
+            (false, _, None) => {
+                let share = delta_of_attempt(claimed.delta, made.attempt);
+                (self.seed_of_lane().unwrap_or(written.seed), made.attempt, share)
+            }
             // A recipe and its fall-back have half of delta each.
             (false, _, Some(side)) => (
                 derived_seed(written.seed, Role::Large, side),
@@ -309,16 +331,25 @@ impl Place<'_> {
         same("certificate.made.seed", &made.seed, &seed)?;
         same("certificate.made.attempt", &made.attempt, &number)?;
         same("certificate.made.claim.delta", &made.claim.delta, &share)?;
-        let attempts = claimed.attempts.unwrap_or(u64::MAX);
-        if made.attempt > attempts && !self.is_by_hand() {
-            return Err(differs("certificate.attempts", &attempts, &format!("at least {}", made.attempt)));
+        if made.attempt > claimed.attempts && !self.is_by_hand() {
+            let least = format!("at least {}", made.attempt);
+            return Err(differs("certificate.attempts", &claimed.attempts, &least));
         }
-        // With a term samples of the pilot have chosen gamma before.
+        // With a term samples of the pilot have chosen gamma before; a lane may have looked at points that it did not try.
         let is_first = made.attempt <= 1 || self.is_by_hand();
-        if is_first && made.before != Spent::default() && given.problem.term.is_none() {
+        let has_looked = given.problem.term.is_some() || self.seed_of_lane().is_some();
+        if is_first && made.before != Spent::default() && !has_looked {
             return Err(differs("certificate.made.before", &raw(&made.before)?, &"nothing"));
         }
         Ok(())
+    }
+
+    /// The seed of the lane of `universal` that made it, if one did.
+    fn seed_of_lane(&self) -> Option<u64> {
+        let Self { written, made, .. } = self;
+        let is_universal = written.method.as_deref() == Some(UNIVERSAL) && !self.is_by_hand();
+        let seeds = (0..=LAST_LANE).map(|lane| derived_seed(written.seed, Role::Large, lane));
+        seeds.filter(|_| is_universal).find(|seed| *seed == made.seed)
     }
 
     /// What was claimed is what was asked for.
@@ -328,7 +359,7 @@ impl Place<'_> {
             && !given.start_unknown
         {
             let far = given.problem.distance(x);
-            same("certificate.made.claim.grade.growth.distance", &distance, &far)?;
+            same("certificate.made.claim.basis.growth.distance", &distance, &far)?;
         }
         let rule = given.task.filter(|_| !self.is_by_hand()).map(|task| task.certify);
         let Some(rule) = rule else { return Ok(()) };
@@ -336,11 +367,11 @@ impl Place<'_> {
         let target = self.target(rule.target)?;
         same("certificate.made.claim.target", &made.claim.target, &target.0)?;
         same("certificate.delta", &claimed.delta, &rule.delta)?;
-        if let (Some(task), Some(gamma)) = (given.task, claimed.gamma) {
+        if let (Some(task), Some(gamma)) = (given.task, claimed.gamma()) {
             same("certificate.gamma", &gamma, &task.gamma.or(target.1).unwrap_or(gamma))?;
         }
         let [here, there] = [made.claim.basis, rule.basis].map(|basis| basis.at_distance(0.0));
-        compare("certificate.made.claim.grade", &raw(&here)?, &raw(&there)?)
+        compare("certificate.made.claim.basis", &raw(&here)?, &raw(&there)?)
     }
 
     /// What the task aims at, which may be a share of the gradient at the start: that is measured again, by the samples that the result says it took. With a term,
@@ -419,21 +450,14 @@ impl Place<'_> {
         let doubt = given.problem.false_assumption(&certificate.basis, x);
         let doubt = doubt.or_else(|| has_skipped.then(|| skipped(ledger.not_finite())));
         let certificate = Certificate { delta: claimed.delta, ..certificate };
-        let certified =
-            Certified::of(certificate, doubt, claimed.about, claimed.attempts.unwrap_or(0), Some(again));
-        let certificate = certified.certificate;
-        if self.is_by_hand() {
-            let by_hand = ByHand {
-                statement: certified.doubt.as_deref().map_or_else(|| certificate.statement(), void),
-                certificate,
-                doubt: certified.doubt,
-                delta_of_attempt: claimed.attempt.map(|_| self.made.claim.delta),
-                made: *again,
-            };
-            compare_known("certificate", text, &raw(&by_hand)?, false)?;
+        let certified = if self.is_by_hand() {
+            let declared: Vec<Consequence> = claimed.gaps.iter().map(|gap| gap.declared).collect();
+            Certified::by_hand(certificate, doubt, claimed.attempt, &declared, Some(again))
         } else {
-            compare("certificate", text, &raw(&certified)?)?;
-        }
+            Certified::of_run(certificate, doubt, claimed.about, claimed.attempts, Some(again))
+        };
+        compare("certificate", text, &raw(&certified)?)?;
+        let certificate = certified.certificate;
         self.check_ledger(&ledger, drawn)?;
         if self.is_by_hand() {
             return Ok(certificate);
@@ -452,7 +476,7 @@ impl Place<'_> {
     /// The ledger adds up, and the roles of certificates have what was drawn before and what was drawn again.
     fn check_ledger(&self, ledger: &Ledger, drawn: &Ledger) -> Result<(), Unverified> {
         compare("ledger", self.written.ledger, &raw(ledger)?)?;
-        let is_last = self.claimed.attempts == Some(self.made.attempt) && self.written.by.is_none();
+        let is_last = self.claimed.attempts == self.made.attempt && self.written.by.is_none();
         let again = Spent::of(drawn).entries();
         let each = Spent::ROLES.into_iter().zip(self.made.before.entries()).zip(again);
         for ((role, before), again) in each {
@@ -474,17 +498,6 @@ impl Place<'_> {
         }
         Ok(())
     }
-}
-
-/// A certificate by hand, as it is printed.
-#[derive(Serialize)]
-struct ByHand {
-    #[serde(flatten)]
-    certificate: Certificate,
-    statement: String,
-    doubt: Option<String>,
-    delta_of_attempt: Option<f64>,
-    made: Made,
 }
 
 fn differs(name: &str, written: &dyn fmt::Display, recomputed: &dyn fmt::Display) -> Unverified {
@@ -541,11 +554,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 
 /// Compares all of two texts of JSON, in the order of the second. Numbers are compared by their values, to the bit.
 fn compare(name: &str, written: &RawValue, recomputed: &RawValue) -> Result<(), Unverified> {
-    compare_known(name, written, recomputed, true)
-}
-
-/// The same; what the second does not have is ignored in the first unless `all` is compared.
-fn compare_known(name: &str, written: &RawValue, recomputed: &RawValue, all: bool) -> Result<(), Unverified> {
     let (one, two) = (written.get(), recomputed.get());
     let different = || Err(differs(name, &one, &two));
     match (one.as_bytes().first(), two.as_bytes().first()) {
@@ -558,7 +566,7 @@ fn compare_known(name: &str, written: &RawValue, recomputed: &RawValue, all: boo
                     None => return Err(differs(&name, &"missing", &value.get())),
                 }
             }
-            let is_known = |key: &str| !all || two.iter().any(|(known, _)| known == key);
+            let is_known = |key: &str| two.iter().any(|(known, _)| known == key);
             match one.iter().find(|(key, _)| !is_known(key)) {
                 Some((key, value)) => Err(differs(&format!("{name}.{key}"), &value.get(), &"missing")),
                 None => Ok(()),

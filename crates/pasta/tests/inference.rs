@@ -543,7 +543,7 @@ fn where_there_are_no_errors_it_says_why() {
     let none = Omitted::NoDegrees { rows: 2, coefficients: 2 };
     assert_eq!(omitted(&[1.0, 3.0], Loss::LeastSquares), Some(none));
     assert_eq!(omitted(&[1.0, 3.0, 5.0, 7.0], Loss::LeastSquares), Some(Omitted::Perfect));
-    assert_eq!(none.to_string(), "no degrees of freedom are left: 2 rows, 2 coefficients");
+    assert_eq!(none.to_string(), "no degrees of freedom are left (rows: 2, coefficients: 2)");
 }
 
 #[test]

@@ -107,3 +107,12 @@ fn paths_are_found_in_groups_and_not_in_comments_or_tests() {
                 #[cfg(test)]\nmod tests { use crate::trace; }";
     assert_eq!(used(&code(text)), ["draws", "gate", "stop"]);
 }
+
+#[test]
+fn few_modules_are_documented() {
+    let lib = fs::read_to_string(format!("{SOURCE}/lib.rs")).unwrap();
+    let lines: Vec<_> = lib.lines().collect();
+    let open = lines.windows(2).filter(|pair| pair[1].starts_with("pub mod ") && pair[0] != "#[doc(hidden)]");
+    let names: Vec<_> = open.map(|pair| pair[1]).collect();
+    assert!((1..=14).contains(&names.len()), "{} modules: {names:#?}", names.len());
+}

@@ -421,10 +421,8 @@ fn a_loss_without_a_minimiser_falls_for_ever_and_one_with_does_not() {
         let linear = Arc::new(Linear::new(table(&rows), loss, Design::default()).unwrap());
         let mut gate = Gate::over(linear.clone(), 1);
         // Where L-BFGS ends after a hundred passes or so.
-        let end = pasta_opt::auto::Auto::start(&gate, &linear.start(), Some(1e-7))
-            .unwrap()
-            .finish(&mut gate)
-            .unwrap();
+        let end =
+            pasta_opt::Auto::start(&gate, &linear.start(), Some(1e-7)).unwrap().finish(&mut gate).unwrap();
         has_no_minimiser(&linear, &mut gate, &end.point).unwrap()
     };
     // Where the second column is 1 the label always is the same; or once it is not.

@@ -139,6 +139,7 @@ fn saved() -> Vec<Vec<u8>> {
         Engine::Baseline(Settings { rule: adam, steps: 100, batch: 2 }),
         Engine::Auto { target: Some(0.1) },
         Engine::Hedged { schedule: Schedule::plain(Sequence::Constant(0.1), 100, 3), rule: RULE },
+        Engine::Universal { rule: Some(RULE) },
     ];
     let of = |(i, engine): (usize, Engine)| {
         let mut gate = Gate::over(oracle.clone(), 1).with_budget(100_000);

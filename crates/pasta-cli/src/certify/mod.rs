@@ -36,26 +36,26 @@ pub(crate) struct Arguments {
     delta: Option<f64>,
     // On what the certificate may rest; without any, on the growth and floor of the table `noise`, as declared by the file.
     /// Declare: E|g - grad f|^2 <= V at the point
-    #[arg(long, value_name = "V", allow_hyphen_values = true, value_parser = number, help_heading = GRADES)]
+    #[arg(long, value_name = "V", allow_hyphen_values = true, value_parser = number, help_heading = BASES)]
     #[arg(conflicts_with_all = ["growth", "floor", "kurtosis", "exact", "approximate"])]
     variance: Option<f64>,
     /// Declare: E|g - grad f|^2 <= B^2 |x - x0|^2 + b^2; with --floor
-    #[arg(long, value_name = "B", allow_hyphen_values = true, value_parser = number, help_heading = GRADES)]
+    #[arg(long, value_name = "B", allow_hyphen_values = true, value_parser = number, help_heading = BASES)]
     #[arg(requires = "floor", conflicts_with_all = ["kurtosis", "exact", "approximate"])]
     growth: Option<f64>,
     /// Declare b of --growth
-    #[arg(long, value_name = "b", allow_hyphen_values = true, value_parser = number, help_heading = GRADES)]
+    #[arg(long, value_name = "b", allow_hyphen_values = true, value_parser = number, help_heading = BASES)]
     #[arg(requires = "growth")]
     floor: Option<f64>,
     /// Assume that the noise has at most this kurtosis: no event much rarer than 1/KAPPA carries it [if no number: 100]
-    #[arg(long, value_name = "KAPPA", allow_negative_numbers = true, value_parser = number, help_heading = GRADES)]
+    #[arg(long, value_name = "KAPPA", allow_negative_numbers = true, value_parser = number, help_heading = BASES)]
     #[arg(num_args = 0..=1, default_missing_value = "100", conflicts_with_all = ["exact", "approximate"])]
     kurtosis: Option<f64>,
     /// Use the problem's own formula instead of samples (the search of a Moreau certificate still draws some)
-    #[arg(long, help_heading = GRADES, conflicts_with = "approximate")]
+    #[arg(long, help_heading = BASES, conflicts_with = "approximate")]
     exact: bool,
     /// A normal approximation: cheap, and not a certificate
-    #[arg(long, help_heading = GRADES)]
+    #[arg(long, help_heading = BASES)]
     approximate: bool,
     /// With a term: gamma of the gradient mapping that is certified [default: about 1/L, from a few samples]
     #[arg(long, value_name = "GAMMA", allow_hyphen_values = true, value_parser = number)]
@@ -103,7 +103,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-const GRADES: &str = "What the certificate assumes (default: the variance that [noise] states)";
+const BASES: &str = "What the certificate assumes (default: the variance that [noise] states)";
 const DECLARED: &str = "Declared about f, for a bound on f - inf f or for kinks";
 
 const AFTER_HELP: &str = "\

@@ -1,12 +1,12 @@
 //! A certificate of one point.
 
-use pasta_opt::certificate::moreau::{self, MoreauCertificate, MoreauClaim};
+use pasta_opt::certificate::moreau::{self, MoreauClaim};
 use pasta_opt::certificate::{
-    CertificateError, ClaimError, Consequence, Made, delta_of_attempt, number_by_hand, seed_by_hand,
+    CertificateError, ClaimError, Consequence, Made, Quantity, delta_of_attempt, number_by_hand, seed_by_hand,
 };
 use pasta_opt::objective::Measure;
 use pasta_opt::prelude::*;
-use pasta_opt::run::{Target, void};
+use pasta_opt::run::{Certified, Target, void};
 use serde::Serialize;
 
 use super::Arguments;
@@ -119,12 +119,12 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
     }
     let gate = setup.problem.gate(seed_by_hand(setup.seed, x), arguments.budget, signals.flag());
     let mut gate = gate.with_gamma(arguments.gamma);
-    let mut made = None;
+    let declared = arguments.declared()?;
     let target = match target {
         Target::Norm(norm) => norm,
         Target::OfStart(share) => setup.problem.of_start(share, &mut gate)?.target,
     };
-    let found = if let Some(lambda) = arguments.moreau {
+    let (mut certificate, made) = if let Some(lambda) = arguments.moreau {
         let claim = MoreauClaim {
             lambda,
             rho: arguments.rho.unwrap_or_default(),
@@ -140,28 +140,18 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
                 say("interrupted during the search; nothing is known yet");
                 return Ok(signals.received().unwrap_or(Exit::Interrupted));
             }
-            other => {
-                let mut certificate = other.map_err(refused)?;
-                certificate.delta = delta;
-                Found::Moreau(if doubt.is_some() { certificate.void() } else { certificate })
-            }
+            other => (other.map_err(refused)?, None),
         }
     } else {
         let claim = Claim { target, delta: shared, basis, budget: None, guess: None };
-        let Some((mut certificate, how)) = certify(&mut gate, x, claim, number)? else {
+        let Some(certified) = certify(&mut gate, x, claim, number)? else {
             say("interrupted during its pilot; nothing is known yet");
             return Ok(signals.received().unwrap_or(Exit::Interrupted));
         };
-        made = how;
-        // What is stated is the confidence of all attempts together.
-        certificate.delta = delta;
-        let certificate = if doubt.is_some() { certificate.void() } else { certificate };
-        if certificate.gamma.is_some() {
-            Found::GradientMapping(certificate)
-        } else {
-            Found::Gradient { certificate, gaps: arguments.gaps(&certificate)? }
-        }
+        certified
     };
+    // What is stated is the confidence of all attempts together.
+    certificate.delta = delta;
     // Formulas know no term.
     let is_known = basis != Basis::Exact && setup.problem.term.is_none();
     let objective = setup.problem.objective().filter(|_| is_known);
@@ -169,15 +159,8 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
         problem: &setup.problem.words,
         seed: setup.seed,
         point: x,
-        truth: objective.and_then(|f| found.measure().at(f, x)).map(f64::sqrt),
-        certificate: Certified {
-            statement: doubt.as_deref().map_or_else(|| found.statement(), void),
-            found,
-            doubt,
-            attempt: arguments.attempt,
-            delta_of_attempt: arguments.attempt.map(|_| shared),
-            made,
-        },
+        truth: objective.and_then(|f| measure(&certificate).at(f, x)).map(f64::sqrt),
+        certificate: Certified::by_hand(certificate, doubt, arguments.attempt, &declared, made.as_ref()),
         distance: far,
         ledger: gate.ledger(),
     };
@@ -186,11 +169,8 @@ fn answer(setup: &Setup, x: &[f64], question: &Question, arguments: &Arguments) 
         say("interrupted: this is how far it had come");
         return Ok(exit);
     }
-    Ok(if report.certificate.found.verdict().0 == Verdict::Certified {
-        Exit::Done
-    } else {
-        Exit::NotCertified
-    })
+    let is_certified = report.certificate.certificate.verdict == Verdict::Certified;
+    Ok(if is_certified { Exit::Done } else { Exit::NotCertified })
 }
 
 /// A certificate of the gradient; as far as it came, if it was interrupted, and nothing if it had not begun.
@@ -242,16 +222,13 @@ impl Arguments {
         }
     }
 
-    /// What follows for f from what is declared about it.
-    fn gaps(&self, certificate: &Certificate) -> Result<Vec<Gap>, Failure> {
+    /// What is declared about f.
+    fn declared(&self) -> Result<Vec<Consequence>, Failure> {
         let convex = self.radius.map(|radius| Consequence::Convex { radius });
         let pl = self.mu.map(|mu| Consequence::Pl { mu });
-        let gap = |consequence: Consequence| {
-            consequence.check().map_err(Failure::input)?;
-            let statement = consequence.statement(certificate);
-            Ok(Gap { declared: consequence, bound: consequence.gap(certificate), statement })
-        };
-        convex.into_iter().chain(pl).map(gap).collect()
+        let declared: Vec<_> = convex.into_iter().chain(pl).collect();
+        declared.iter().try_for_each(Consequence::check).map_err(Failure::input)?;
+        Ok(declared)
     }
 }
 
@@ -262,45 +239,11 @@ fn refused(error: CertificateError) -> Failure {
     }
 }
 
-/// What was certified, and how.
-#[derive(Serialize)]
-#[serde(tag = "of", rename_all = "kebab-case")]
-enum Found {
-    Gradient {
-        #[serde(flatten)]
-        certificate: Certificate,
-        gaps: Vec<Gap>,
-    },
-    /// Where there is a term.
-    GradientMapping(Certificate),
-    Moreau(MoreauCertificate),
-}
-
-impl Found {
-    /// Of which target.
-    fn verdict(&self) -> (Verdict, f64) {
-        match self {
-            Self::Gradient { certificate, .. } | Self::GradientMapping(certificate) => {
-                (certificate.verdict, certificate.target)
-            }
-            Self::Moreau(certificate) => (certificate.verdict, certificate.target),
-        }
-    }
-
-    fn statement(&self) -> String {
-        match self {
-            Self::Gradient { certificate, .. } | Self::GradientMapping(certificate) => {
-                certificate.statement()
-            }
-            Self::Moreau(certificate) => certificate.statement(),
-        }
-    }
-
-    fn measure(&self) -> Measure {
-        match self {
-            Self::Gradient { .. } | Self::GradientMapping(_) => Measure::GradientSquared,
-            Self::Moreau(certificate) => Measure::MoreauSquared { lambda: certificate.lambda },
-        }
+/// What formulas know of what was certified.
+fn measure(certificate: &Certificate) -> Measure {
+    match certificate.of {
+        Quantity::Moreau { lambda, .. } => Measure::MoreauSquared { lambda },
+        _ => Measure::GradientSquared,
     }
 }
 
@@ -314,29 +257,6 @@ fn spent(attempt: u64, delta: f64) -> String {
             attempt - 1
         ),
     }
-}
-
-/// A bound on f(x) - inf f that follows.
-#[derive(Serialize)]
-struct Gap {
-    declared: Consequence,
-    bound: Option<f64>,
-    statement: String,
-}
-
-/// A certificate with its claim in words.
-#[derive(Serialize)]
-struct Certified {
-    #[serde(flatten)]
-    found: Found,
-    statement: String,
-    /// Why the certificate is void: what `[noise]` says against its assumption.
-    doubt: Option<String>,
-    /// Which attempt at the claim it is, if that was told, and the share of delta that it was made with.
-    attempt: Option<u64>,
-    delta_of_attempt: Option<f64>,
-    /// How it was made, for `pasta verify`; `None` of a Moreau certificate.
-    made: Option<Made>,
 }
 
 /// The answer, with what is known besides.
@@ -354,31 +274,23 @@ struct Answer<'a> {
 
 impl Report for Answer<'_> {
     fn text(&self) -> String {
-        let Certified { found, statement, attempt, delta_of_attempt, .. } = &self.certificate;
-        let verdict = found.verdict().0.words();
+        let Certified { certificate, statement, attempt, gaps, .. } = &self.certificate;
+        let verdict = certificate.verdict.words();
         let bare = statement.strip_prefix("VOID: ").unwrap_or(statement);
-        let mut rows = match found {
-            Found::Gradient { certificate, .. } | Found::GradientMapping(certificate)
-                if certificate.bound.is_some() =>
-            {
-                let mut rows = vec![(verdict, certificate.headline())];
-                rows.extend(provided(certificate).map(|provided| ("provided", provided)));
-                rows
-            }
-            _ => vec![(verdict, bare.to_owned())],
+        let is_moreau = matches!(certificate.of, Quantity::Moreau { .. });
+        let mut rows = if certificate.bound.is_some() && !is_moreau {
+            let mut rows = vec![(verdict, certificate.headline())];
+            rows.extend(provided(certificate).map(|provided| ("provided", provided)));
+            rows
+        } else {
+            vec![(verdict, bare.to_owned())]
         };
-        if let (Some(attempt), Some(delta)) = (attempt, delta_of_attempt) {
-            rows.push(("attempt", spent(*attempt, *delta)));
+        if let Some(attempt) = *attempt {
+            rows.push(("attempt", spent(attempt, delta_of_attempt(certificate.delta, attempt))));
         }
-        let what = match found {
-            Found::Gradient { gaps, .. } => {
-                rows.extend(gaps.iter().map(|gap| ("it follows", gap.statement.clone())));
-                "|grad f(x)|"
-            }
-            // Formulas know no term: there is no truth beside it.
-            Found::GradientMapping(_) => "the gradient mapping",
-            Found::Moreau(_) => "|grad phi(x)|",
-        };
+        rows.extend(gaps.iter().map(|gap| ("it follows", gap.statement.clone())));
+        // Formulas know no term: there is no truth beside a gradient mapping.
+        let what = if is_moreau { "|grad phi(x)|" } else { "|grad f(x)|" };
         if let Some(truth) = self.truth {
             let truth = format!("{what} = {} by the problem's own formula, which was not used", real(truth));
             rows.push(("the truth", truth));
@@ -393,7 +305,7 @@ impl Report for Answer<'_> {
     }
 
     fn tone(&self) -> Tone {
-        match self.certificate.found.verdict().0 {
+        match self.certificate.certificate.verdict {
             Verdict::Certified => Tone::Good,
             Verdict::Void => Tone::Bad,
             _ => Tone::Open,

@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{ArgGroup, Args};
 use pasta_opt::draws::Role;
+use pasta_opt::method::UNIVERSAL;
 use pasta_opt::run::{Run, Target, Task};
 
 use self::entrant::Entrant;
@@ -181,6 +182,11 @@ fn entrants(
     } else {
         for name in methods {
             let found = entrant::named(name, contest, limits)?;
+            if found.is_empty() && name == UNIVERSAL {
+                let message = "universal takes part as the file's own method";
+                let hint = "write [recipe] name = \"universal\" into the file, and give --target EPS";
+                return Err(Failure::input(message).hint(hint));
+            }
             if found.is_empty() && !(grid && entrant::has_grid(name)) {
                 let message = format!("nobody publishes a step size for {name}");
                 return Err(Failure::input(message).hint("--grid runs it with nine of them"));

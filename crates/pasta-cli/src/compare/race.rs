@@ -322,7 +322,8 @@ fn play(
         }
     };
     // The rounds of auto are few, and each ends with a point to be looked at.
-    let rounds = matches!(entrant.engine, Engine::Auto { .. } | Engine::Hedged { .. });
+    let rounds =
+        matches!(entrant.engine, Engine::Auto { .. } | Engine::Hedged { .. } | Engine::Universal { .. });
     let mut curve = vec![(1.0, judge.start_gradient)];
     let mut reached = None;
     let mut next = 1.0;

@@ -82,7 +82,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = setting)]
     pub(super) set: Vec<(String, f64)>,
     /// Learn from a stream in one pass, in memory that does not grow, and certify by rows kept back from its end
-    #[arg(long, conflicts_with_all = ["budget", "validation", "steps", "set", "page", "constants", "resume", "weight", "labels", "cache"])]
+    #[arg(long, conflicts_with_all = ["budget", "validation", "steps", "set", "page", "constants", "resume", "weight", "offset", "labels", "cache"])]
     pub(super) one_pass: bool,
     /// With --one-pass: the kurtosis that the noise of a row's gradient has at most, an assumption on which the certificate rests
     #[arg(long, value_name = "K", default_value_t = 100.0, value_parser = kurtosis, requires = "one_pass")]
@@ -116,6 +116,9 @@ pub(crate) struct Arguments {
     /// Prove constants for the model file also where that takes as long as the fit (`pasta inspect` shows them)
     #[arg(long)]
     pub(super) constants: bool,
+    /// Tell everything about the run: every setting, why it stopped, the objective, the scores, the rows read
+    #[arg(long, conflicts_with = "json")]
+    pub(super) details: bool,
     /// Print one JSON object instead of a table
     #[arg(long)]
     pub(super) json: bool,

@@ -87,8 +87,8 @@ pub(super) fn not_finite(error: &FitError, loss: Loss) -> Failure {
     failure.exit = Exit::Diverged;
     // Its square is part of the loss.
     let too_large = |scale: f64| !(scale * scale).is_finite();
-    failure.hint(match loss {
-        Loss::Cauchy { scale } | Loss::Welsch { scale } | Loss::Tukey { scale } if too_large(scale) => {
+    failure.hint(match loss.parameter() {
+        Some(scale) if loss.convex_surrogate().is_some() && too_large(scale) => {
             "the square of --scale is no finite number; a smaller one does"
         }
         _ => "the labels or columns are too large for this loss; scale them down",

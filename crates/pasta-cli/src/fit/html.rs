@@ -2,7 +2,6 @@
 
 use pasta_opt::cross::Tried;
 use pasta_opt::fit::Exactly;
-use pasta_report::console::Report;
 use pasta_report::number::significant;
 use pasta_report::{Axis, Chart, Column, Page, Part, Scale, Section, Series, Shape, Table, Tone};
 
@@ -37,7 +36,7 @@ pub(super) fn page(outcome: &Outcome, run: &Run) -> Page {
     let parts = vec![
         Part::Figure(chart("gradient", "|grad f|", gradients, Scale::Log)),
         Part::Figure(chart("objective", "objective", points(|state| state.objective), Scale::Linear)),
-        Part::Quote(outcome.text()),
+        Part::Quote(outcome.told()),
     ];
     let classes = &outcome.model.classes.0;
     let mut coefficients = vec![Part::Table(words::table(&outcome.summary, classes, SHOWN))];

@@ -6,9 +6,9 @@ use pasta_io::Encoding;
 use pasta_opt::conformal::Conformal;
 use pasta_opt::fit::{Fitted, LeftOut, Redundant};
 use pasta_opt::gate::Halt;
-use pasta_opt::inference::Summary;
+use pasta_opt::inference::{Caution, Summary};
 use pasta_opt::score::{Score, has_classes};
-use pasta_opt::table::{Linear, Loss, Model};
+use pasta_opt::table::{Linear, Model};
 use pasta_opt::{kinks, newton};
 use pasta_report::console::{Failure, Signals};
 
@@ -84,6 +84,9 @@ pub(super) fn judge(
         file.summary = Some(serde_json::to_value(&summary).map_err(Failure::system)?);
     }
     Ok(Outcome {
+        cautions: Caution::of(linear, &summary),
+        settings: String::new(),
+        details: arguments.details,
         summary,
         rescued: None,
         crossed: None,
@@ -94,7 +97,6 @@ pub(super) fn judge(
         has_term: run.has_term,
         stop: run.stop,
         budgeted: arguments.budget.is_some(),
-        auto: method == AUTO,
         other: match method.as_str() {
             AUTO if newton::applies(linear).is_ok() || kinks::applies(linear) => Some(EXACT),
             EXACT if !run.has_term => Some(AUTO),
@@ -155,6 +157,7 @@ fn model_file(
         loss: linear.loss(),
         design: linear.design(),
         label: loaded.label.clone(),
+        offset: arguments.reading.offset.clone(),
         classes: loaded.classes.clone(),
         weights,
         intercept,
@@ -214,7 +217,7 @@ pub(super) fn no_minimiser(
     separated: bool,
     falls: bool,
 ) -> Option<(&'static str, &'static str)> {
-    let classes = matches!(linear.loss(), Loss::Logistic | Loss::Sigmoid | Loss::Multinomial { .. });
+    let classes = linear.loss().needs_overlap();
     let hint = "--penalty 1e-3, say, makes them finite";
     match (classes, falls) {
         (_, true) if linear.design().penalty > 0.0 => Some((

@@ -21,11 +21,12 @@ use pasta_opt::fit::{AtScale, FitError, PENALTY, Way, usual_budget};
 use pasta_opt::gate::{Gate, Halt};
 use pasta_opt::score::has_classes;
 use pasta_opt::stop::Stop;
-use pasta_opt::table::Linear;
+use pasta_opt::table::{Linear, Loss};
 use pasta_report::console::{self, Exit, Failure, Signals, say, with_threads};
 
 pub(crate) use arguments::Arguments;
 use descent::{Descent, Run, descend};
+use header::Header;
 use outcome::Outcome;
 
 use crate::table::{Loaded, Penalty, Verdict, check_folder, check_output};
@@ -69,10 +70,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     let read = begun.elapsed();
     let at_scale = match at_scale(arguments, &opened.loaded.linear, &signals) {
         Err(FitError::Interrupted(_)) => return Ok(interrupted(&signals)),
-        Err(error) if error.is_not_finite() => {
-            return Err(descent::not_finite(&error, opened.loaded.linear.loss()));
-        }
-        at_scale => at_scale.map_err(Failure::input)?,
+        at_scale => at_scale.map_err(|error| refused(error, opened.loaded.linear.loss()))?,
     };
     if let Some(at_scale) = &at_scale {
         opened.loaded.linear = Arc::clone(&at_scale.linear);
@@ -90,7 +88,10 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     let method = arguments.method_name(&way);
     let deviation = at_scale.as_ref().map(|at_scale| at_scale.deviation);
     let guessed = opened.guessed.as_deref();
-    say(&header::header(arguments, &file, &opened.loaded, &method, budget, deviation, guessed));
+    let (file_name, loaded) = (&file[..], &opened.loaded);
+    let header = Header { arguments, file: file_name, loaded, method: &method, budget, deviation, guessed };
+    say(&header.line());
+    let settings = header.settings();
     let mut run = match descend(arguments, way, linear, budget, &signals)? {
         Descent::Done(run) => *run,
         Descent::Interrupted(checkpoint) => return Ok(interrupted_at(checkpoint.as_deref(), "", &signals)),
@@ -135,6 +136,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     outcome.rescued = rescued;
     outcome.crossed = crossed;
     outcome.model.deviation = deviation;
+    outcome.settings = settings;
     answer(arguments, &outcome, &run, || timed(begun.elapsed(), read, fitted))
 }
 
@@ -226,6 +228,10 @@ fn at_scale(
     // Half of what may be read, at most.
     let budget = arguments.budget.map(|budget| budget / 2);
     AtScale::of(linear, budget, arguments.seed, signals.flag())
+}
+
+fn refused(error: FitError, loss: Loss) -> Failure {
+    if error.is_not_finite() { descent::not_finite(&error, loss) } else { Failure::input(error) }
 }
 
 /// Writes what was asked for, and says how it ended.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use pasta_io::{Blocks, Data, Encoding, Fault, Options, Source};
+use pasta_opt::Ledger;
 use pasta_opt::certificate::{self, Basis, Claim};
 use pasta_opt::draws::Role;
 use pasta_opt::gate::Halt;
-use pasta_opt::ledger::Ledger;
 use pasta_opt::one_pass::{LearnError, OnePass};
 use pasta_opt::oracle::Charge;
 use pasta_opt::run::Target;
@@ -210,7 +210,7 @@ impl StreamFit {
         let labels = self.classes.code(&data).map_err(|failure| failure.in_file(&self.file))?;
         self.dropped += data.left_out.len() as u64;
         self.filled += data.filled;
-        let rows = Rows { features: data.features, labels, weights: None };
+        let rows = Rows { features: data.features, labels, weights: None, offsets: None };
         Ok(Block { rows, encoding: data.encoding })
     }
 
@@ -359,11 +359,7 @@ impl StreamFit {
         let unseen: Vec<String> = unseen.into_iter().map(|column| names[column].clone()).collect();
         let contradiction = self.contradiction(&tail, arguments.kurtosis, gradient, bound.bound, &unseen);
         let bound = if contradiction.is_some() { bound.void() } else { bound };
-        let verdict = match bound.verdict {
-            _ if kinks => Verdict::Kinks,
-            certificate::Verdict::Certified => Verdict::Certified,
-            _ => Verdict::NotCertified,
-        };
+        let verdict = if kinks { Verdict::Kinks } else { verdict_of(bound.verdict) };
         let no_minimiser = no_minimiser(&tail, self.separated && held.separated, false);
         let worse = worse_by(&tail, &x, &origin).map_err(|error| self.refused(&error))?;
         let mut ledger: Ledger = self.learner.ledger().clone();
@@ -377,6 +373,7 @@ impl StreamFit {
             loss: self.loss,
             design: tail.design(),
             label: self.label,
+            offset: None,
             classes: self.classes,
             weights,
             intercept,
@@ -427,6 +424,13 @@ impl StreamFit {
             output: arguments.output.as_ref().map(|path| path.display().to_string()),
             model,
         }))
+    }
+}
+
+fn verdict_of(verdict: certificate::Verdict) -> Verdict {
+    match verdict {
+        certificate::Verdict::Certified => Verdict::Certified,
+        _ => Verdict::NotCertified,
     }
 }
 

@@ -1,16 +1,16 @@
 //! What a fit came to, for people and programs.
 
 use pasta_opt::cross::CrossValidation;
-use pasta_opt::inference::Summary;
+use pasta_opt::inference::{Caution, Summary};
 use pasta_opt::score::Score;
 use pasta_opt::stop::Stop;
-use pasta_report::console::{Exit, Failure, Report};
+use pasta_report::console::{Exit, Failure, Report, Tone};
 use pasta_report::number::{given, real, upward};
-use pasta_report::{Table, grouped};
+use pasta_report::{Table, fitted, grouped};
 use serde::Serialize;
 use serde::ser::SerializeMap;
 
-use super::arguments::EXACT;
+use super::arguments::{AUTO, EXACT};
 use super::words;
 use crate::table::{ModelFile, Verdict, score_words};
 
@@ -22,8 +22,6 @@ pub(super) struct Outcome {
     pub(super) has_term: bool,
     /// Whether a budget was given.
     pub(super) budgeted: bool,
-    /// Whether the method is the one that needs no settings.
-    pub(super) auto: bool,
     /// Another method that ends by itself.
     pub(super) other: Option<&'static str>,
     pub(super) passes: f64,
@@ -44,6 +42,12 @@ pub(super) struct Outcome {
     pub(super) left_out: Option<String>,
     /// Words with which the other words of their column are compared.
     pub(super) references: Vec<String>,
+    /// Reasons to doubt it.
+    pub(super) cautions: Vec<Caution>,
+    /// Every setting as it was resolved.
+    pub(super) settings: String,
+    /// True if everything is to be told.
+    pub(super) details: bool,
 }
 
 /// How well the model does on rows that it was not fitted to.
@@ -87,7 +91,7 @@ impl Outcome {
             ),
             (_, Verdict::Certified | Verdict::Kinks) => None,
             (_, Verdict::NotCertified) if self.budgeted => None,
-            (stop, Verdict::NotCertified) if !self.auto && self.model.method != EXACT => {
+            (stop, Verdict::NotCertified) if !self.is_auto() && self.model.method != EXACT => {
                 let message = format!(
                     "not certified: {}; {reached}, not to {}",
                     stop.meaning(),
@@ -133,13 +137,18 @@ impl Outcome {
         }
     }
 
+    /// True if the method is the one that needs no settings.
+    fn is_auto(&self) -> bool {
+        self.model.method == AUTO
+    }
+
     fn stopped(&self) -> String {
         match (self.stop, self.model.certificate.verdict) {
             (Stop::Settled, Verdict::Certified) if self.model.certificate.gap.is_some() => {
                 "f is close enough to its least value".into()
             }
             (Stop::Settled, Verdict::Certified) => "the gradient is small enough".into(),
-            (Stop::PlannedEnd, Verdict::NotCertified) if self.auto => {
+            (Stop::PlannedEnd, Verdict::NotCertified) if self.is_auto() => {
                 "the budget has no room for another round".into()
             }
             (stop, _) => stop.meaning(),
@@ -156,17 +165,17 @@ impl Outcome {
         let (gradient, target) = (real(certificate.gradient), real(certificate.target));
         match (certificate.verdict, certificate.gap) {
             (Verdict::Certified, Some(gap)) => format!(
-                "certified: f is at most {} above its least value ({target} was allowed), by passes over all rows",
+                "f is at most {} above its least value ({target} was allowed), by passes over all rows",
                 upward(gap)
             ),
             (Verdict::Certified, None) => {
-                format!("certified: {} = {gradient} <= {target}, by a pass over all rows", self.measure())
+                format!("{} = {gradient} <= {target}, by a pass over all rows", self.measure())
             }
             (Verdict::NotCertified | Verdict::Kinks, Some(gap)) => {
-                format!("not certified: f may be {} above its least value, more than {target}", upward(gap))
+                format!("f may be {} above its least value, more than {target}", upward(gap))
             }
             (Verdict::NotCertified, None) => {
-                format!("not certified: {} = {gradient}, more than {target}", self.measure())
+                format!("{} = {gradient}, more than {target}", self.measure())
             }
             (Verdict::Worse, _) => "nothing is certified: f is larger than at the start".into(),
             (Verdict::Kinks, None) => {
@@ -197,6 +206,7 @@ impl Serialize for Outcome {
         map.serialize_entry("deviation", &self.model.deviation)?;
         map.serialize_entry("left_out", &self.model.left_out)?;
         map.serialize_entry("result", &words::headline(self))?;
+        map.serialize_entry("cautions", &self.cautions)?;
         map.serialize_entry("training", &self.training)?;
         map.serialize_entry("validation", &self.validation)?;
         map.serialize_entry("cross_validation", &self.crossed)?;
@@ -210,14 +220,70 @@ impl Serialize for Outcome {
     }
 }
 
-impl Report for Outcome {
-    fn text(&self) -> String {
+/// A row of the answer, and how soon it gives way where there is no room.
+struct Row {
+    gives_way: u8,
+    label: &'static str,
+    text: String,
+}
+
+/// Lines of the answer, at most: what did not fit in is named in the last of them.
+const LINES: usize = 8;
+
+/// The rows as a table of a few lines.
+fn brief(mut rows: Vec<Row>) -> String {
+    let mut hidden: Vec<&'static str> = Vec::new();
+    loop {
+        let more = (!hidden.is_empty()).then(|| ("more", format!("{}: --details", hidden.join(", "))));
+        let all = rows.iter().map(|row| (row.label, row.text.clone())).chain(more);
+        let text = Table::labelled(all).text();
+        let least = rows.iter().map(|row| row.gives_way).max().unwrap_or(0);
+        if text.lines().count() <= LINES || least == 0 {
+            return text;
+        }
+        let Some(place) = rows.iter().rposition(|row| row.gives_way == least) else { return text };
+        let label = rows.remove(place).label;
+        if !hidden.contains(&label) {
+            hidden.push(label);
+        }
+    }
+}
+
+impl Outcome {
+    /// The verdict, the score, and what to know before believing them.
+    fn answer(&self) -> Vec<Row> {
+        let row = |gives_way: u8, label: &'static str, text: String| Row { gives_way, label, text };
+        let (verdict, score) = words::verdict_and_score(self);
+        let mut rows = vec![row(0, verdict, score), row(5, "certificate", self.verdict())];
+        if let Some(why) = self.rescued {
+            let penalty = given(self.model.design.penalty);
+            let why = why.split(", so ").next().unwrap_or(why);
+            let text = format!("{penalty}, since without one {why}; --penalty 0 asks for none");
+            rows.push(row(1, "penalty", text));
+        }
+        rows.extend(self.cautions.iter().map(|caution| row(2, "caution", caution.to_string())));
+        rows.extend(self.left_out.iter().map(|left_out| row(2, "columns", left_out.clone())));
+        if !self.references.is_empty() {
+            let text =
+                format!("{}: other words of the column are compared with it", self.references.join(", "));
+            rows.push(row(4, "reference", text));
+        }
+        if let Some(deviation) = self.model.deviation {
+            rows.push(row(4, "scale", format!("{} from the residuals of an absolute fit", real(deviation))));
+        }
+        rows.extend(self.crossed.iter().map(|crossed| row(1, "folds", words::crossed(crossed))));
+        let model = self.output.clone().unwrap_or_else(|| "not written (-o FILE writes it)".into());
+        rows.push(row(3, "model", model));
+        rows
+    }
+
+    /// All else about the run.
+    fn rest(&self) -> Vec<(String, String)> {
         let certificate = &self.model.certificate;
         let row = |name: &str, value: String| (name.to_owned(), value);
         let mut rows = vec![
-            row("result", words::headline(self)),
+            row("settings", self.settings.clone()),
             row("stopped", self.stopped()),
-            row("certificate", self.verdict()),
             row("objective", format!("{}, the penalty included", real(certificate.objective))),
             row(
                 self.measure(),
@@ -229,43 +295,37 @@ impl Report for Outcome {
             ),
             row("training", score_words(&self.training)),
         ];
-        if let Some(why) = self.rescued {
-            let penalty = given(self.model.design.penalty);
-            let why = why.split(", so ").next().unwrap_or(why);
-            rows.insert(
-                1,
-                row("penalty", format!("{penalty}, since without one {why}; --penalty 0 asks for none")),
-            );
-        }
-        if let Some(deviation) = self.model.deviation {
-            rows.insert(
-                3,
-                row("scale", format!("{} from the residuals of an absolute fit", real(deviation))),
-            );
-        }
-        if let Some(left_out) = &self.left_out {
-            rows.insert(3, row("columns", left_out.clone()));
-        }
-        if !self.references.is_empty() {
-            let references =
-                format!("{}: other words of the column are compared with it", self.references.join(", "));
-            rows.insert(4, row("reference", references));
-        }
         if let Some(Validation { of, score }) = &self.validation {
             rows.push(row("validation", format!("{} of {of}", score_words(score))));
         }
-        rows.extend(self.crossed.iter().map(|crossed| row("folds", words::crossed(crossed))));
-        rows.push(row("explained", words::explained(&self.summary.explained, &self.training)));
         rows.push(row(
             "rows read",
             format!("{}, {:.1} passes", grouped(self.model.ledger.samples()), self.passes),
         ));
-        rows.push(row(
-            "model",
-            self.output.clone().unwrap_or_else(|| "not written (-o FILE writes it)".into()),
-        ));
-        let table = Table::labelled(rows).text();
-        format!("{table}\n\n{}", words::coefficients(&self.summary, &self.model.classes.0))
+        rows
+    }
+
+    /// Everything, for those who ask and for a page.
+    pub(super) fn told(&self) -> String {
+        let answer = self.answer().into_iter().map(|row| (row.label.to_owned(), row.text));
+        Table::labelled(answer.chain(self.rest())).text()
+    }
+}
+
+impl Report for Outcome {
+    fn text(&self) -> String {
+        let answer = if self.details { self.told() } else { brief(self.answer()) };
+        let coefficients = words::coefficients(&self.summary, &self.model.classes.0);
+        let explained = fitted(&words::explained(&self.summary.explained, &self.training));
+        format!("{answer}\n\n{coefficients}\n{explained}")
+    }
+
+    fn tone(&self) -> Tone {
+        match self.model.certificate.verdict {
+            Verdict::Certified => Tone::Good,
+            Verdict::NotCertified | Verdict::Kinks => Tone::Open,
+            Verdict::Worse => Tone::Bad,
+        }
     }
 }
 

@@ -7,7 +7,8 @@ use pasta_report::number::given;
 
 use super::arguments::Arguments;
 use crate::table::{
-    Chosen, Classes, Loaded, Rows, check_width, load, load_and_choose, mixed_columns, refused,
+    Chosen, Classes, Loaded, Rows, check_classes, check_width, coded_columns, load, load_and_choose,
+    mixed_columns, refused,
 };
 
 /// What a fit begins with.
@@ -24,9 +25,10 @@ pub(super) struct Opened {
 pub(super) fn open(arguments: &Arguments, source: &Source) -> Result<Opened, Failure> {
     let file = source.name();
     let Chosen { data, loss, why: guessed } =
-        load_and_choose(source, &arguments.reading, arguments.loss.as_deref())?;
+        load_and_choose(source, &arguments.reading.plain(), arguments.loss.as_deref())?;
     let loss = loss.as_str();
     mixed_columns(&data.encoding).iter().for_each(|line| say(line));
+    coded_columns(&data).iter().for_each(|line| say(&format!("note: {line}")));
     check_width(&file, &data.encoding, arguments.reading.memory)?;
     let share = arguments.share()?;
     let (loaded, held) = prepare(&file, data, loss, arguments, share)?;
@@ -50,15 +52,15 @@ fn prepare(
     share: Option<f64>,
 ) -> Result<(Loaded, Option<Rows>), Failure> {
     if share.is_none() && arguments.class_weight.is_none() {
-        return Ok((Loaded::new(file, data, loss, &arguments.shaping)?, None));
+        return Ok((Loaded::new(file, data, loss, &arguments.shaping.plain())?, None));
     }
     let in_file = |failure: Failure| failure.in_file(file);
     let classes = Classes::learn(&data, loss).map_err(in_file)?;
     let loss = arguments.shaping.loss(loss, classes.0.len().max(2))?;
     let labels = classes.code(&data).map_err(in_file)?;
-    let Data { features, weights, encoding, label, left_out, .. } = data;
+    let Data { features, weights, offsets, encoding, label, left_out, .. } = data;
     let dropped = left_out.len() as u64;
-    let rows = Rows { features, labels, weights };
+    let rows = Rows::new(file, features, labels, weights, offsets, loss)?;
     let (mut kept, held) = match share {
         None => (rows, None),
         Some(share) => {
@@ -71,6 +73,7 @@ fn prepare(
             (kept, Some(held))
         }
     };
+    check_classes(file, &classes, &kept.labels, kept.weights.as_deref())?;
     if arguments.class_weight.is_some() {
         if classes.0.is_empty() {
             return Err(Failure::input(format!(
@@ -94,5 +97,5 @@ fn other_rows(path: &str, options: &Options, loaded: &Loaded) -> Result<Rows, Fa
     let data = load(&Source::named(path), &options, Some(&loaded.encoding))?;
     let labels = loaded.classes.code(&data).map_err(|failure| failure.in_file(path))?;
     data.features.check().map_err(|error| refused(path, &loaded.encoding.names(), &error))?;
-    Ok(Rows { features: data.features, labels, weights: data.weights })
+    Rows::new(path, data.features, labels, data.weights, data.offsets, loaded.linear.loss())
 }

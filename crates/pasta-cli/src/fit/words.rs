@@ -18,6 +18,12 @@ const CHANCE: f64 = 0.05;
 
 /// The verdict on the point, and the score of the model beside that of one without columns.
 pub(super) fn headline(outcome: &Outcome) -> String {
+    let (verdict, score) = verdict_and_score(outcome);
+    format!("{verdict}; {score}")
+}
+
+/// The verdict on the point in a word or two, and the score.
+pub(super) fn verdict_and_score(outcome: &Outcome) -> (&'static str, String) {
     let verdict = match outcome.model.certificate.verdict {
         Verdict::Certified => "certified",
         Verdict::NotCertified | Verdict::Kinks => "not certified",
@@ -28,7 +34,7 @@ pub(super) fn headline(outcome: &Outcome) -> String {
         None => training,
         Some(Validation { score, .. }) => {
             let rows = counted(score.rows as u64, "row");
-            format!("{} on {rows} not fitted, {training} on those fitted", against(score, None))
+            format!("{} on {rows} not fitted; {training} on those fitted", against(score, None))
         }
     };
     let test = outcome.summary.explained.test;
@@ -38,7 +44,7 @@ pub(super) fn headline(outcome: &Outcome) -> String {
         }
         _ => String::new(),
     };
-    format!("{verdict}; {score}{chance}")
+    (verdict, format!("{score}{chance}"))
 }
 
 fn against(score: &Score, summary: Option<&Summary>) -> String {

@@ -1,18 +1,17 @@
-//! `pasta plan --all`: the regimes side by side.
+//! `pasta plan --all`: the recipes side by side.
 
-use pasta_opt::recipe::{Constant, Constants, RecipeError, TABLE};
+use pasta_opt::recipe::{Constant, RecipeError, TABLE};
 use serde::Serialize;
 
-use super::Arguments;
 use super::limit::{self, Limit};
-use super::regime::{described, missing};
-use super::single::{Planned, is_as_printed, plan};
+use super::recipe::{Given, described};
+use super::single::{Planned, plan};
 use pasta_report::console::{self, Exit, Failure, Report};
 use pasta_report::constants::{Echo, equations};
 use pasta_report::number::at_most;
 use pasta_report::{Column, Table};
 
-/// Every regime: planned, or why not.
+/// Every recipe: planned, or why not.
 #[derive(Serialize)]
 struct Comparison {
     constants: Echo,
@@ -26,78 +25,75 @@ struct Comparison {
 
 #[derive(Serialize)]
 struct Missing {
-    regime: &'static str,
+    recipe: &'static str,
     needs: Vec<Constant>,
 }
 
 #[derive(Serialize)]
 struct Refused {
-    regime: &'static str,
+    recipe: &'static str,
     reason: String,
 }
 
 impl Refused {
-    fn new(regime: &'static str, reason: &RecipeError) -> Self {
+    fn new(recipe: &'static str, reason: &RecipeError) -> Self {
         let reason = reason.to_string();
-        // The regime has a key, or a column, of its own.
-        let bare = reason.strip_prefix(regime).and_then(|rest| rest.strip_prefix(": "));
-        Self { regime, reason: bare.unwrap_or(&reason).to_owned() }
+        // The recipe has a key, or a column, of its own.
+        let bare = reason.strip_prefix(recipe).and_then(|rest| rest.strip_prefix(": "));
+        Self { recipe, reason: bare.unwrap_or(&reason).to_owned() }
     }
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    if let Some(extra) = arguments.extras().find(|name| *name != "budget") {
-        return Err(Failure::input(format!("--all: does not use {extra}; only uncertainty does")));
-    }
-    if arguments.constants.0.get(Constant::Target).is_none() && arguments.budget.is_none() {
+pub(super) fn run(given: &Given, as_json: bool) -> Result<Exit, Failure> {
+    if given.constants.get(Constant::Target).is_none() && given.budget.is_none() {
         let (name, described) = (Constant::Target.name(), described(Constant::Target));
         return Err(Failure::input(format!("--all: needs {name} ({described}), or a budget")));
     }
-    let comparison = Comparison::of(arguments);
+    let comparison = Comparison::of(given);
     let none = comparison.plans.is_empty();
-    // One object is enough for a program; people see what each regime lacks.
-    if !(none && arguments.json) {
-        console::print(&comparison, arguments.json)?;
+    // One object is enough for a program; people see what each recipe lacks.
+    if !(none && as_json) {
+        console::print(&comparison, as_json)?;
     }
     if none {
-        return Err(Failure::input("no regime can be planned from these constants"));
+        return Err(Failure::input("no recipe can be planned from these constants"));
     }
     Ok(Exit::Done)
 }
 
 impl Comparison {
-    fn of(arguments: &Arguments) -> Self {
-        let constants: &Constants = &arguments.constants.0;
+    fn of(given: &Given) -> Self {
+        let constants = &given.constants;
         let mut comparison = Self {
             constants: Echo(*constants),
-            budget: arguments.budget,
+            budget: given.budget,
             plans: Vec::new(),
             missing: Vec::new(),
             refused: Vec::new(),
             lower_bounds: Vec::new(),
         };
-        for row in TABLE.iter().filter(|row| !is_as_printed(row)) {
-            let needs = missing(row.needs, arguments);
+        for row in TABLE {
+            let needs = given.missing(row);
             if !needs.is_empty() {
-                comparison.missing.push(Missing { regime: row.name, needs });
+                comparison.missing.push(Missing { recipe: row.name, needs });
                 continue;
             }
-            match plan(row, constants, arguments.budget) {
+            match plan(row, constants, given.budget) {
                 Ok(planned) => comparison.plans.push(planned),
                 Err(reason) => comparison.refused.push(Refused::new(row.name, &reason)),
             }
         }
-        for (regime, limit) in limit::all(constants) {
+        for (theorem, limit) in limit::all(constants) {
             match limit {
                 Ok(limit) => comparison.lower_bounds.push(limit),
-                Err(reason) => comparison.refused.push(Refused::new(regime, &reason)),
+                Err(reason) => comparison.refused.push(Refused::new(theorem, &reason)),
             }
         }
         comparison
     }
 
     fn plans(&self) -> String {
-        let names = ["regime", "eps", "K", "S", "samples", "evals", "promise"];
+        let names = ["recipe", "eps", "K", "S", "samples", "evals", "promise"];
         let mut columns = Column::all(b"lrrrrrl", names);
         let mut rows: Vec<_> = self.plans.iter().map(Planned::cells).collect();
         // The target is a column only where it differs from row to row.
@@ -118,12 +114,12 @@ impl Comparison {
         legend
     }
 
-    /// Why the other regimes are not planned, by name.
+    /// Why the other recipes are not planned, by name.
     fn others(&self) -> Vec<(&'static str, String)> {
-        let refused = self.refused.iter().map(|Refused { regime, reason }| (*regime, reason.clone()));
-        let missing = self.missing.iter().map(|Missing { regime, needs }| {
+        let refused = self.refused.iter().map(|Refused { recipe, reason }| (*recipe, reason.clone()));
+        let missing = self.missing.iter().map(|Missing { recipe, needs }| {
             let names: Vec<_> = needs.iter().map(|c| format!("{} ({})", c.name(), c.symbol())).collect();
-            (*regime, format!("needs {}", names.join(", ")))
+            (*recipe, format!("needs {}", names.join(", ")))
         });
         refused.chain(missing).collect()
     }
@@ -141,7 +137,8 @@ impl Report for Comparison {
             sections.push(self.plans());
             sections.push(self.legend());
         }
-        let bounds: Vec<_> = self.lower_bounds.iter().map(|limit| (limit.regime, limit.sentence())).collect();
+        let bounds: Vec<_> =
+            self.lower_bounds.iter().map(|limit| (limit.theorem, limit.sentence())).collect();
         if !bounds.is_empty() {
             sections.push(format!("Lower bounds\n{}", Table::labelled(bounds).text()));
         }

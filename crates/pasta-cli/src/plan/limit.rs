@@ -1,4 +1,4 @@
-//! The lower bounds, alone or beside a plan.
+//! The lower bounds beside a plan.
 
 use pasta_opt::bounds::{LowerBound, LowerMeanSquareSmooth, LowerSmooth};
 use pasta_opt::objective::Measure;
@@ -6,26 +6,21 @@ use pasta_opt::recipe::Constant::{self, Floor, Gap, Growth, MsSmoothness, Smooth
 use pasta_opt::recipe::{Constants, Plan, RecipeError, RecipeRow};
 use serde::Serialize;
 
-use pasta_report::Table;
-use pasta_report::console::{Failure, Report};
-use pasta_report::constants::{Echo, equations};
-use pasta_report::number::{at_least, ceiling, real, whole};
+use pasta_report::number::{at_least, ceiling};
 
 /// A theorem that says what zero-respecting methods cannot beat.
-pub(super) struct Theorem {
-    pub(super) name: &'static str,
+struct Theorem {
+    name: &'static str,
     reference: &'static str,
-    pub(super) about: &'static str,
-    pub(super) needs: [Constant; 5],
+    needs: [Constant; 5],
     /// The bound with these constants.
     bound: fn([f64; 5]) -> Result<(LowerBound, Option<Apart>), RecipeError>,
 }
 
-pub(super) const THEOREMS: &[Theorem] = &[
+const THEOREMS: &[Theorem] = &[
     Theorem {
         name: "lower-smooth",
         reference: "Theorem 1",
-        about: "what zero-respecting methods need, f smooth",
         needs: [Smoothness, Gap, Growth, Floor, Target],
         bound: |[smoothness, gap, growth, floor, target]| {
             Ok((LowerSmooth { smoothness, gap, growth, floor, target }.evaluate()?, None))
@@ -34,7 +29,6 @@ pub(super) const THEOREMS: &[Theorem] = &[
     Theorem {
         name: "lower-mss",
         reference: "Theorem 2",
-        about: "what zero-respecting methods need, smooth sample by sample",
         needs: [MsSmoothness, Gap, Growth, Floor, Target],
         bound: |[ms_smoothness, gap, growth, floor, target]| {
             let theorem = LowerMeanSquareSmooth { ms_smoothness, gap, growth, floor, target };
@@ -56,9 +50,8 @@ impl Theorem {
             *value = constants.get(constant).ok_or(missing)?;
         }
         let (bound, apart) = (self.bound)(values)?;
-        let [_, _, growth, _, target] = values;
-        let (regime, reference) = (self.name, self.reference);
-        Ok(Limit { regime, reference, binds: BINDS, bound, apart, growth, target })
+        let [_, _, growth, _, _] = values;
+        Ok(Limit { theorem: self.name, reference: self.reference, binds: BINDS, bound, apart, growth })
     }
 }
 
@@ -68,7 +61,7 @@ const BINDS: &str = "zero-respecting methods";
 /// A lower bound at given constants.
 #[derive(Serialize)]
 pub(super) struct Limit {
-    pub(super) regime: &'static str,
+    pub(super) theorem: &'static str,
     reference: &'static str,
     binds: &'static str,
     #[serde(flatten)]
@@ -77,8 +70,6 @@ pub(super) struct Limit {
     apart: Option<Apart>,
     #[serde(skip)]
     growth: f64,
-    #[serde(skip)]
-    target: f64,
 }
 
 /// What Theorem 2 has besides.
@@ -123,72 +114,5 @@ impl Limit {
             }
             _ => format!("no lower bound at this target (needs eps <= {})", ceiling(eps_max)),
         }
-    }
-}
-
-/// A lower bound as the answer to a question of its own.
-#[derive(Serialize)]
-pub(super) struct Alone {
-    #[serde(flatten)]
-    limit: Limit,
-    constants: Echo,
-}
-
-impl Alone {
-    pub(super) fn new(theorem: &Theorem, constants: &Constants) -> Result<Self, Failure> {
-        let limit = theorem.evaluate(constants).map_err(Failure::input)?;
-        Ok(Self { limit, constants: Echo(*constants) })
-    }
-}
-
-impl Report for Alone {
-    fn text(&self) -> String {
-        let Limit { regime, reference, bound, apart, target, .. } = &self.limit;
-        let LowerBound { chain, p, terms: [from_growth, from_floor], distance, lambda, .. } = *bound;
-        let mut rows = vec![
-            ("lower bound", format!("{regime}: what {BINDS} cannot beat")),
-            ("reference", (*reference).to_owned()),
-            ("given", equations(self.constants.0.known())),
-        ];
-        match (bound.bound, bound.sharp_bound) {
-            (Some(closed), Some(sharp)) => {
-                let [closed, sharp, from_growth, from_floor] =
-                    [closed, sharp, from_growth, from_floor].map(at_least);
-                let where_to = format!("on the hard instance, to reach |grad f| <= {}", real(*target));
-                rows.extend([
-                    ("samples", format!("at least {closed} in expectation, {where_to}")),
-                    ("", format!("{from_growth} from growth, {from_floor} from floor")),
-                    ("sharp form", format!("(T - 1)/(2p) = {sharp} samples")),
-                ]);
-            }
-            _ => rows.push(("samples", self.limit.sentence())),
-        }
-        rows.push(("admits", admitted(bound.eps_max, apart.as_ref())));
-        if let Some(apart) = apart {
-            let floor = real(apart.statistical_floor);
-            rows.push(("statistical floor", format!("{floor} samples times a constant that is unknown")));
-        }
-        if bound.admissible {
-            let [lambda, distance, p] = [lambda, distance, p].map(real);
-            let instance = format!(
-                "a chain of T = {} coordinates of scale lambda = {lambda}, at distance D = {distance} from the start; a \
-                 sample reveals the next one with probability p = {p}",
-                whole(chain)
-            );
-            rows.push(("hard instance", instance));
-        }
-        let how =
-            "they move only along coordinates in which the oracle has answered something other than zero";
-        rows.push(("binds", format!("{BINDS}: {how}")));
-        Table::labelled(rows).text()
-    }
-}
-
-fn admitted(eps_max: f64, apart: Option<&Apart>) -> String {
-    let eps = format!("eps <= {}", ceiling(eps_max));
-    match apart.map(|apart| format!("B < {}", ceiling(apart.growth_max))) {
-        None => eps,
-        Some(growth) if eps_max > 0.0 => format!("{eps} and {growth}"),
-        Some(growth) => growth,
     }
 }

@@ -1,10 +1,10 @@
-//! The plan of one regime.
+//! The plan of one recipe.
 
 use std::fmt;
 
 use pasta_opt::objective::Measure;
+use pasta_opt::prelude::{BatchRule, Estimator, Output, Schedule, Sequence};
 use pasta_opt::recipe::{self, Constant, Constants, Cost, Guarantee, Plan, RecipeError, RecipeRow};
-use pasta_opt::schedule::{BatchRule, Estimator, Output, Schedule, Sequence};
 use serde::{Serialize, Serializer};
 
 use super::limit::{self, Limit};
@@ -117,7 +117,7 @@ pub(super) fn plan(
         samples,
         evaluations,
         exact_samples: plan.cost.exact.is_some(),
-        promise: Promise::of(&plan, is_as_printed(row)),
+        promise: Promise::of(&plan),
         limit: limit.as_ref().map(|limit| match limit {
             Ok(limit) => limit.sentence(),
             Err(reason) => format!("none; {reason}"),
@@ -132,7 +132,7 @@ impl Planned {
         self.promise.envelope.is_some()
     }
 
-    /// The cells of a comparison: regime, target, K, S, samples, evaluations, promise.
+    /// The cells of a comparison: recipe, target, K, S, samples, evaluations, promise.
     pub(super) fn cells(&self) -> Vec<String> {
         let Promise { measure, bound, .. } = self.promise;
         // Short of the envelope's parameter, which would not fit.
@@ -147,11 +147,6 @@ impl Planned {
             format!("E\u{a0}{measure} {}", unbroken(&format!("<= {}", digits(bound, 3)))),
         ]
     }
-}
-
-/// Whether a row is a version kept for checking the paper.
-pub(super) fn is_as_printed(row: &RecipeRow) -> bool {
-    row.name.ends_with("-as-printed")
 }
 
 /// The sigma^2 in force, where the recipe has one to choose.
@@ -188,7 +183,7 @@ impl Amount {
 }
 
 impl Promise {
-    fn of(plan: &Plan, as_printed: bool) -> Self {
+    fn of(plan: &Plan) -> Self {
         let Guarantee { measure, point, bound, .. } = plan.guarantee;
         let envelope = match measure {
             Measure::MoreauSquared { lambda } => Some(lambda),
@@ -199,10 +194,7 @@ impl Promise {
             0 => "the start x0, without a single sample",
             _ => point.description(),
         };
-        let mut statement = format!("E {measure} <= {} for {described}", real(bound));
-        if as_printed {
-            statement += "; so the paper says, but it can fail";
-        }
+        let statement = format!("E {measure} <= {} for {described}", real(bound));
         Self { measure, bound, point, statement, envelope }
     }
 

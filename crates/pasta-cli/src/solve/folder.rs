@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use pasta_opt::checkpoint::{Checkpoint, CheckpointError};
-use pasta_opt::trace::{Event, FORMAT, Mark, last_milestone};
+use pasta_opt::trace::{Event, FORMATS, Mark, last_milestone};
 use serde::Deserialize;
 
 use super::result::Outcome;
@@ -84,7 +84,8 @@ pub(crate) fn point_in(path: &Path, text: &str) -> Result<Option<Vec<f64>>, Fail
     let refuse = |what: &str| Failure::input(what).in_file(path.display().to_string());
     let earlier: Earlier = serde_json::from_str(text).map_err(|error| refuse(&error.to_string()))?;
     match earlier {
-        Earlier { format, .. } if format != Some(console::FORMAT) => {
+        // Points are the same in all formats so far.
+        Earlier { format, .. } if !format.is_some_and(|format| (1..=console::FORMAT).contains(&format)) => {
             Err(refuse("a result of another version, whose format is not understood"))
         }
         Earlier { point: Some(point), .. } => Ok(Some(point)),
@@ -158,7 +159,7 @@ impl RunFolder {
         let text = fs::read(&name).map_err(failed(&name))?;
         let first = text.split_inclusive(|byte| *byte == b'\n').next();
         match first.and_then(Mark::read) {
-            Some(Mark { format: Some(FORMAT), .. }) => {}
+            Some(Mark { format: Some(format), .. }) if FORMATS.contains(&format) => {}
             _ if text.is_empty() => {}
             _ => {
                 let message = "its first line is no start of a trace that this version understands";

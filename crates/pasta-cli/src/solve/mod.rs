@@ -1,6 +1,7 @@
 //! `pasta solve` and `pasta resume`: a run with progress, trace, checkpoint and a final table.
 
 mod folder;
+mod overriding;
 mod progress;
 mod result;
 
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use folder::RunFolder;
 pub(crate) use folder::{point as point_of, point_in, result_file, spec_file};
+use overriding::{Flags, Quick};
 use pasta_opt::checkpoint::CheckpointError;
 use pasta_opt::method;
 use pasta_opt::prelude::*;
@@ -100,9 +102,9 @@ pub(crate) struct Arguments {
     #[arg(required_unless_present = "command")]
     file: Option<PathBuf>,
     #[command(flatten)]
-    quick: QuickTry,
+    quick: Quick,
     #[command(flatten)]
-    overrides: Overrides,
+    flags: Flags,
     #[command(flatten)]
     style: Style,
     /// Replace a run that the output folder already holds.
@@ -174,10 +176,12 @@ impl Style {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let Arguments { file, quick, overrides, style, overwrite, no_check } = arguments;
-    let spec = match file {
-        Some(file) => spec::read(file, overrides)?,
-        None => spec::read_quick(quick, overrides)?,
+    let Arguments { file, quick, flags, style, overwrite, no_check } = arguments;
+    let overrides = flags.overrides();
+    let spec = match (file, quick.simulator()) {
+        (Some(file), _) => spec::read(file, &overrides)?,
+        (None, Some(simulator)) => spec::read_quick(&simulator, &overrides)?,
+        (None, None) => return Err(Failure::input("a problem file or --command is needed")),
     };
     let mut notes = notes(&spec)?;
     if file.is_none() {

@@ -174,9 +174,9 @@ fn fraction(live: &Live, budget: Option<u128>) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use pasta_opt::Ledger;
     use pasta_opt::draws::Role;
     use pasta_opt::forecast::Outlook;
-    use pasta_opt::ledger::Ledger;
     use pasta_opt::oracle::Charge;
 
     use super::{Look, duration};

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use pasta_io::table::{self, Cache, delimiter, memory_size};
 use pasta_io::{Format, Label, Meaning, Missing, Options, Precision, Source, Storage};
-use pasta_opt::table::{Design, LOSSES, Labels, Loss};
+use pasta_opt::table::{Design, LOSSES, Loss};
 use pasta_report::console::Failure;
 use pasta_report::console::flags::number;
 
@@ -25,6 +26,9 @@ pub(crate) struct Reading {
     /// A column of weights, by name or number
     #[arg(long, value_name = "COLUMN")]
     pub(crate) weight: Option<String>,
+    /// A column of offsets, by name or number: known numbers that are added to the scores of their rows, such as the logarithm of an exposure (CSV)
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) offset: Option<String>,
     /// Columns to leave out, by name or number, with commas between
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) ignore: Vec<String>,
@@ -107,38 +111,10 @@ fn yes_or_no(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Bytes, with a unit of 1024, 1024^2, .. behind them or without.
-pub(crate) fn memory_size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("expected a size such as 500M or 8G, got {text:?}");
-    let bare = text.strip_suffix(['B', 'b']).unwrap_or(text);
-    let bare = bare.strip_suffix('i').unwrap_or(bare);
-    let (number, power) = match bare.char_indices().last() {
-        Some((at, unit)) if unit.is_ascii_alphabetic() => {
-            let power = "KMGT".find(unit.to_ascii_uppercase()).ok_or_else(wrong)?;
-            (&bare[..at], power as i32 + 1)
-        }
-        _ => (bare, 0),
-    };
-    let number: f64 = number.trim().parse().map_err(|_| wrong())?;
-    let bytes = number * 1024_f64.powi(power);
-    if (1.0..1e19).contains(&bytes) { Ok(bytes as u64) } else { Err(wrong()) }
-}
-
-pub(crate) fn delimiter(text: &str) -> Result<u8, String> {
-    match text.as_bytes() {
-        b"tab" | b"\\t" => Ok(b'\t'),
-        b"space" => Ok(b' '),
-        [byte] if byte.is_ascii() && !byte.is_ascii_alphanumeric() && !b"\"\n\r.+-".contains(byte) => {
-            Ok(*byte)
-        }
-        _ => Err("expected one character, or tab, or space".into()),
-    }
-}
-
 impl Reading {
-    /// How a file is read that is for this loss.
-    pub(crate) fn options(&self, loss: &str) -> Options {
-        Options {
+    /// The same without flags.
+    pub(crate) fn plain(&self) -> table::Reading {
+        let options = Options {
             format: self.format.map(|kind| match kind {
                 Kind::Libsvm => Format::Libsvm,
                 Kind::Csv => Format::Csv,
@@ -146,9 +122,10 @@ impl Reading {
                 Kind::Npz => Format::Npz,
             }),
             label: self.label.clone().map_or(Label::Usual, Label::Column),
-            meaning: if has_classes(loss) { Meaning::Classes } else { Meaning::Numbers },
+            meaning: Meaning::Numbers,
             labels: self.labels.clone().map(Source::File),
             weight: self.weight.clone(),
+            offset: self.offset.clone(),
             ignore: self.ignore.clone(),
             header: self.header,
             delimiter: self.delimiter,
@@ -172,14 +149,19 @@ impl Reading {
                 Width::F64 => Precision::F64,
                 Width::F32 => Precision::F32,
             }),
-        }
+        };
+        let cache = match &self.cache {
+            None => Cache::IfLarge,
+            Some(None) => Cache::Beside,
+            Some(Some(folder)) => Cache::In(folder.clone()),
+        };
+        table::Reading { options, cache }
     }
-}
 
-/// Whether labels are names of classes for the loss of this name.
-pub(crate) fn has_classes(loss: &str) -> bool {
-    let row = LOSSES.iter().find(|row| row.name == loss);
-    row.is_some_and(|row| matches!(row.labels, Labels::Signs | Labels::Classes))
+    /// How a file is read that is for this loss.
+    pub(crate) fn options(&self, loss: &str) -> Options {
+        self.plain().options(loss)
+    }
 }
 
 /// What is fitted.
@@ -253,58 +235,15 @@ impl Shaping {
         }
     }
 
-    /// What differs from the usual design.
-    pub(crate) fn words(&self) -> String {
-        let mut words = String::new();
-        let mut say = |differs: bool, what: String| {
-            if differs {
-                words = format!("{words}, {what}");
-            }
-        };
-        let penalty = self.design().penalty;
-        say(penalty != 0.0, format!("penalty {penalty}"));
-        say(self.degree > 1, format!("degree {}", self.degree));
-        say(self.no_intercept, "no intercept".into());
-        say(self.raw, "not standardised".into());
-        words
+    /// The same without flags.
+    pub(crate) fn plain(&self) -> table::Shaping {
+        let Self { delta, level, scale, .. } = *self;
+        table::Shaping { delta, level, scale, design: self.design() }
     }
 
     /// The loss of this name, with its parameter.
     pub(crate) fn loss(&self, name: &str, classes: usize) -> Result<Loss, Failure> {
-        let given = [("delta", self.delta), ("level", self.level), ("scale", self.scale)];
-        let row = LOSSES.iter().find(|row| row.name == name).ok_or_else(|| unknown(name))?;
-        let own = row.parameter.map(|parameter| parameter.name);
-        if let Some((other, _)) = given.iter().find(|(key, value)| value.is_some() && Some(*key) != own) {
-            return Err(Failure::input(format!("the {name} loss has no {other}")));
-        }
-        let parameter = given.iter().find(|(key, _)| Some(*key) == own).and_then(|(_, value)| *value);
-        let loss = Loss::named(name, parameter, classes).ok_or_else(|| unknown(name))?;
-        loss.check().map_err(Failure::input)?;
-        Ok(loss)
-    }
-}
-
-/// What a loss is called here that other packages call so.
-fn elsewhere(name: &str) -> Option<&'static str> {
-    let here = match name.to_ascii_lowercase().replace('_', "-").as_str() {
-        "mse" | "l2" | "ols" | "linear" | "squared-error" | "squared-loss" => "least-squares",
-        "mae" | "l1" | "lad" | "absolute-error" => "absolute",
-        "log-loss" | "logloss" | "log" | "bce" | "binary-cross-entropy" | "binomial" => "logistic",
-        "softmax" | "cross-entropy" | "categorical" | "multiclass" => "multinomial",
-        "svm" => "hinge",
-        "pinball" => "quantile",
-        _ => return None,
-    };
-    Some(here)
-}
-
-fn unknown(name: &str) -> Failure {
-    let names: Vec<_> = LOSSES.iter().map(|row| row.name).collect();
-    let failure = Failure::input(format!("unknown loss {name:?}; expected one of {}", names.join(", ")));
-    match (elsewhere(name), pasta_report::nearest(name, names)) {
-        (Some(here), _) => failure.hint(format!("{name} is called {here} here")),
-        (None, Some(near)) => failure.hint(format!("did you mean {near}?")),
-        (None, None) => failure,
+        self.plain().loss(name, classes)
     }
 }
 

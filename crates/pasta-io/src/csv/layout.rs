@@ -28,6 +28,7 @@ pub(super) enum Role {
     Feature(usize),
     Label,
     Weight,
+    Offset,
     Ignored,
 }
 
@@ -137,9 +138,14 @@ impl<'e> Layout<'e> {
         for name in &options.ignore {
             taken[must(name)?] = true;
         }
-        if let Some(name) = &options.weight {
+        for (name, role) in [(&options.weight, Role::Weight), (&options.offset, Role::Offset)] {
+            let Some(name) = name else { continue };
             let k = must(name)?;
-            (self.roles[k], taken[k]) = (Role::Weight, true);
+            if role == Role::Offset && taken[k] {
+                let message = format!("column {:?} cannot be the offset and something else", columns[k]);
+                return Err(Fault::Choice(message));
+            }
+            (self.roles[k], taken[k]) = (role, true);
         }
         let free = || taken.iter().filter(|taken| !**taken).count();
         let label = match &options.label {

@@ -112,11 +112,21 @@ struct Part<T> {
     cells: Vec<T>,
     labels: Vec<f64>,
     weights: Vec<f64>,
+    offsets: Vec<f64>,
     /// The words of each feature; nothing where there can be none.
     words: Vec<Dictionary>,
     /// The first word of each feature that stands for itself, and not for a category that was asked for; nothing where there can be none.
     first_words: Vec<Option<Place>>,
+    /// The first number of each feature that is written like a code.
+    first_codes: Vec<Option<String>>,
     names: Names,
+}
+
+/// True if a whole number is written like a code, which loses something as a number: zeros in front, or more digits than a double keeps.
+fn is_code(cell: &[u8]) -> bool {
+    const KEPT: usize = 15;
+    let zeros = cell.len() > 1 && cell[0] == b'0';
+    (zeros || cell.len() > KEPT) && cell.iter().all(u8::is_ascii_digit)
 }
 
 /// Where a word stands.
@@ -134,8 +144,10 @@ fn parse<T: Number>(chunk: &[u8], layout: &Layout<'_>) -> Parsed<Part<T>> {
         cells: Vec::new(),
         labels: Vec::new(),
         weights: Vec::new(),
+        offsets: Vec::new(),
         words: vec![Dictionary::default(); width],
         first_words: vec![None; width],
+        first_codes: vec![None; layout.names.len()],
         names: Names::default(),
     };
     let mut cells = Cells::new();
@@ -175,6 +187,7 @@ impl<T: Number> Part<T> {
                 }
                 Role::Label => self.label(cell, layout, line).map(|label| self.labels.push(label)),
                 Role::Weight => weight(cell).map(|weight| self.weights.push(weight)),
+                Role::Offset => offset(cell, layout).map(|offset| self.offsets.push(offset)),
             };
             done.map_err(|fault| fault.at(k))?;
         }
@@ -211,8 +224,20 @@ impl<T: Number> Part<T> {
             Ok(T::marked(number + 1))
         };
         match Cell::of(cell)? {
-            Cell::Number(value) if is_category => word(&value.to_string()),
+            Cell::Number(value) if is_category => {
+                let text = std::str::from_utf8(cell).unwrap_or_default();
+                let number = value.to_string();
+                // Models of other files may know a code as the number that it is.
+                let knows_number = known.is_some_and(|known| {
+                    !known.numbers.contains_key(text) && known.numbers.contains_key(&number)
+                });
+                if is_code(cell) && !knows_number { word(text) } else { word(&number) }
+            }
             Cell::Number(value) => {
+                if is_code(cell) {
+                    let text = || String::from_utf8_lossy(cell).chars().take(LONGEST).collect();
+                    self.first_codes[place].get_or_insert_with(text);
+                }
                 let kept = T::of(value);
                 if kept.wide().is_finite() { Ok(kept) } else { Err(too_large::<T>(cell)) }
             }
@@ -246,6 +271,14 @@ impl<T: Number> Part<T> {
             }
             Cell::Missing(_) => Err(Fault::NoLabel { column: layout.label.clone(), found: shown(cell)? }),
         }
+    }
+}
+
+fn offset(cell: &[u8], layout: &Layout<'_>) -> Result<f64, Fault> {
+    match Cell::of(cell)? {
+        Cell::Number(value) => Ok(value),
+        Cell::Missing(_) if layout.missing == Missing::DropRow => Ok(f64::marked(0)),
+        _ => Err(Fault::Expected { expected: "an offset, a number", found: shown(cell)? }),
     }
 }
 

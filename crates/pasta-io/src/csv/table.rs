@@ -23,8 +23,10 @@ pub(super) struct Raw<T> {
     pub(super) cells: Vec<T>,
     pub(super) labels: Vec<f64>,
     pub(super) weights: Vec<f64>,
+    offsets: Vec<f64>,
     pub(super) words: Vec<Dictionary>,
     pub(super) first_words: Vec<Option<Place>>,
+    first_codes: Vec<Option<String>>,
     pub(super) names: Names,
     memory: Memory,
 }
@@ -41,8 +43,10 @@ impl<T: Number> Raw<T> {
             cells: Vec::new(),
             labels: Vec::new(),
             weights: Vec::new(),
+            offsets: Vec::new(),
             words,
             first_words: vec![None; worded],
+            first_codes: vec![None; layout.names.len()],
             names: Names::default(),
             memory,
         }
@@ -50,7 +54,10 @@ impl<T: Number> Raw<T> {
 
     /// Takes the rows of a chunk that has so many lines before it.
     pub(super) fn take(&mut self, part: Part<T>, lines: u64, layout: &Layout<'_>) -> Result<(), Located> {
-        let Part { mut cells, mut labels, weights, words, first_words, names } = part;
+        let Part { mut cells, mut labels, weights, offsets, words, first_words, first_codes, names } = part;
+        for (first, here) in self.first_codes.iter_mut().zip(first_codes) {
+            *first = first.take().or(here);
+        }
         for (first, here) in self.first_words.iter_mut().zip(first_words) {
             let here = here.map(|place| Place { line: lines + place.line, ..place });
             *first = first.take().or(here);
@@ -72,9 +79,11 @@ impl<T: Number> Raw<T> {
         self.memory.grow(&mut self.cells, cells.len())?;
         self.memory.grow(&mut self.labels, labels.len())?;
         self.memory.grow(&mut self.weights, weights.len())?;
+        self.memory.grow(&mut self.offsets, offsets.len())?;
         self.cells.extend_from_slice(&cells);
         self.labels.extend_from_slice(&labels);
         self.weights.extend_from_slice(&weights);
+        self.offsets.extend_from_slice(&offsets);
         Ok(())
     }
 
@@ -107,7 +116,12 @@ impl<T: Number> Raw<T> {
         };
         encoding.check_names()?;
         let classes = self.classes(&layout)?;
-        let Self { cells, mut labels, weights, words, memory, .. } = self;
+        let Self { cells, mut labels, weights, offsets, words, first_codes, memory, .. } = self;
+        let numbers = layout.names.iter().zip(&codes).zip(first_codes);
+        let written_as_codes = numbers
+            .filter(|((_, code), _)| code.categories.is_none())
+            .filter_map(|((name, _), first)| Some((name.clone(), first?)))
+            .collect();
         if layout.spare_labels && labels.iter().any(|label| label.code() == Some(0)) {
             labels.clear();
         }
@@ -127,12 +141,14 @@ impl<T: Number> Raw<T> {
             features,
             labels: (!labels.is_empty()).then_some(labels),
             weights: (!weights.is_empty()).then_some(weights),
+            offsets: (!offsets.is_empty()).then_some(offsets),
             encoding,
             label: layout.label,
             classes,
             left_out,
             filled,
             missing,
+            written_as_codes,
             mapped: false,
         })
     }
@@ -186,12 +202,13 @@ impl<T: Number> Raw<T> {
         for row in 0..rows {
             let cells = row * width..(row + 1) * width;
             let misses = self.cells[cells.clone()].iter().any(|cell| cell.code() == Some(0))
+                || self.offsets.get(row).is_some_and(|offset| offset.code() == Some(0))
                 || !spare_labels && self.labels.get(row).is_some_and(|label| label.code() == Some(0));
             if misses {
                 left_out.push(row as u64);
             } else {
                 self.cells.copy_within(cells, kept * width);
-                for vector in [&mut self.labels, &mut self.weights] {
+                for vector in [&mut self.labels, &mut self.weights, &mut self.offsets] {
                     if !vector.is_empty() {
                         vector[kept] = vector[row];
                     }
@@ -202,6 +219,7 @@ impl<T: Number> Raw<T> {
         self.cells.truncate(kept * width);
         self.labels.truncate(kept);
         self.weights.truncate(kept);
+        self.offsets.truncate(kept);
         left_out
     }
 

@@ -1,22 +1,18 @@
 //! What the method without constants is meant to achieve, measured.
 
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use pasta_opt::auto::Auto;
+use pasta_opt::Auto;
 use pasta_opt::gate::Gate;
-use pasta_opt::oracle::{Noise, Noisy, Source, Tail};
-use pasta_opt::prelude::{Basis, Pasta, Run, Stop, StopRule, Walk};
+use pasta_opt::oracle::{Noise, Noisy, Tail};
+use pasta_opt::prelude::{Basis, Pasta, Stop, StopRule, Walk};
 use pasta_opt::problems::SineBowl;
 use pasta_opt::recipe::{self, Constant, Constants};
 use pasta_report::{Column, Table, significant};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::lbfgs;
-use super::problems::{Kind, Problem};
-use super::race::{self, Contender, Limits, MARKS, geometric_mean_of};
+use super::race::geometric_mean_of;
 use crate::duel;
 use pasta_report::console::Failure;
 
@@ -56,118 +52,9 @@ pub(super) fn table(goals: &[Goal]) -> Table {
     }
 }
 
-/// The goals that no race measures: tables against L-BFGS, the cost of a certificate, the hard instance of Theorem 1.
-pub(super) fn beside_the_race(
-    problems: &[&'static Problem],
-    seeds: u64,
-    seed: u64,
-) -> Result<Vec<Goal>, Failure> {
-    let mut goals = against_prototype(problems, seeds, seed)?;
-    goals.extend(against_lbfgs(problems, seeds, seed)?);
-    goals.push(certified(seeds, seed)?);
-    goals.push(hard(seeds, seed)?);
-    Ok(goals)
-}
-
-/// What the prototype that `auto` grew out of needed, as `tests/peers/prototype.py` recorded it.
-const PROTOTYPE: &str = include_str!("../../data/prototype.json");
-
-#[derive(Deserialize)]
-struct Prototype {
-    budget: u64,
-    /// For each problem and seed the samples to each of [`MARKS`], if it got there.
-    runs: BTreeMap<String, Vec<[Option<u64>; MARKS.len()]>>,
-}
-
-/// Samples until the method holds a checked point with a part of the initial gradient, over those of the prototype. A run that does not get
-/// there counts with the whole budget, and a problem where nobody gets there does not count.
-fn against_prototype(problems: &[&'static Problem], seeds: u64, seed: u64) -> Result<Vec<Goal>, Failure> {
-    let prototype: Prototype = serde_json::from_str(PROTOTYPE).map_err(Failure::system)?;
-    let known: Vec<&'static Problem> =
-        problems.iter().copied().filter(|problem| prototype.runs.contains_key(problem.name)).collect();
-    if known.is_empty() {
-        return Ok(Vec::new());
-    }
-    let limits = Limits { budget: prototype.budget, seeds, seed };
-    let entries = race::run(&known, &Contender::all("auto")?, limits, &[])?;
-    let goal = |(mark, most): (usize, f64)| {
-        let mut ratios = Vec::new();
-        for entry in &entries {
-            let ours: Vec<_> = entry.ends.iter().map(|end| end.checked[mark]).collect();
-            let theirs: Vec<_> = prototype.runs[&entry.problem].iter().map(|run| run[mark]).collect();
-            if ours.iter().chain(&theirs).any(Option::is_some) {
-                let mean = |runs: Vec<Option<u64>>| {
-                    let samples = runs.into_iter().map(|run| run.unwrap_or(prototype.budget) as f64);
-                    geometric_mean_of(samples.collect())
-                };
-                ratios.push(mean(ours) / mean(theirs));
-            }
-        }
-        let ahead = ratios.iter().filter(|ratio| **ratio < 1.0).count();
-        let note = format!("fewer on {ahead} of {} problems", ratios.len());
-        let what = format!("samples to a checked {} % over the prototype", 100.0 * MARKS[mark]);
-        (!ratios.is_empty()).then(|| Goal::new(what, geometric_mean_of(ratios), most, note))
-    };
-    Ok([(0, 0.5), (1, 1.0), (2, 1.0)].into_iter().filter_map(goal).collect())
-}
-
-/// The part of the initial gradient that is sought on tables.
-const FINE: f64 = 1e-6;
-/// Passes after which neither is waited for.
-const MOST_PASSES: u64 = 5_000;
-/// A problem whose gradient does not become small at a solution.
-const KINKED: &str = "phase";
-
-/// Passes to 1e-6 of the initial gradient over those of L-BFGS.
-fn against_lbfgs(problems: &[&'static Problem], seeds: u64, seed: u64) -> Result<Vec<Goal>, Failure> {
-    let tables: Vec<_> = problems.iter().filter(|p| p.kind == Kind::Table && p.name != KINKED).collect();
-    let ratios: Result<Vec<(&str, Option<f64>)>, Failure> = tables
-        .par_iter()
-        .map(|problem| {
-            let instance = problem.instance();
-            let Source::Table { rows } = instance.oracle.about().source else {
-                return Ok((problem.name, None));
-            };
-            let budget = u128::from(rows * MOST_PASSES);
-            let mut gate = Gate::over(instance.oracle.clone(), seed).with_budget(budget);
-            let theirs = lbfgs::passes_to(&mut gate, &instance.start, FINE, rows).map_err(Failure::system)?;
-            // Where L-BFGS does not arrive there is nothing to compare with.
-            let Some(theirs) = theirs else { return Ok((problem.name, None)) };
-            let goal = FINE * instance.truth.error(&instance.start);
-            let ours: Result<Vec<f64>, Failure> = (0..seeds)
-                .into_par_iter()
-                .map(|run| {
-                    let gate =
-                        Gate::over(instance.oracle.clone(), seed.wrapping_add(run)).with_budget(budget);
-                    let walk = Auto::start(&gate, &instance.start, None).map_err(Failure::system)?;
-                    let mut run = Run::of(gate, walk);
-                    let is_there = |run: &Run| instance.truth.error(run.view().point) <= goal;
-                    let watch = |run: &mut Run, _| {
-                        if is_there(run) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-                    };
-                    run.follow(watch).map_err(Failure::system)?;
-                    let there = is_there(&run);
-                    let drawn = run.gate().ledger().samples() as f64 / rows as f64;
-                    Ok(if there { drawn } else { MOST_PASSES as f64 })
-                })
-                .collect();
-            Ok((problem.name, Some(geometric_mean_of(ours?) / theirs)))
-        })
-        .collect();
-    let ratios = ratios?;
-    let lost = ratios.iter().filter(|(_, ratio)| ratio.is_none()).map(|(name, _)| format!("{name} -"));
-    let mut known: Vec<(&str, f64)> =
-        ratios.iter().filter_map(|(name, ratio)| Some((*name, (*ratio)?))).collect();
-    known.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let (Some(worst), Some(median)) = (known.last(), known.get(known.len() / 2)) else {
-        return Ok(Vec::new());
-    };
-    let all = known.iter().map(|(name, ratio)| format!("{name} {}", significant(*ratio, 2)));
-    let words: Vec<String> = all.chain(lost).collect();
-    Ok(vec![
-        Goal::new("passes to 1e-6 over L-BFGS, worst table", worst.1, 1.5, words.join(", ")),
-        Goal::new("the same, median table", median.1, 1.0, format!("{} tables", known.len())),
-    ])
+/// The goals that no race measures: the cost of a certificate, the hard instance of Theorem 1.
+pub(super) fn beside_the_race(seeds: u64, seed: u64) -> Result<Vec<Goal>, Failure> {
+    Ok(vec![certified(seeds, seed)?, hard(seeds, seed)?])
 }
 
 /// Samples to a certified gradient of .1 without constants, over those of the recipe `smooth` with the true ones: the sine bowl with

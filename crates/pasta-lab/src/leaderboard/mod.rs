@@ -2,10 +2,8 @@
 
 mod goals;
 mod html;
-mod lbfgs;
 pub(crate) mod problems;
 mod race;
-mod serve;
 mod standing;
 
 use std::fs;
@@ -51,15 +49,12 @@ pub(crate) struct Arguments {
     /// File with the runs of the others, which is read if it is there and fits, and written: they do not change while one method does
     #[arg(long, value_name = "FILE")]
     peers: Option<PathBuf>,
-    /// Measure the goals beside the race too: tables against L-BFGS, the cost of a certificate, the hard instance of Theorem 1
+    /// Measure the goals beside the race too: the cost of a certificate, the hard instance of Theorem 1
     #[arg(long)]
     goals: bool,
     /// Folder for a page, index.html, and results.json; made if it is not there
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Answer questions about one problem, line by line; `list` names all
-    #[arg(long, value_name = "NAME", hide = true)]
-    serve: Option<String>,
     /// Print one JSON object, in full precision, instead of the tables
     #[arg(long)]
     json: bool,
@@ -74,9 +69,6 @@ enum Problems {
 
 /// Runs `pasta-lab leaderboard`.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    if let Some(name) = &arguments.serve {
-        return served(name);
-    }
     let problems = arguments.chosen()?;
     if let Some(folder) = &arguments.output {
         report::folder_for_page(folder)?;
@@ -103,24 +95,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let mut standing = Standing::new(limits, champion, &problems, &methods, entries);
     if arguments.goals {
-        standing.add(goals::beside_the_race(&problems, arguments.seeds, arguments.seed)?);
+        standing.add(goals::beside_the_race(arguments.seeds, arguments.seed)?);
     }
     if let Some(folder) = &arguments.output {
         report::write(folder, "results.json", console::pretty_json(&standing)?)?;
         report::write(folder, "index.html", html::page(&standing, arguments.command()).html()?)?;
     }
     console::print(&standing, arguments.json)
-}
-
-fn served(name: &str) -> Result<Exit, Failure> {
-    let names: Vec<_> = PROBLEMS.iter().map(|problem| problem.name).collect();
-    if name == "list" {
-        let names = serde_json::to_string(&names).map_err(Failure::system)?;
-        return console::answer(&names).map(|()| Exit::Done);
-    }
-    let problem = PROBLEMS.iter().find(|problem| problem.name == name);
-    let stranger = || Failure::input(format!("--serve: no problem is called {name:?}"));
-    serve::serve(problem.ok_or_else(stranger)?)
 }
 
 impl Arguments {

@@ -6,7 +6,7 @@ use pasta_opt::draws::{Address, Role};
 use pasta_opt::hard::Rotation;
 use pasta_opt::prelude::*;
 use pasta_opt::problems::{Flat, Huber, Quadratic, SineBowl};
-use pasta_opt::recipe::Constant::{Lambda, Mu, Target, Variance};
+use pasta_opt::recipe::Constant::{Mu, Target, Variance};
 use pasta_opt::recipe::Uncertainty;
 
 use super::Setting;
@@ -47,13 +47,16 @@ fn printed_batches(setting: &Setting, finding: &mut Finding) -> Measured<()> {
     let seeds = setting.seeds(32, 64);
     let huber = Huber { dimension: 1, curvature: 16.0, lipschitz: 1.0 };
     let (lambda, floor, target) = (16.0, 500.0, 0.5);
-    let mut measure = |recipe: &'static str| -> Measured<Estimate> {
-        let posed = Posed::new(recipe, huber, [0.0, floor], &[0.03], &[(Lambda, lambda), (Target, target)])?;
+    let start = [0.03];
+    let mut measure = |formulas| -> Measured<Estimate> {
+        let (rho, lipschitz, growth, gap) = (0.0, huber.lipschitz, 0.0, huber.gap(&start));
+        let recipe = WeaklyConvex { rho, lambda, lipschitz, gap, growth, floor, target, formulas };
+        let posed = Posed { oracle: noisy(huber, growth, floor, &start)?, plan: recipe.plan()? };
         let runs = over_seeds(&seeds, |seed| Ok(posed.run(seed)?.measure))?;
         record(finding, posed.plan.recipe, "mean |grad phi|^2", &seeds, &runs);
         Ok(Estimate::of(&runs).over(posed.plan.guarantee.bound))
     };
-    let (printed, corrected) = (measure("weakly-convex-as-printed")?, measure("weakly-convex")?);
+    let (printed, corrected) = (measure(Formulas::AsPrinted)?, measure(Formulas::Corrected)?);
     let place =
         format!("Huber function, lambda = {lambda}, b = {floor}, eps = {target}, {} seeds", seeds.len());
     let name = |which: &str| format!("Theorem 10 {which}: mean |grad phi|^2 over its bound");

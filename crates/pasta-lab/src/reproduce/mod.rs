@@ -57,11 +57,6 @@ pub(crate) struct Arguments {
     /// Print results.json instead of the table
     #[arg(long)]
     json: bool,
-
-    /// For tests: make the oracles of the claim "guarantees" this many times as noisy as the recipes are told, so
-    /// that the claim must fail.
-    #[arg(long, hide = true, value_name = "FACTOR", default_value_t = 1.0)]
-    sabotage: f64,
 }
 
 /// In the order of the page.
@@ -108,12 +103,8 @@ fn effort<T>(setting: &Setting, quick: T, full: T) -> T {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let Arguments { seed, sabotage, .. } = *arguments;
-    if !(sabotage > 0.0 && sabotage.is_finite()) {
-        return Err(Failure::input(format!("sabotage needs a positive factor, but is {sabotage}")));
-    }
     let effort = if arguments.full { Effort::Full } else { Effort::Quick };
-    let setting = Setting { effort, seed, sabotage };
+    let setting = Setting { effort, seed: arguments.seed, sabotage: 1.0 };
     report::folder_for_page(&arguments.output)?;
     let mut findings = Findings::new();
     let all = arguments.claims.is_empty();
@@ -179,7 +170,22 @@ fn verdict(findings: &Findings, page: &Path) -> Exit {
 
 #[cfg(test)]
 mod tests {
-    use super::{CLAIMS, Effort, Finding, Setting, write};
+    use super::{CLAIMS, Effort, Exit, Finding, Setting, guarantees, verdict, write};
+
+    #[test]
+    fn a_recipe_that_was_told_too_little_noise_fails_and_says_so() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let setting = Setting { effort: Effort::Quick, seed: 1, sabotage: 30.0 };
+        let finding = (guarantees::CLAIM.measure)(&setting).expect("it can be measured");
+        let failed = finding.checks.iter().filter(|check| !check.holds).count();
+        assert!(failed >= 4 && !finding.holds(), "{failed}");
+        let claim = CLAIMS.iter().find(|claim| claim.name == "guarantees").expect("it is a claim");
+        let findings = vec![(claim, finding)];
+        let page = write(folder.path(), &findings, &[], &setting).expect("it can be written");
+        let text = std::fs::read_to_string(&page).expect("it was written");
+        assert!(text.contains("✗ fails") && text.contains("0 of 1 claims hold"));
+        assert_eq!(verdict(&findings, &page), Exit::System);
+    }
 
     #[test]
     fn a_run_that_is_cut_off_leaves_what_it_has_decided_and_names_what_it_has_not() {

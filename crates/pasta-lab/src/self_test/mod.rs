@@ -202,7 +202,7 @@ impl Outcome {
 struct TrialRow {
     noise: String,
     dimension: usize,
-    grade: Declaration,
+    basis: Declaration,
     /// Of the noise; null in JSON if it is not finite.
     kurtosis: f64,
     assumption: Assumption,
@@ -237,7 +237,7 @@ impl TrialRow {
         Self {
             noise: case.law.name(),
             dimension: case.dimension,
-            grade: trial.declaration,
+            basis: trial.declaration,
             kurtosis: case.kurtosis,
             assumption: trial.assumption,
             seeds,
@@ -265,7 +265,7 @@ impl TrialRow {
 
     /// Which row it is.
     fn place(&self) -> String {
-        format!("{}, d = {}, {}", self.noise, self.dimension, grade_name(self.grade))
+        format!("{}, d = {}, {}", self.noise, self.dimension, basis_name(self.basis))
     }
 
     fn cells(&self) -> Vec<String> {
@@ -274,7 +274,7 @@ impl TrialRow {
             Assumption::Broken => "broken",
             Assumption::None => "none",
         };
-        let noise = if self.grade == Declaration::Understated {
+        let noise = if self.basis == Declaration::Understated {
             format!("{}, V/4 declared", self.noise)
         } else {
             self.noise.clone()
@@ -299,7 +299,7 @@ impl TrialRow {
 /// What the certificates on a basis cost, where its assumption holds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 struct Cost {
-    grade: Declaration,
+    basis: Declaration,
     least: f64,
     greatest: f64,
     goal: f64,
@@ -309,12 +309,12 @@ struct Cost {
 impl Cost {
     /// None if there is no row to tell. Where V/eps^2 is small, a least number of samples makes up the cost, and
     /// units of V/eps^2 do not measure it.
-    fn of(grade: Declaration, rows: &[TrialRow], goal: f64) -> Option<Self> {
+    fn of(basis: Declaration, rows: &[TrialRow], goal: f64) -> Option<Self> {
         let fair =
-            |row: &&TrialRow| row.grade == grade && row.promised() && row.unit_half >= grade.fair_unit();
+            |row: &&TrialRow| row.basis == basis && row.promised() && row.unit_half >= basis.fair_unit();
         let costs = || rows.iter().filter(fair).map(|row| row.cost);
         let (least, greatest) = (costs().min_by(f64::total_cmp)?, costs().max_by(f64::total_cmp)?);
-        Some(Self { grade, least, greatest, goal, met: greatest <= goal })
+        Some(Self { basis, least, greatest, goal, met: greatest <= goal })
     }
 }
 
@@ -338,11 +338,11 @@ impl Evidence {
         let worst = promised().max_by(|a, b| a.false_rate.total_cmp(&b.false_rate)).cloned();
         let holds = promised().all(|row| row.outcome == Outcome::Holds);
         let goals = [(Declaration::Declared, GOAL_DECLARED), (Declaration::Kurtosis, GOAL_KURTOSIS)];
-        let costs = goals.iter().filter_map(|&(grade, goal)| Cost::of(grade, &rows, goal)).collect();
+        let costs = goals.iter().filter_map(|&(basis, goal)| Cost::of(basis, &rows, goal)).collect();
         Self { delta: DELTA, seed: setting.seed, seeds: setting.seeds, rows, worst, costs, holds }
     }
 
-    fn table(&self, caption: String, grades: &[Declaration]) -> String {
+    fn table(&self, caption: String, bases: &[Declaration]) -> String {
         let columns = Column::all(
             b"lrrlrrrrrrl",
             [
@@ -359,7 +359,7 @@ impl Evidence {
                 "verdict",
             ],
         );
-        let rows = self.rows.iter().filter(|row| grades.contains(&row.grade)).map(TrialRow::cells).collect();
+        let rows = self.rows.iter().filter(|row| bases.contains(&row.basis)).map(TrialRow::cells).collect();
         Table { caption, columns, rows }.text()
     }
 
@@ -392,10 +392,10 @@ impl Evidence {
                 100.0 * DELTA
             ));
         }
-        for Cost { grade, least, greatest, goal, met } in &self.costs {
-            let (grade, met) = (grade_name(*grade), if *met { "met" } else { "missed" });
+        for Cost { basis, least, greatest, goal, met } in &self.costs {
+            let (basis, met) = (basis_name(*basis), if *met { "met" } else { "missed" });
             lines.push(format!(
-                "Cost at |grad f| = eps/2, {grade}: {least:.1} to {greatest:.1} V/eps^2; the goal of {goal} is {met}."
+                "Cost at |grad f| = eps/2, {basis}: {least:.1} to {greatest:.1} V/eps^2; the goal of {goal} is {met}."
             ));
         }
         lines.push(format!(
@@ -416,8 +416,8 @@ impl Evidence {
     }
 }
 
-fn grade_name(grade: Declaration) -> String {
-    match grade {
+fn basis_name(basis: Declaration) -> String {
+    match basis {
         Declaration::Declared => "declared variance".into(),
         Declaration::Understated => "understated variance".into(),
         Declaration::Kurtosis => format!("kurtosis {KURTOSIS}"),
@@ -457,7 +457,7 @@ mod tests {
         TrialRow {
             noise: "normal".into(),
             dimension: 1,
-            grade: Declaration::Declared,
+            basis: Declaration::Declared,
             kurtosis: 3.0,
             assumption,
             seeds: 100,
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proved_grade_that_is_false_too_often_fails_the_program_and_nothing_else_does() {
+    fn a_proved_basis_that_is_false_too_often_fails_the_program_and_nothing_else_does() {
         let message = evidence(vec![row(Assumption::Holds, 0.051)]).refutation().unwrap();
         assert!(message.contains("normal, d = 1, declared variance"), "{message}");
         // The interval still contains delta, or nothing was promised.

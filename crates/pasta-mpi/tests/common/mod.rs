@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use pasta_mpi::{Spread, World};
-use pasta_opt::auto::Auto;
+use pasta_opt::Auto;
 use pasta_opt::calibrate::Calibration;
 use pasta_opt::oracle::{About, Answer, Charge, ErrorKind, Request};
 use pasta_opt::prelude::*;

@@ -49,6 +49,7 @@ from .methods import (
     Sps,
     StarConvex,
     Storm,
+    Universal,
     WeaklyConvex,
     WeaklyConvexAsPrinted,
 )
@@ -114,6 +115,7 @@ __all__ = [
     "Table",
     "Term",
     "TotalVariation",
+    "Universal",
     "Variance",
     "WeaklyConvex",
     "WeaklyConvexAsPrinted",

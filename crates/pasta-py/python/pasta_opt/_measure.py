@@ -143,11 +143,10 @@ def lower_bound(
     return namespace(text)
 
 
-def plan(regime: str, **constants: float) -> SimpleNamespace:
-    """What a run would do, promise and cost, before it draws a sample: what ``pasta plan REGIME --json`` prints, by the same names.
+def plan(recipe: str, **constants: float) -> SimpleNamespace:
+    """What a run would do, promise and cost, before it draws a sample: what ``pasta plan RECIPE --json`` prints, by the same names.
 
-    `regime` is a recipe, such as "smooth", "lower-smooth", "lower-mss" or "uncertainty"; constants are keywords (`lambda_` is lambda), and so
-    are `budget`, which stands in for the target, and `eta`, `beta` and `batch` of "uncertainty".
+    `recipe` is its name, such as "smooth"; constants are keywords (`lambda_` is lambda), and so is `budget`, which stands in for the target.
 
     >>> import pasta_opt
     >>> planned = pasta_opt.plan("smooth", smoothness=3, gap=1.6, growth=9, floor=1, target=0.1)
@@ -156,10 +155,10 @@ def plan(regime: str, **constants: float) -> SimpleNamespace:
     >>> pasta_opt.plan("smooth", smoothness=3, gap=1.6, growth=9, floor=1, budget=1e6).constants.target > 0.1
     True
     """
-    if not isinstance(regime, str):
-        raise TypeError(f'regime must be the name of a recipe, such as "smooth", but is {regime!r}')
+    if not isinstance(recipe, str):
+        raise TypeError(f'recipe must be the name of a recipe, such as "smooth", but is {recipe!r}')
     flags = [(name.rstrip("_").replace("_", "-"), _number(name, value)) for name, value in constants.items()]
-    return namespace(_engine.plan(regime, flags))
+    return namespace(_engine.plan(recipe, flags))
 
 
 def forecast(

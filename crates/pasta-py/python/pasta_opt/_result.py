@@ -53,6 +53,8 @@ class Certificate:
     """
 
     verdict: str
+    #: What is bounded: "gradient", "gradient-mapping" or "moreau".
+    of: str
     bound: float | None
     target: float
     delta: float

@@ -60,6 +60,14 @@ class Auto(Method):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Universal(Method):
+    """No constants, and a theorem: SGD with every step size at once, to a certificate. Needs a target."""
+
+    def has_end(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Smooth(Method):
     """Theorem 3: smooth, not convex."""
 

@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
-use super::{Exit, Failure};
+use super::{Exit, FORMAT, Failure, is_muted};
 
 /// An answer that can be printed either way.
 pub trait Report: Serialize {
@@ -60,9 +59,6 @@ pub fn print(report: &impl Report, as_json: bool) -> Result<Exit, Failure> {
     write_out(&report.tone().tint(&printable(&text))).map(|()| Exit::Done)
 }
 
-/// The format of every answer for programs.
-pub const FORMAT: u32 = 1;
-
 /// A report with its format before it.
 #[derive(Serialize)]
 struct Versioned<'r, R> {
@@ -87,19 +83,6 @@ pub fn pretty_json(report: &impl Report) -> Result<String, Failure> {
 pub fn width() -> usize {
     let claimed = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
     claimed.filter(|width| *width >= 40).unwrap_or(80)
-}
-
-/// Whether another process talks and writes for this one.
-static MUTED: AtomicBool = AtomicBool::new(false);
-
-/// From here on this process neither talks nor writes files: another that runs the same command does.
-pub fn mute() {
-    MUTED.store(true, Ordering::Relaxed);
-}
-
-/// Whether it was [muted](mute).
-pub fn is_muted() -> bool {
-    MUTED.load(Ordering::Relaxed)
 }
 
 /// Text as a terminal can show it: names in files may hold control characters, which are escaped, line ends excepted.
@@ -142,7 +125,7 @@ pub fn say_over_bar(line: &str) {
     }
 }
 
-/// The same for a line that is not this program's own, and is passed on by processes that are [muted](mute) too.
+/// The same for a line that is not this program's own, and is passed on by processes that are muted too.
 pub fn pass_on(line: &str) {
     let clear = if io::stderr().is_terminal() { "\r\x1b[2K" } else { "" };
     let _ = writeln!(io::stderr(), "{clear}{line}");

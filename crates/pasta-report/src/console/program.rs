@@ -6,8 +6,8 @@ use std::io::{self, IsTerminal, Write};
 
 use clap::Parser;
 
-use super::failure::safe;
 use super::{Exit, Failure, answer, is_muted, say};
+use pasta_io::safe;
 
 /// The exit codes, for the help.
 pub const EXIT_CODES: &str = "Exit codes: 0 done, 1 system failure, 2 bad input, 3 diverged, 4 not certified though that \

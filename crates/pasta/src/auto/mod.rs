@@ -48,7 +48,7 @@ use crate::walk::{Advance, Record, View, Walk};
 /// A run of `auto`, the method that needs no constants.
 ///
 /// ```
-/// use pasta_opt::auto::Auto;
+/// use pasta_opt::Auto;
 /// use pasta_opt::prelude::*;
 /// use pasta_opt::problems::SineBowl;
 ///

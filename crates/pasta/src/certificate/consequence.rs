@@ -1,8 +1,8 @@
 //! What else follows from a bound on the gradient, if more is declared about f.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::{Certificate, ClaimError, demand, rounded_up};
+use super::{Certificate, ClaimError, Quantity, demand, rounded_up};
 
 /// A bound on f(x) - inf f that follows from |grad f(x)| <= U.
 ///
@@ -24,7 +24,7 @@ use super::{Certificate, ClaimError, demand, rounded_up};
 /// assert!(Consequence::Pl { mu: 0.5 }.gap(&certificate).is_some_and(|gap| gap > bound * bound));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Consequence {
@@ -50,10 +50,9 @@ impl Consequence {
         demand(name, "positive and finite", value, value > 0.0 && value.is_finite())
     }
 
-    /// The bound on f(x) - inf f, where the certificate has a bound on the gradient; `None` where it is one of a gradient mapping. Rounded up.
+    /// The bound on f(x) - inf f, where the certificate has a bound on the gradient; `None` where it is one of something else. Rounded up.
     pub fn gap(&self, certificate: &Certificate) -> Option<f64> {
-        // Of a gradient mapping something else follows.
-        let bound = certificate.bound.filter(|_| certificate.gamma.is_none())?;
+        let bound = certificate.bound.filter(|_| certificate.of == Quantity::Gradient)?;
         let gap = match *self {
             // The gradient is known to be zero.
             _ if bound == 0.0 => 0.0,
@@ -73,5 +72,24 @@ impl Consequence {
             Self::Pl { mu } => format!("2 mu (f - inf f) <= |grad f|^2 with mu = {mu} (declared)"),
         };
         certificate.claim(&format!("f(x) - inf f <= {}", rounded_up(gap)), Some(also))
+    }
+}
+
+/// What follows for f, with its words.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct GapBound {
+    /// What is declared.
+    pub declared: Consequence,
+    /// The bound on f(x) - inf f, if there is one.
+    pub bound: Option<f64>,
+    /// The claim.
+    pub statement: String,
+}
+
+impl GapBound {
+    /// What follows from a certificate.
+    pub fn of(certificate: &Certificate, declared: Consequence) -> Self {
+        Self { declared, bound: declared.gap(certificate), statement: declared.statement(certificate) }
     }
 }

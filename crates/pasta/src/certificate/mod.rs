@@ -30,7 +30,7 @@ pub mod moreau;
 mod rounding;
 pub(crate) mod sequential;
 
-pub use consequence::Consequence;
+pub use consequence::{Consequence, GapBound};
 pub use made::{Made, Spent};
 pub use mapping::gamma_near;
 pub use sequential::Certifier;
@@ -42,7 +42,7 @@ use crate::draws::{Role, derived_seed};
 use crate::gate::Halt;
 use crate::oracle::{About, Source};
 
-/// What a certificate rests on: a look at every row, a declaration, or an assumption. Files call it `grade`.
+/// What a certificate rests on: a look at every row, a declaration, or an assumption.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -113,7 +113,7 @@ pub struct Claim {
     /// The probability with which the answer may be wrong.
     pub delta: f64,
     /// What it may rest on.
-    #[serde(rename = "grade")]
+    #[serde(alias = "grade")]
     pub basis: Basis,
     /// The most samples it may draw, if the gate has as many; `None` is the end of its own plan.
     pub budget: Option<u128>,
@@ -171,12 +171,42 @@ impl Verdict {
     }
 }
 
-/// The result of a certificate.
+/// What a certificate bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(tag = "of", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Quantity {
+    /// |grad f(x)|.
+    #[default]
+    Gradient,
+    /// Where there is a term: the norm of (x - prox(gamma, x - gamma grad f(x)))/gamma.
+    GradientMapping {
+        /// gamma.
+        gamma: f64,
+    },
+    /// The norm of the gradient of the [Moreau envelope](moreau) with lambda.
+    Moreau {
+        /// lambda.
+        lambda: f64,
+        /// rho: f + rho/2 |x|^2 is declared to be convex.
+        rho: f64,
+        /// On how many points it rests.
+        points: u64,
+        /// The largest declared variance over its points, if one is declared.
+        variance: Option<f64>,
+    },
+}
+
+/// The result of a certificate, whatever it bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Stored")]
 #[non_exhaustive]
 pub struct Certificate {
     /// Whether the point is certified, and if not, why.
     pub verdict: Verdict,
+    /// What the bound is about.
+    #[serde(flatten)]
+    pub of: Quantity,
     /// U: the smallest bound found, valid (under the basis's assumption) with probability at least 1 - delta whatever
     /// the verdict; `None` if there were too few samples for any.
     pub bound: Option<f64>,
@@ -185,7 +215,6 @@ pub struct Certificate {
     /// The probability of error.
     pub delta: f64,
     /// The assumption it rests on.
-    #[serde(rename = "grade")]
     pub basis: Basis,
     /// Samples drawn, the pilot's included, and rows read.
     pub samples: u128,
@@ -193,12 +222,44 @@ pub struct Certificate {
     pub rows: Option<u64>,
     /// How losses and gradients of fresh samples agree at the point; `None` where they were not compared, because there are no losses, gradients are not
     /// [pathwise](About::pathwise), or the oracle is one of this library.
-    #[serde(default)]
     pub agreement: Option<Agreement>,
-    /// Where there is a term: gamma of the gradient mapping (x - prox(gamma, x - gamma grad f(x)))/gamma, which then is what the bound is about;
-    /// `None` where it is about grad f(x).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gamma: Option<f64>,
+}
+
+/// A certificate as a checkpoint has it. Those of earlier versions have `grade` for `basis` and no `of`, but gamma where there is a term.
+#[derive(Deserialize)]
+struct Stored {
+    verdict: Verdict,
+    #[serde(flatten)]
+    of: StoredQuantity,
+    bound: Option<f64>,
+    target: f64,
+    delta: f64,
+    #[serde(alias = "grade")]
+    basis: Basis,
+    samples: u128,
+    rows: Option<u64>,
+    #[serde(default)]
+    agreement: Option<Agreement>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum StoredQuantity {
+    Named(Quantity),
+    Mapping { gamma: f64 },
+    Gradient {},
+}
+
+impl From<Stored> for Certificate {
+    fn from(stored: Stored) -> Self {
+        let Stored { verdict, of, bound, target, delta, basis, samples, rows, agreement } = stored;
+        let of = match of {
+            StoredQuantity::Named(of) => of,
+            StoredQuantity::Mapping { gamma } => Quantity::GradientMapping { gamma },
+            StoredQuantity::Gradient {} => Quantity::Gradient,
+        };
+        Self { verdict, of, bound, target, delta, basis, samples, rows, agreement }
+    }
 }
 
 impl Certificate {
@@ -208,8 +269,19 @@ impl Certificate {
         Self { verdict: Verdict::Void, bound: None, ..self }
     }
 
+    /// gamma of the gradient mapping that is bounded, if one is.
+    pub fn gamma(&self) -> Option<f64> {
+        match self.of {
+            Quantity::GradientMapping { gamma } => Some(gamma),
+            Quantity::Gradient | Quantity::Moreau { .. } => None,
+        }
+    }
+
     /// The claim in words, with its confidence and its assumption. What is approximate is not called certified.
     pub fn statement(&self) -> String {
+        if let Quantity::Moreau { lambda, rho, points, variance } = self.of {
+            return moreau::statement(self, lambda, rho, points, variance);
+        }
         let contradiction = self.agreement.and_then(|agreement| agreement.contradiction);
         let compared = match self.agreement {
             Some(Agreement { samples, .. }) => {
@@ -238,9 +310,12 @@ impl Certificate {
     /// What is bounded, beside a number.
     fn comparison(&self, sign: &str, bound: f64) -> String {
         let up = rounded_up(bound);
-        match self.gamma {
-            None => format!("|grad f(x)| {sign} {up}"),
-            Some(gamma) => format!(
+        match self.of {
+            Quantity::Gradient => format!("|grad f(x)| {sign} {up}"),
+            Quantity::Moreau { lambda, .. } => {
+                format!("|grad phi(x)| <= {up} for the Moreau envelope phi with lambda = {lambda}")
+            }
+            Quantity::GradientMapping { gamma } => format!(
                 "|x - prox(x - gamma grad f(x))|/gamma {sign} {up} with gamma = {} (the gradient mapping of f + h: a step of length {})",
                 short(gamma),
                 rounded_up(gamma * bound)
@@ -251,9 +326,14 @@ impl Certificate {
     /// The same in few words, with the target.
     fn brief(&self, sign: &str, bound: f64) -> String {
         let (up, target) = (rounded_up(bound), rounded(self.target));
-        match self.gamma {
-            None => format!("|grad f| {sign} {up} (target {target})"),
-            Some(gamma) => format!("gradient mapping {sign} {up} (target {target}, gamma {})", short(gamma)),
+        match self.of {
+            Quantity::Gradient => format!("|grad f| {sign} {up} (target {target})"),
+            Quantity::Moreau { lambda, .. } => {
+                format!("|grad phi| <= {up} (target {target}, Moreau envelope with lambda {lambda})")
+            }
+            Quantity::GradientMapping { gamma } => {
+                format!("gradient mapping {sign} {up} (target {target}, gamma {})", short(gamma))
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use super::made::{Made, Spent};
 use super::mapping::{self, CENTRE, CENTRE_MEANS, Centred};
 use super::means::Means;
 use super::rounding::{self, Known, LEAST_COUNT, Spread};
-use super::{Basis, Certificate, CertificateError, Claim, ClaimError, PILOT, Verdict};
+use super::{Basis, Certificate, CertificateError, Claim, ClaimError, PILOT, Quantity, Verdict};
 use crate::check::{self, Agreement};
 use crate::checkpoint::CheckpointError;
 use crate::digest::Digest;
@@ -242,8 +242,9 @@ impl Certifier {
     pub fn answer(&self, verdict: Verdict) -> Certificate {
         let Claim { target, delta, basis, .. } = self.claim;
         let Self { bound, samples, rows, agreement, .. } = *self;
-        let gamma = self.centred.as_ref().map(|centred| centred.gamma);
-        Certificate { verdict, bound, target, delta, basis, samples, rows, agreement, gamma }
+        let mapping = |centred: &Centred| Quantity::GradientMapping { gamma: centred.gamma };
+        let of = self.centred.as_ref().map_or(Quantity::Gradient, mapping);
+        Certificate { verdict, of, bound, target, delta, basis, samples, rows, agreement }
     }
 
     /// How it was made, as far as it came: what it takes to make it again, and the numbers behind its bound.

@@ -34,6 +34,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod caution;
 mod law;
 
 use serde::{Deserialize, Serialize, Serializer};
@@ -42,6 +43,7 @@ use crate::fit::{Fitted, Verdict};
 use crate::score::{class, has_classes};
 use crate::table::{Class, Information, Linear, Loss, MOST_FULL};
 
+pub use caution::Caution;
 pub use law::Law;
 use law::{chi_square_tail, fisher_tail};
 
@@ -127,7 +129,7 @@ pub enum Omitted {
         of: usize,
     },
     /// Least squares with as many coefficients as rows.
-    #[error("no degrees of freedom are left: {rows} rows, {coefficients} coefficients")]
+    #[error("no degrees of freedom are left (rows: {rows}, coefficients: {coefficients})")]
     NoDegrees {
         /// The rows.
         rows: u64,
@@ -268,6 +270,7 @@ impl Sums {
         let (loss, table) = (linear.loss(), linear.table());
         let (labels, weights) = ((*table.labels).as_ref(), table.weights.as_ref().map(|w| (**w).as_ref()));
         let weight = |row: usize| weights.map_or(1.0, |weights| weights[row]);
+        let offsets = table.offsets.as_ref().map(|offsets| (**offsets).as_ref());
         let constant = if linear.design().intercept { linear.best_constant() } else { linear.start() };
         let stride = linear.features() + usize::from(linear.design().intercept);
         let intercept = |output: &[f64]| output.get(linear.features()).copied().unwrap_or(0.0);
@@ -287,7 +290,11 @@ impl Sums {
                     out[5] += w * (y - mean).powi(2);
                 }
                 Loss::Poisson => {
-                    out[3] -= w * libm::lgamma(y + 1.0);
+                    // The likelihood is that of the counts, not of the rates.
+                    let offset = offsets.map_or(0.0, |offsets| offsets[row]);
+                    let exposure = libm::exp(offset);
+                    let count = y * exposure;
+                    out[3] += w / exposure * (count * offset - libm::lgamma(count + 1.0));
                     out[4] += if y > 0.0 { 2.0 * w * (y * libm::log(y) - y) } else { 0.0 };
                 }
                 _ if has_classes(loss) => {
@@ -376,6 +383,11 @@ impl Summary {
         let variance = match asked.refused(linear, fitted, &sums, kind.is_none()) {
             Some(why) => Err(why),
             None => asked.variances(linear, &fitted.point, &without),
+        };
+        // Columns that were not looked at before may depend on each other.
+        let explained = match variance {
+            Err(Omitted::Singular { rank, .. }) => sums.explained(linear, rank, fitted.has_term),
+            _ => explained,
         };
         let law = match (linear.loss(), explained.residual_deviation) {
             (Loss::LeastSquares, _) => {

@@ -55,9 +55,7 @@ use crate::kernels::{along, dot, minus, squared_norm};
 use crate::ledger::Ledger;
 use crate::oracle::{About, Answer, Charge, Draw, Form, Oracle, OracleError, Request, Source};
 use crate::stop::Stop;
-use crate::table::{
-    Class, Design, Factor, Hessian, Linear, Loss, MOST_FULL, Scaling, Table, TableError, monomials,
-};
+use crate::table::{Design, Factor, Hessian, Linear, Loss, MOST_FULL, Scaling, Table, TableError, monomials};
 use crate::walk::{Advance, Walk};
 
 use columns::{Columns, own_scaling, spread_out};
@@ -178,7 +176,7 @@ impl OnePass {
         let dim = wider * self.loss.outputs();
         self.columns.widen(places, columns);
         // Phase retrieval starts with equal weights, all others at 0.
-        let start = if self.loss == Loss::PhaseRetrieval { self.start[0] } else { 0.0 };
+        let start = if self.loss.is_even() { self.start[0] } else { 0.0 };
         self.x = spread_out(&self.x, &coordinates, dim, start);
         self.start = spread_out(&self.start, &coordinates, dim, start);
         self.first = spread_out(&self.first, &coordinates, dim, 0.0);
@@ -325,7 +323,7 @@ impl OnePass {
             .with_budget(PASSES * u128::from(rows))
             .with_stop(Arc::clone(stop));
         let worked = match &self.past {
-            _ if !self.curved(block) => None,
+            _ if !self.loss.is_strictly_convex() => None,
             Hessian::Full { .. } => self.second_order(block, &mut gate)?,
             Hessian::Diagonal(past) => self.by_pairs(block, past, &mut gate)?,
         };
@@ -416,7 +414,7 @@ impl OnePass {
             if left <= target && steps == 1 && self.blocks > 0 {
                 return Ok(Some((x, Stop::Settled, Some(own))));
             }
-            if left <= SLOW * norm || self.loss == Loss::LeastSquares {
+            if left <= SLOW * norm || self.loss.is_quadratic() {
                 matrix = Some((own, factor));
             }
             norm = left;
@@ -451,12 +449,6 @@ impl OnePass {
             (x, value, gradient) = (there, lower, next);
         }
         Ok(Some((x, Stop::Settled, None)))
-    }
-
-    /// Whether the loss has second derivatives above zero everywhere, so that steps by them lead to a minimiser.
-    fn curved(&self, block: &Linear) -> bool {
-        let smooth = matches!(block.loss().row().class, Class::SmoothConvex | Class::LocallySmoothConvex);
-        smooth && !matches!(self.loss, Loss::Huber { .. } | Loss::SquaredHinge)
     }
 
     /// Bounds |grad f| at the point, f being the mean over the law that the rows come from, by rows that were kept back: each is read once, as

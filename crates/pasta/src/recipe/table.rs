@@ -126,15 +126,6 @@ pub const TABLE: &[RecipeRow] = &[
         applies: |facts| facts.weak_convexity.is_some() && facts.lipschitz.is_some()
     ),
     row!(
-        "weakly-convex-as-printed", "Theorem 10 with the paper's batch sizes, whose promise can fail",
-        "checking the paper; use weakly-convex",
-        WeaklyConvex {
-            rho: Rho, lambda: Lambda, lipschitz: Lipschitz, gap: Gap, growth: Growth, floor: Floor, target: Target;
-            with formulas = Formulas::AsPrinted
-        },
-        applies: |_| false
-    ),
-    row!(
         "smooth-anchored", "Remark after Theorem 10", "smooth with a bounded gradient, by anchored epochs",
         SmoothAnchored {
             smoothness: Smoothness, lipschitz: Lipschitz, gap: Gap, growth: Growth, floor: Floor, target: Target

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::method::{self, Engine, MethodError, Values};
+use crate::method::{self, AUTO, Engine, MethodError, Values};
 use crate::objective::{Facts, Measure, Objective};
 use crate::recipe::{self, Constant, Constants, Plan, RecipeError, RecipeRow};
 use crate::schedule::ScheduleError;
@@ -10,9 +10,6 @@ use crate::table::TableError;
 use crate::walk::StopRule;
 
 use super::problem::{Problem, Truth};
-
-/// The name of the method without constants.
-pub const AUTO: &str = "auto";
 
 /// What the user chooses, as against what is true of the problem.
 pub const CHOICES: [Constant; 3] = [Constant::Target, Constant::Variance, Constant::Lambda];
@@ -100,6 +97,12 @@ pub enum ChoiceError {
     /// A fall-back without a certificate.
     #[error("a certificate chooses between a recipe and its fall-back, and none is asked for")]
     NoCertificate,
+    /// The method stops on a certificate, and none is asked for.
+    #[error("{name} stops on a certificate, and none is asked for: give a target")]
+    NoTarget {
+        /// The method.
+        name: &'static str,
+    },
     /// Nothing is proved from which the recipe could be planned.
     #[error("{why}")]
     NotProved {
@@ -169,8 +172,12 @@ impl Chosen {
         }
     }
 
-    /// Runs the method without constants beside a recipe that asks for it: the certificates of this rule choose between them.
+    /// Gives the rule to a method that makes its certificates itself: SGD with every step size at once, or a recipe that asks for the method without
+    /// constants beside it.
     pub fn hedge(&mut self, rule: StopRule) {
+        if let Engine::Universal { rule: own } = &mut self.engine {
+            *own = Some(rule);
+        }
         if let Some(Promise { plan, .. }) = self.promise.as_ref().filter(|_| self.fallback) {
             self.engine = Engine::Hedged { schedule: plan.schedule.clone(), rule };
         }
@@ -178,7 +185,7 @@ impl Chosen {
 
     /// True if it has no end of its own.
     pub fn is_endless(&self) -> bool {
-        matches!(self.engine, Engine::Auto { .. })
+        matches!(self.engine, Engine::Auto { .. } | Engine::Universal { .. })
     }
 
     /// The target for the norm of the gradient, if it is a recipe that promises one.
@@ -191,8 +198,12 @@ impl Chosen {
     /// The same method for a gradient of norm `target`, if it is a recipe that promises one and admits it; as it is, finer
     /// than asked, otherwise.
     pub fn aimed_at(&self, target: f64) -> Engine {
-        if self.is_endless() {
-            return Engine::Auto { target: Some(target) };
+        match &self.engine {
+            Engine::Auto { .. } => return Engine::Auto { target: Some(target) },
+            Engine::Universal { rule } => {
+                return Engine::Universal { rule: rule.map(|rule| StopRule { target, ..rule }) };
+            }
+            _ => {}
         }
         let aimed = || {
             self.gradient_target()?;
@@ -219,7 +230,8 @@ impl Chosen {
     pub fn planned_samples(&self) -> Option<f64> {
         match (&self.promise, &self.engine) {
             // What runs beside a recipe has no plan.
-            (_, Engine::Hedged { .. }) | (None, Engine::Schedule(_) | Engine::Auto { .. }) => None,
+            (_, Engine::Hedged { .. } | Engine::Universal { .. })
+            | (None, Engine::Schedule(_) | Engine::Auto { .. }) => None,
             (Some(promise), _) => Some(promise.plan.cost.samples),
             (None, Engine::Baseline(settings)) => Some(settings.steps as f64 * settings.batch as f64),
         }

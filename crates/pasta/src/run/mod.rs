@@ -39,7 +39,7 @@ use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
-pub use chosen::{AUTO, CHOICES, ChoiceError, Chosen, Given, Promise, names};
+pub use chosen::{CHOICES, ChoiceError, Chosen, Given, Promise, names};
 pub use problem::{KnownTable, Problem, Truth, feasible};
 pub use report::{Certified, Expected, Named, Promised, Report, RestsOn, Stopped, Truths, void};
 pub use task::{MethodSpec, Task};
@@ -185,10 +185,8 @@ impl Run {
     }
 
     fn with(problem: Arc<Problem>, task: Task, chosen: Chosen, gate: Gate, walk: Box<dyn Walk>) -> Self {
-        let outlook = if chosen.fallback && task.certify.is_some() {
-            Outlook::silent(
-                "a recipe and its fall-back run side by side, and how long that takes was not tried",
-            )
+        let outlook = if chosen.engine.is_certified() {
+            Outlook::silent("several walks run side by side, and how long that takes was not tried")
         } else {
             Outlook::start(gate.about(), task.certify, task.pilot)
         };

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Run;
 use super::chosen::Promise;
-use crate::certificate::{Certificate, Made, Verdict};
+use crate::certificate::{Certificate, Consequence, GapBound, Made, Verdict};
 use crate::digest::Digest;
 use crate::forecast::{Family, Said};
 use crate::ledger::Ledger;
@@ -136,7 +136,7 @@ impl Truths {
     }
 }
 
-/// A certificate of the point, with its words.
+/// A certificate of a point with its words: the same object in a report, in what `pasta certify` and `fit` print, and in Python.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Certified {
@@ -149,27 +149,67 @@ pub struct Certified {
     pub statement: String,
     /// Why the certificate is void: what is known about the noise against its assumption.
     pub doubt: Option<String>,
-    /// Which point it is about.
+    /// True if it is about a point that was given, and not one that a run found.
+    pub by_hand: bool,
+    /// Which point of the run it is about.
     pub about: Option<Candidate>,
-    /// How many attempts the run made.
+    /// How many attempts the run made; by hand, the number of the attempt.
     pub attempts: u64,
-    /// How it was made, so that it can be [verified](crate::verify); `None` if it was begun by a version that did not note it.
+    /// By hand: the number of the attempt, if it was told, so that it has a share of delta alone.
+    pub attempt: Option<u64>,
+    /// By hand: what follows for f from what is declared about it.
+    pub gaps: Vec<GapBound>,
+    /// How it was made, so that it can be [verified](crate::verify); `None` if it was begun by a version that did not note it, and of Moreau envelopes.
     pub made: Option<Made>,
 }
 
 impl Certified {
     /// A certificate with its words; void, if there is a doubt.
-    pub(crate) fn of(
+    fn of(certificate: Certificate, doubt: Option<String>) -> Self {
+        let certificate = if doubt.is_some() { certificate.void() } else { certificate };
+        Self {
+            words: certificate.verdict.words(),
+            statement: doubt.as_deref().map_or_else(|| certificate.statement(), void),
+            certificate,
+            doubt,
+            by_hand: false,
+            about: None,
+            attempts: 0,
+            attempt: None,
+            gaps: Vec::new(),
+            made: None,
+        }
+    }
+
+    /// A certificate of a run.
+    pub(crate) fn of_run(
         certificate: Certificate,
         doubt: Option<String>,
         about: Option<Candidate>,
         attempts: u64,
         made: Option<&Made>,
     ) -> Self {
-        let certificate = if doubt.is_some() { certificate.void() } else { certificate };
-        let statement = doubt.as_deref().map_or_else(|| certificate.statement(), void);
-        let words = certificate.verdict.words();
-        Self { certificate, words, statement, doubt, about, attempts, made: made.copied() }
+        Self { about, attempts, made: made.copied(), ..Self::of(certificate, doubt) }
+    }
+
+    /// A certificate of a point that was given, by an attempt that has a number if it shares delta with others; and what follows from it.
+    pub fn by_hand(
+        certificate: Certificate,
+        doubt: Option<String>,
+        attempt: Option<u64>,
+        declared: &[Consequence],
+        made: Option<&Made>,
+    ) -> Self {
+        let certified = Self::of(certificate, doubt);
+        let gaps = declared.iter().map(|declared| GapBound::of(&certified.certificate, *declared)).collect();
+        Self {
+            by_hand: true,
+            attempts: attempt.unwrap_or(1),
+            attempt,
+            gaps,
+            made: made.copied(),
+            ..certified
+        }
     }
 }
 
@@ -204,7 +244,7 @@ impl Report {
     pub(super) fn of(run: &Run, stop: Stop) -> Self {
         let (view, problem, chosen) = (run.view(), &run.problem, &run.chosen);
         let certificate = view.certification.and_then(|log| {
-            Some(Certified::of(log.last?, run.doubt(), log.handed_out(), log.attempts, log.made.as_ref()))
+            Some(Certified::of_run(log.last?, run.doubt(), log.handed_out(), log.attempts, log.made.as_ref()))
         });
         // A certificate may be about another point.
         let handed_out = view.certification.and_then(CertificateLog::handed_out);

@@ -140,6 +140,7 @@ impl Task {
         match self.certify {
             Some(rule) => chosen.hedge(rule),
             None if chosen.fallback => return Err(ChoiceError::NoCertificate),
+            None if chosen.engine.is_certified() => return Err(ChoiceError::NoTarget { name: chosen.name }),
             None => {}
         }
         Ok(chosen)

@@ -23,7 +23,7 @@ use super::design::Scaling;
 use super::lanczos::{FAILURE, Lanczos};
 use super::linear::{Reader, Way};
 use super::matrix::{Matrix, ROUNDOFF};
-use super::{Features, Linear, Loss, TableError};
+use super::{Features, Linear, TableError};
 use crate::draws::Role;
 use crate::kernels::rows;
 use crate::kernels::squared_norm;
@@ -198,7 +198,7 @@ impl Linear {
                 proved.put_unless(Constant::Growth, growth, how, second.failure);
                 proved.put(Constant::Floor, floor, "sqrt(2 Var(x0)), by mean-square smoothness");
             }
-            _ if self.loss() == Loss::PhaseRetrieval => {
+            _ if self.loss().is_even() => {
                 // |g| = 2 |z||a|: E |g|^2 = 4 E |a|^2 z^2, and z^2 <= 2 <a, x - x0>^2 + 2 z0^2.
                 let how = "E |g|^2 = 4 E |a|^2 <a, x>^2, split at the start";
                 let growth = (8.0 * second.value).sqrt();
@@ -228,7 +228,7 @@ impl Linear {
         }
         let convex = bounds.concavity == Some(0.0);
         let mu = match spectrum.least {
-            Some(least) if self.loss() == Loss::LeastSquares => {
+            Some(least) if self.loss().is_quadratic() => {
                 Some((least, "smallest eigenvalue of the Hessian, verified by Cholesky"))
             }
             _ if convex && design.penalty > 0.0 && !design.intercept => {
@@ -663,7 +663,7 @@ mod tests {
 
     use super::*;
     use crate::draws::Address;
-    use crate::table::{Dense, Design, Sparse, Table, Values};
+    use crate::table::{Dense, Design, Loss, Sparse, Table, Values};
 
     /// Random rows of one of several kinds; sparse ones leave out their zeros.
     fn features(rows: usize, columns: usize, kind: u64, sparse: bool, seed: u64) -> Features {

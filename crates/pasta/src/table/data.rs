@@ -67,7 +67,7 @@ impl Values {
         }
     }
 
-    pub(super) fn slice(&self) -> Slice<'_> {
+    pub(crate) fn slice(&self) -> Slice<'_> {
         match self {
             Self::F64(values) => Slice::F64((**values).as_ref()),
             Self::F32(values) => Slice::F32((**values).as_ref()),
@@ -77,14 +77,14 @@ impl Values {
 
 /// The values behind [`Values`], looked up once for many rows.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Slice<'a> {
+pub(crate) enum Slice<'a> {
     F64(&'a [f64]),
     F32(&'a [f32]),
 }
 
 impl Slice<'_> {
     #[inline]
-    pub(super) fn get(&self, i: usize) -> f64 {
+    pub(crate) fn get(&self, i: usize) -> f64 {
         match self {
             Self::F64(values) => values[i],
             Self::F32(values) => f64::from(values[i]),
@@ -371,6 +371,8 @@ pub struct Table {
     pub weights: Option<Shared<f64>>,
     /// The names of the columns; empty if they have none.
     pub names: Vec<String>,
+    /// The offsets that labels and weights have [absorbed](super::Loss::absorb), which a likelihood asks for.
+    pub offsets: Option<Shared<f64>>,
     checksum: u32,
 }
 
@@ -413,7 +415,7 @@ impl Table {
         if let Some(weights) = &weights {
             hash.update(&Slice::F64((**weights).as_ref()).checksum(0..rows).0.to_le_bytes());
         }
-        Ok(Self { features, labels, weights, names, checksum: hash.finalize() })
+        Ok(Self { features, labels, weights, names, offsets: None, checksum: hash.finalize() })
     }
 
     /// How many rows there are.

@@ -122,6 +122,12 @@ pub enum TableError {
         /// What it is.
         got: f64,
     },
+    /// A loss that takes no offset.
+    #[error("the {loss} loss takes no offset; poisson does, and every loss of labels that are numbers")]
+    NoOffset {
+        /// Its name.
+        loss: &'static str,
+    },
     /// A loss that a second-order method cannot use.
     #[error("the {loss} loss is not smooth and convex, which a second-order method needs")]
     NotSmoothConvex {

@@ -239,9 +239,9 @@ impl Linear {
             return self.hessian_diagonal(x, 0.0);
         }
         let (bent, dim) = (Bent { width: self.smoothing(x), caution: 0.0 }, self.dim());
-        let sums = self.add_up(dim * dim, &|rows, out| match self.loss() {
-            Loss::Multinomial { classes } => self.add_multinomial(x, classes, rows, out),
-            _ => self.add_full(x, bent, rows, out),
+        let sums = self.add_up(dim * dim, &|rows, out| match self.loss().classes() {
+            Some(classes) => self.add_multinomial(x, classes, rows, out),
+            None => self.add_full(x, bent, rows, out),
         });
         self.mirrored(dim, &sums)
     }
@@ -342,7 +342,7 @@ impl Linear {
             }
         });
         let mean = sums[0] / self.total_weight();
-        let size = if loss == Loss::PhaseRetrieval { mean.max(0.0).sqrt() } else { mean };
+        let size = if loss.is_even() { mean.max(0.0).sqrt() } else { mean };
         size.max(1e-9) / libm::pow(self.table().rows() as f64, 0.2)
     }
 
@@ -403,7 +403,7 @@ impl Linear {
         bends: &mut [f64],
     ) {
         let labels = reader.labels;
-        if let Loss::Multinomial { classes } = self.loss() {
+        if let Some(classes) = self.loss().classes() {
             let mut chances = vec![0.0; classes];
             for (row, bend) in rows.clone().zip(&mut *bends) {
                 self.write_chances(reader, row, point, &mut chances);
@@ -507,7 +507,7 @@ impl Linear {
         for row in rows {
             reader.open(row);
             let weight = reader.weights.map_or(1.0, |weights| weights[row]);
-            if let Loss::Multinomial { .. } = self.loss() {
+            if self.loss().classes().is_some() {
                 self.write_chances(&mut reader, row, &point, &mut bends);
                 bends.iter_mut().for_each(|p| *p = weight * *p * (1.0 - *p));
             } else {

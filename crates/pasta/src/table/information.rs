@@ -10,10 +10,10 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::Linear;
 use super::hessian::{Bent, Factor};
 use super::linear::Reader;
 use super::triangle::{ROUNDING, Triangle};
-use super::{Linear, Loss};
 use crate::kernels::squared_norm;
 
 /// What the rows say about the coordinates of a minimiser.
@@ -54,7 +54,7 @@ impl Linear {
     /// The information at x without some coordinates of a score, by a pass or two; `None` if it is zero or not finite. For smooth losses without a penalty.
     pub(crate) fn information(&self, x: &[f64], without: &[usize], sandwich: bool) -> Option<Information> {
         let total = self.total_weight();
-        if let Loss::Multinomial { classes } = self.loss() {
+        if let Some(classes) = self.loss().classes() {
             let all: Vec<usize> =
                 (1..classes).flat_map(|k| without.iter().map(move |i| (k - 1) * self.stride() + i)).collect();
             let factor = self.triangle_of_classes(x, classes, false).factor(&all, |_| ROUNDING)?;

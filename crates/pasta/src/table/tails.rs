@@ -4,7 +4,7 @@
 //! only helps has no end. Whether a given direction is one is seen by a pass.
 
 use super::linear::Reader;
-use super::{Linear, Loss};
+use super::{Labels, Linear};
 
 /// A table with a loss that falls for ever in some directions, if its rows let it.
 #[derive(Debug)]
@@ -17,38 +17,18 @@ impl<'a> Tails<'a> {
     /// `None` for losses that have a minimiser in every direction that helps.
     pub(crate) fn of(linear: &'a Linear) -> Option<Self> {
         let outputs = linear.loss().outputs();
-        match linear.loss() {
-            Loss::Logistic | Loss::Sigmoid | Loss::Multinomial { .. } | Loss::Poisson => {
-                Some(Self { linear, outputs })
-            }
-            _ => None,
-        }
+        let loss = linear.loss();
+        let can_fall = loss.needs_overlap() || loss.row().labels == Labels::Counts;
+        can_fall.then_some(Self { linear, outputs })
     }
 
     /// Which scores a row of this label wants to grow, 1, and to fall, -1; 0 if it wants neither.
     fn wants(&self, label: f64, output: usize) -> f64 {
-        match self.linear.loss() {
-            Loss::Multinomial { .. } => {
-                if label == output as f64 {
-                    1.0
-                } else {
-                    -1.0
-                }
-            }
-            Loss::Poisson => {
-                if label > 0.0 {
-                    0.0
-                } else {
-                    -1.0
-                }
-            }
-            _ => {
-                if label > 0.0 {
-                    1.0
-                } else {
-                    -1.0
-                }
-            }
+        match self.linear.loss().row().labels {
+            Labels::Classes if label == output as f64 => 1.0,
+            Labels::Counts if label > 0.0 => 0.0,
+            Labels::Signs | Labels::Real if label > 0.0 => 1.0,
+            _ => -1.0,
         }
     }
 
@@ -141,9 +121,9 @@ impl<'a> Tails<'a> {
 
     /// By how much scores help a row of this label, or hurt it if less than 0.
     fn gain(&self, label: f64, scores: &[f64]) -> f64 {
-        match self.linear.loss() {
-            Loss::Poisson if label > 0.0 => -scores[0].abs(),
-            Loss::Multinomial { .. } => {
+        match self.linear.loss().row().labels {
+            Labels::Counts if label > 0.0 => -scores[0].abs(),
+            Labels::Classes => {
                 let own = label as usize;
                 let others = scores.iter().enumerate().filter(|(class, _)| *class != own);
                 scores[own] - others.map(|(_, score)| *score).fold(f64::NEG_INFINITY, f64::max)

@@ -16,7 +16,7 @@ use crate::stop::Stop;
 /// Two certified walks as one run: the certificate chooses between them.
 ///
 /// ```
-/// use pasta_opt::auto::Auto;
+/// use pasta_opt::Auto;
 /// use pasta_opt::certificate::Basis;
 /// use pasta_opt::prelude::*;
 /// use pasta_opt::problems::SineBowl;

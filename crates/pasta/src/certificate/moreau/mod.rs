@@ -40,14 +40,13 @@ mod search;
 
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use geometry::{Averaged, Geometry};
 use search::Search;
 
 use super::means::Means;
 use super::{
-    Basis, CertificateError, Claim, ClaimError, PILOT, Verdict, check_point, confidence, demand, rounded_up,
+    Basis, Certificate, CertificateError, Claim, ClaimError, PILOT, Quantity, Verdict, check_point,
+    confidence, demand, rounded_up,
 };
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
@@ -74,80 +73,49 @@ pub struct MoreauClaim {
     pub budget: Option<u128>,
 }
 
-/// The result of a Moreau certificate.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct MoreauCertificate {
-    /// How it ended.
-    pub verdict: Verdict,
-    /// The smallest bound on |grad phi_{1/lambda}(x)| found, valid whatever the verdict; `None` if there is none.
-    pub bound: Option<f64>,
-    /// The target.
-    pub target: f64,
-    /// The probability of error.
-    pub delta: f64,
-    /// On what it rests, besides rho.
-    #[serde(rename = "grade")]
-    pub basis: Basis,
-    /// The largest declared variance over its points, if one is declared.
-    pub variance: Option<f64>,
-    /// lambda.
-    pub lambda: f64,
-    /// rho, declared.
-    pub rho: f64,
-    /// On how many points it rests.
-    pub points: u64,
-    /// Samples drawn, those of the search and the pilot included.
-    pub samples: u128,
-}
-
-impl MoreauCertificate {
-    /// Takes the bound away, for someone who knows that the assumption is false.
-    #[must_use]
-    pub fn void(self) -> Self {
-        Self { verdict: Verdict::Void, bound: None, ..self }
+/// The claim of a certificate in words, with its confidence and all that it rests on.
+pub(super) fn statement(
+    certificate: &Certificate,
+    lambda: f64,
+    rho: f64,
+    points: u64,
+    variance: Option<f64>,
+) -> String {
+    match certificate.verdict {
+        Verdict::Void => return super::VOID.into(),
+        Verdict::NoNoise => return super::no_noise(certificate.samples),
+        _ => {}
     }
-
-    /// The claim in words, with its confidence and all that it rests on.
-    pub fn statement(&self) -> String {
-        if self.verdict == Verdict::Void {
-            return super::VOID.into();
-        }
-        if self.verdict == Verdict::NoNoise {
-            return super::no_noise(self.samples);
-        }
-        let Self { bound: Some(bound), lambda, rho, points, .. } = self else {
-            return "no bound: the points that were found are too far from x, or too few samples were allowed".into();
-        };
-        let at = if *points == 1 { "the point it rests on".into() } else { format!("its {points} points") };
-        let noise = match (self.basis, self.variance) {
-            (Basis::Exact, _) => None,
-            (Basis::Growth { growth, floor, .. }, Some(variance)) => Some(format!(
-                "E|g - grad f|^2 <= B^2 |y - x0|^2 + b^2, at most {}, at {at} (B = {growth}, b = {floor}, declared)",
-                rounded_up(variance)
-            )),
-            (_, Some(variance)) => Some(format!("E|g - grad f|^2 <= {variance} at {at} (declared)")),
-            (Basis::Kurtosis(kappa), None) => Some(format!(
-                "the noise at {at} has kurtosis at most {kappa} (assumed; samples cannot verify it)"
-            )),
-            _ => None,
-        };
-        let noise = noise.map_or(String::new(), |noise| format!("{noise}, and "));
-        let confidence = match self.basis {
-            Basis::Exact => "But for rounding".into(),
-            _ => {
-                format!(
-                    "With probability at least {} over the certificate's own samples",
-                    confidence(self.delta)
-                )
-            }
-        };
-        format!(
-            "{confidence}, |grad phi(x)| <= {} for the Moreau envelope phi with lambda = {lambda}, provided \
-             {noise}f + {rho}/2 |x|^2 is convex (declared).",
-            rounded_up(*bound)
-        )
-    }
+    let Some(bound) = certificate.bound else {
+        return "no bound: the points that were found are too far from x, or too few samples were allowed"
+            .into();
+    };
+    let at = if points == 1 { "the point it rests on".into() } else { format!("its {points} points") };
+    let noise = match (certificate.basis, variance) {
+        (Basis::Exact, _) => None,
+        (Basis::Growth { growth, floor, .. }, Some(variance)) => Some(format!(
+            "E|g - grad f|^2 <= B^2 |y - x0|^2 + b^2, at most {}, at {at} (B = {growth}, b = {floor}, declared)",
+            rounded_up(variance)
+        )),
+        (_, Some(variance)) => Some(format!("E|g - grad f|^2 <= {variance} at {at} (declared)")),
+        (Basis::Kurtosis(kappa), None) => Some(format!(
+            "the noise at {at} has kurtosis at most {kappa} (assumed; samples cannot verify it)"
+        )),
+        _ => None,
+    };
+    let noise = noise.map_or(String::new(), |noise| format!("{noise}, and "));
+    let confidence = match certificate.basis {
+        Basis::Exact => "But for rounding".into(),
+        _ => format!(
+            "With probability at least {} over the certificate's own samples",
+            confidence(certificate.delta)
+        ),
+    };
+    format!(
+        "{confidence}, |grad phi(x)| <= {} for the Moreau envelope phi with lambda = {lambda}, provided \
+         {noise}f + {rho}/2 |x|^2 is convex (declared).",
+        rounded_up(bound)
+    )
 }
 
 /// A Moreau certificate in the making.
@@ -203,19 +171,20 @@ impl Certifier {
     }
 
     /// Draws to the end; or, if the gate is told to stop, as far as that leads.
-    pub fn finish(self, gate: &mut Gate) -> Result<MoreauCertificate, CertificateError> {
+    pub fn finish(self, gate: &mut Gate) -> Result<Certificate, CertificateError> {
         let Self { claim, geometry, margin, variance, attempt, searched } = self;
-        let mut answer = MoreauCertificate {
+        let points = geometry.points.len() as u64;
+        let MoreauClaim { lambda, rho, target, delta, basis, .. } = claim;
+        let mut answer = Certificate {
             verdict: Verdict::NotReached,
+            of: Quantity::Moreau { lambda, rho, points, variance },
             bound: None,
-            target: claim.target,
-            delta: claim.delta,
-            basis: claim.basis,
-            variance,
-            lambda: claim.lambda,
-            rho: claim.rho,
-            points: geometry.points.len() as u64,
+            target,
+            delta,
+            basis,
             samples: searched,
+            rows: None,
+            agreement: None,
         };
         if margin <= 0.0 {
             return Ok(answer);
@@ -243,7 +212,7 @@ impl Certifier {
 }
 
 /// Certifies the vector (mean G, C/r), which does not depend on a point.
-fn certify(gate: &mut Gate, claim: Claim, attempt: u64) -> Result<super::Certificate, CertificateError> {
+fn certify(gate: &mut Gate, claim: Claim, attempt: u64) -> Result<Certificate, CertificateError> {
     let nowhere = vec![0.0; gate.about().dim];
     let mut certifier = super::Certifier::start(gate, &nowhere, claim, attempt)?;
     loop {

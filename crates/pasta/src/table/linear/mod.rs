@@ -179,7 +179,7 @@ impl Linear {
     /// distance where the scores are as large as the labels ask in the mean.
     pub fn start(&self) -> Vec<f64> {
         let mut start = vec![0.0; self.about.dim];
-        if self.loss == Loss::PhaseRetrieval {
+        if self.loss.is_even() {
             let labels: f64 = self.table.label_slice().iter().map(|y| y.max(0.0)).sum();
             start.fill(1.0);
             let point = self.point(&start);

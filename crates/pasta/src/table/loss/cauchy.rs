@@ -1,13 +1,13 @@
 //! c^2/2 ln(1 + (r/c)^2), r = z - y: gross errors count little.
 
-use super::{Bounds, Class, Labels, LossRow, Parameter, Scalar};
+use super::{Bounds, Class, Labels, LossRow, Parameter, Range, Scalar};
 
 pub(super) const ROW: LossRow = LossRow {
     name: "cauchy",
     formula: "c^2/2 ln(1 + (r/c)^2), r = z - y, c = scale",
     class: Class::SmoothNonConvex,
     labels: Labels::Real,
-    parameter: Some(Parameter { name: "scale", default: 2.385, needs: "positive and finite" }),
+    parameter: Some(Parameter { name: "scale", default: 2.385, range: Range::Positive }),
 };
 
 #[derive(Debug, Clone, Copy)]

@@ -1,13 +1,13 @@
 //! r^2/2 up to |r| = delta, then delta (|r| - delta/2), r = z - y.
 
-use super::{Bounds, Class, Labels, LossRow, Parameter, Scalar};
+use super::{Bounds, Class, Labels, LossRow, Parameter, Range, Scalar};
 
 pub(super) const ROW: LossRow = LossRow {
     name: "huber",
     formula: "r^2/2 for |r| <= delta, else delta (|r| - delta/2), r = z - y",
     class: Class::SmoothConvex,
     labels: Labels::Real,
-    parameter: Some(Parameter { name: "delta", default: 1.345, needs: "positive and finite" }),
+    parameter: Some(Parameter { name: "delta", default: 1.345, range: Range::Positive }),
 };
 
 #[derive(Debug, Clone, Copy)]

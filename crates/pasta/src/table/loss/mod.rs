@@ -27,66 +27,164 @@ use crate::kernels::elementary::exp;
 
 pub use smoothed::Kink;
 
-/// What a prediction is charged with, given the label.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
-#[non_exhaustive]
-pub enum Loss {
+/// Makes of the table of losses the enum, the rows, and what must be said of every loss: which code computes it, its parameter, its name.
+///
+/// A line is: how many scores a row has, the variant with its field, and the file.
+macro_rules! losses {
+    ($d:tt $($(#[$about:meta])* $scores:ident $variant:ident $({ $(#[$of_field:meta])* $field:ident: $kind:ty })? in $file:ident,)*) => {
+        /// What a prediction is charged with, given the label.
+        #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
+        #[non_exhaustive]
+        pub enum Loss {
+            $($(#[$about])* $variant $({ $(#[$of_field])* $field: $kind })?,)*
+            /// A loss with a kink that is a parabola near it. Not one of [`LOSSES`]: a fit goes through it.
+            #[doc(hidden)]
+            #[serde(skip_deserializing)]
+            Smoothed {
+                /// The loss with the kink.
+                kink: Kink,
+                /// How far from the kink the parabola reaches, over the slope there.
+                width: f64,
+            },
+        }
+
+        /// All losses.
+        pub const LOSSES: &[LossRow] = &[$($file::ROW),*];
+
+        impl Loss {
+            /// Its row of [`LOSSES`].
+            pub fn row(&self) -> &'static LossRow {
+                match self {
+                    $(Self::$variant $({ $field: _ })? => &$file::ROW,)*
+                    Self::Smoothed { .. } => &smoothed::ROW,
+                }
+            }
+
+            /// The number in its variant.
+            fn number(&self) -> Option<f64> {
+                match *self {
+                    $(Self::$variant $({ $field })? => None$(.or(Some(Number::get($field))))?,)*
+                    Self::Smoothed { .. } => None,
+                }
+            }
+
+            /// The loss of this name with this number.
+            fn with_number(name: &str, value: f64, classes: usize) -> Option<Self> {
+                $(if name == $file::ROW.name {
+                    return Some(Self::$variant $({ $field: <$kind>::of(value, classes) })?);
+                })*
+                None
+            }
+        }
+
+        /// Calls `$work` with `$loss` bound to the [`Scalar`] behind a [`Loss`], or gives `$multinomial` where a row has a score for each class.
+        macro_rules! with_scalar {
+            ($d value:expr, $d loss:ident => $d work:expr, $d multinomial:expr) => {
+                match $d value {
+                    $($crate::table::Loss::$variant $({ $field })? => {
+                        $crate::table::loss::$scores!($variant $({ $field })?, $d loss => $d work, $d multinomial)
+                    })*
+                    $crate::table::Loss::Smoothed { kink, width } => {
+                        let $d loss = $crate::table::loss::scalars::Smoothed { kink, width };
+                        $d work
+                    }
+                }
+            };
+        }
+    };
+}
+
+losses! { $
     /// (z - y)^2/2.
-    LeastSquares,
+    one LeastSquares in least_squares,
     /// ln(1 + exp(-s z)), s the sign of the label.
-    Logistic,
+    one Logistic in logistic,
     /// ln(sum_k exp(z_k)) - z_y, labels 0, 1, .., `classes` - 1.
-    Multinomial {
+    several Multinomial {
         /// How many classes there are, at least 2.
-        classes: usize,
-    },
+        classes: usize
+    } in multinomial,
     /// max(0, 1 - s z)^2/2.
-    SquaredHinge,
+    one SquaredHinge in squared_hinge,
     /// Quadratic up to `delta`, then linear.
-    Huber {
+    one Huber {
         /// Where it becomes linear.
-        delta: f64,
-    },
+        delta: f64
+    } in huber,
     /// exp(z) - y z, labels at least 0.
-    Poisson,
+    one Poisson in poisson,
     /// max(0, 1 - s z).
-    Hinge,
+    one Hinge in hinge,
     /// |z - y|.
-    Absolute,
+    one Absolute in absolute,
     /// Minimised by the quantile of this level.
-    Quantile {
+    one Quantile {
         /// The level, in (0, 1).
-        level: f64,
-    },
+        level: f64
+    } in quantile,
     /// c^2/2 ln(1 + (r/c)^2), r = z - y.
-    Cauchy {
+    one Cauchy {
         /// c.
-        scale: f64,
-    },
+        scale: f64
+    } in cauchy,
     /// c^2/2 (1 - exp(-(r/c)^2)).
-    Welsch {
+    one Welsch {
         /// c.
-        scale: f64,
-    },
+        scale: f64
+    } in welsch,
     /// Tukey's biweight.
-    Tukey {
+    one Tukey {
         /// c, beyond which errors count the same.
-        scale: f64,
-    },
+        scale: f64
+    } in tukey,
     /// 1/(1 + exp(s z)).
-    Sigmoid,
+    one Sigmoid in sigmoid,
     /// |z^2 - y|.
-    PhaseRetrieval,
-    /// A loss with a kink that is a parabola near it. Not one of [`LOSSES`]: a fit goes through it.
-    #[doc(hidden)]
-    #[serde(skip_deserializing)]
-    Smoothed {
-        /// The loss with the kink.
-        kink: Kink,
-        /// How far from the kink the parabola reaches, over the slope there.
-        width: f64,
-    },
+    one PhaseRetrieval in phase_retrieval,
+}
+pub(super) use with_scalar;
+
+/// What [`with_scalar`] does for a loss of one score.
+macro_rules! one {
+    ($variant:ident $({ $field:ident })?, $loss:ident => $work:expr, $multinomial:expr) => {{
+        let $loss = $crate::table::loss::scalars::$variant $({ $field })?;
+        $work
+    }};
+}
+pub(super) use one;
+
+/// What [`with_scalar`] does for a loss of a score for each class.
+macro_rules! several {
+    ($variant:ident { $classes:ident }, $loss:ident => $work:expr, $multinomial:expr) => {{
+        let _ = $classes;
+        $multinomial
+    }};
+}
+pub(super) use several;
+
+/// The field of a variant: a parameter, or the number of classes.
+trait Number {
+    fn of(value: f64, classes: usize) -> Self;
+    fn get(self) -> f64;
+}
+
+impl Number for f64 {
+    fn of(value: f64, _classes: usize) -> Self {
+        value
+    }
+    fn get(self) -> f64 {
+        self
+    }
+}
+
+impl Number for usize {
+    fn of(_value: f64, classes: usize) -> Self {
+        classes
+    }
+    fn get(self) -> f64 {
+        self as f64
+    }
 }
 
 /// What a loss is called, computes and asks for.
@@ -113,7 +211,31 @@ pub struct Parameter {
     /// A usual value, for errors of a standard deviation of 1.
     pub default: f64,
     /// Its range.
-    pub needs: &'static str,
+    pub range: Range,
+}
+
+/// The range of a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Range {
+    /// A size of errors, in the unit of the labels: positive and finite.
+    Positive,
+    /// A level: strictly between 0 and 1.
+    Level,
+}
+
+impl Range {
+    /// True if a value is in it.
+    pub fn contains(self, value: f64) -> bool {
+        value > 0.0 && value < if self == Self::Level { 1.0 } else { f64::INFINITY }
+    }
+
+    /// What a value must be.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Positive => "positive and finite",
+            Self::Level => "strictly between 0 and 1",
+        }
+    }
 }
 
 /// Classes of losses.
@@ -146,24 +268,6 @@ pub enum Labels {
     /// At least 0.
     Counts,
 }
-
-/// All losses.
-pub const LOSSES: &[LossRow] = &[
-    least_squares::ROW,
-    logistic::ROW,
-    multinomial::ROW,
-    squared_hinge::ROW,
-    huber::ROW,
-    poisson::ROW,
-    hinge::ROW,
-    absolute::ROW,
-    quantile::ROW,
-    cauchy::ROW,
-    welsch::ROW,
-    tukey::ROW,
-    sigmoid::ROW,
-    phase_retrieval::ROW,
-];
 
 /// Bounds on a loss as a function of the score, the same for all labels that fit. `None` where there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -247,72 +351,6 @@ pub(super) fn curvatures<L: Scalar>(loss: L, caution: f64, labels: &[f64], score
     }
 }
 
-/// Calls `$work` with `$loss` bound to the [`Scalar`] behind a [`Loss`], or gives `$multinomial`.
-macro_rules! with_scalar {
-    ($value:expr, $loss:ident => $work:expr, $multinomial:expr) => {
-        match $value {
-            $crate::table::Loss::LeastSquares => {
-                let $loss = $crate::table::loss::scalars::LeastSquares;
-                $work
-            }
-            $crate::table::Loss::Logistic => {
-                let $loss = $crate::table::loss::scalars::Logistic;
-                $work
-            }
-            $crate::table::Loss::Multinomial { .. } => $multinomial,
-            $crate::table::Loss::SquaredHinge => {
-                let $loss = $crate::table::loss::scalars::SquaredHinge;
-                $work
-            }
-            $crate::table::Loss::Huber { delta } => {
-                let $loss = $crate::table::loss::scalars::Huber { delta };
-                $work
-            }
-            $crate::table::Loss::Poisson => {
-                let $loss = $crate::table::loss::scalars::Poisson;
-                $work
-            }
-            $crate::table::Loss::Hinge => {
-                let $loss = $crate::table::loss::scalars::Hinge;
-                $work
-            }
-            $crate::table::Loss::Absolute => {
-                let $loss = $crate::table::loss::scalars::Absolute;
-                $work
-            }
-            $crate::table::Loss::Quantile { level } => {
-                let $loss = $crate::table::loss::scalars::Quantile { level };
-                $work
-            }
-            $crate::table::Loss::Cauchy { scale } => {
-                let $loss = $crate::table::loss::scalars::Cauchy { scale };
-                $work
-            }
-            $crate::table::Loss::Welsch { scale } => {
-                let $loss = $crate::table::loss::scalars::Welsch { scale };
-                $work
-            }
-            $crate::table::Loss::Tukey { scale } => {
-                let $loss = $crate::table::loss::scalars::Tukey { scale };
-                $work
-            }
-            $crate::table::Loss::Sigmoid => {
-                let $loss = $crate::table::loss::scalars::Sigmoid;
-                $work
-            }
-            $crate::table::Loss::PhaseRetrieval => {
-                let $loss = $crate::table::loss::scalars::PhaseRetrieval;
-                $work
-            }
-            $crate::table::Loss::Smoothed { kink, width } => {
-                let $loss = $crate::table::loss::scalars::Smoothed { kink, width };
-                $work
-            }
-        }
-    };
-}
-pub(super) use with_scalar;
-
 /// What [`with_scalar`] names.
 pub(super) mod scalars {
     pub(crate) use super::absolute::Absolute;
@@ -332,28 +370,6 @@ pub(super) mod scalars {
 }
 
 impl Loss {
-    /// Its row of [`LOSSES`].
-    pub fn row(&self) -> &'static LossRow {
-        let place = match self {
-            Self::LeastSquares => 0,
-            Self::Logistic => 1,
-            Self::Multinomial { .. } => 2,
-            Self::SquaredHinge => 3,
-            Self::Huber { .. } => 4,
-            Self::Poisson => 5,
-            Self::Hinge => 6,
-            Self::Absolute => 7,
-            Self::Quantile { .. } => 8,
-            Self::Cauchy { .. } => 9,
-            Self::Welsch { .. } => 10,
-            Self::Tukey { .. } => 11,
-            Self::Sigmoid => 12,
-            Self::PhaseRetrieval => 13,
-            Self::Smoothed { .. } => return &smoothed::ROW,
-        };
-        &LOSSES[place]
-    }
-
     /// The loss of this name; `parameter` is its delta, level or scale, `classes` what the multinomial loss needs. `None` if
     /// there is no loss of this name. A parameter that is not given has its usual value.
     ///
@@ -367,22 +383,38 @@ impl Loss {
     pub fn named(name: &str, parameter: Option<f64>, classes: usize) -> Option<Self> {
         let row = LOSSES.iter().find(|row| row.name == name)?;
         let value = parameter.or(row.parameter.map(|parameter| parameter.default)).unwrap_or(0.0);
-        Some(match name {
-            "least-squares" => Self::LeastSquares,
-            "logistic" => Self::Logistic,
-            "multinomial" => Self::Multinomial { classes },
-            "squared-hinge" => Self::SquaredHinge,
-            "huber" => Self::Huber { delta: value },
-            "poisson" => Self::Poisson,
-            "hinge" => Self::Hinge,
-            "absolute" => Self::Absolute,
-            "quantile" => Self::Quantile { level: value },
-            "cauchy" => Self::Cauchy { scale: value },
-            "welsch" => Self::Welsch { scale: value },
-            "tukey" => Self::Tukey { scale: value },
-            "sigmoid" => Self::Sigmoid,
-            _ => Self::PhaseRetrieval,
-        })
+        Self::with_number(name, value, classes)
+    }
+
+    /// Its parameter: delta, level or scale.
+    pub fn parameter(&self) -> Option<f64> {
+        self.row().parameter.and(self.number())
+    }
+
+    /// True if it is a parabola in the score, so that second derivatives are the same everywhere.
+    pub fn is_quadratic(&self) -> bool {
+        *self == Self::LeastSquares
+    }
+
+    /// True if z and -z are charged the same, so that 0 is a stationary point whatever the labels.
+    pub fn is_even(&self) -> bool {
+        *self == Self::PhaseRetrieval
+    }
+
+    /// True if [`mean`](Self::mean) gives probabilities of classes.
+    pub fn has_probabilities(&self) -> bool {
+        matches!(self, Self::Logistic | Self::Multinomial { .. })
+    }
+
+    /// True if it has no minimiser where classes can be separated: it falls for ever as the weights grow.
+    pub fn needs_overlap(&self) -> bool {
+        self.has_probabilities() || *self == Self::Sigmoid
+    }
+
+    /// True if its second derivative is above zero everywhere, so that steps by it lead to a minimiser.
+    pub(crate) fn is_strictly_convex(&self) -> bool {
+        let smooth = matches!(self.row().class, Class::SmoothConvex | Class::LocallySmoothConvex);
+        smooth && !matches!(self, Self::Huber { .. } | Self::SquaredHinge)
     }
 
     /// The convex loss that agrees with this one near 0, for a loss that is flat far out: Huber's of the same scale, where a fit of this one begins. From
@@ -395,12 +427,8 @@ impl Loss {
     /// assert_eq!(Loss::Absolute.convex_surrogate(), None);
     /// ```
     pub fn convex_surrogate(&self) -> Option<Self> {
-        match *self {
-            Self::Cauchy { scale } | Self::Welsch { scale } | Self::Tukey { scale } => {
-                Some(Self::Huber { delta: scale })
-            }
-            _ => None,
-        }
+        let is_flat = self.row().class == Class::SmoothNonConvex;
+        self.parameter().filter(|_| is_flat).map(|delta| Self::Huber { delta })
     }
 
     /// The same loss for errors of this standard deviation, with its usual efficiency, for a loss that has a scale: Huber's, Cauchy's, Welsch's and Tukey's. `None` for others.
@@ -413,22 +441,22 @@ impl Loss {
     /// assert_eq!(Loss::Absolute.for_deviation(100.0), None);
     /// ```
     pub fn for_deviation(&self, deviation: f64) -> Option<Self> {
-        let value = deviation * self.row().parameter?.default;
-        match self {
-            Self::Huber { .. } => Some(Self::Huber { delta: value }),
-            Self::Cauchy { .. } => Some(Self::Cauchy { scale: value }),
-            Self::Welsch { .. } => Some(Self::Welsch { scale: value }),
-            Self::Tukey { .. } => Some(Self::Tukey { scale: value }),
+        let Parameter { default, range, .. } = self.row().parameter?;
+        let value = (range == Range::Positive).then_some(deviation * default)?;
+        Self::with_number(self.row().name, value, 0)
+    }
+
+    /// How many classes there are, where a row has a score for each.
+    pub fn classes(&self) -> Option<usize> {
+        match *self {
+            Self::Multinomial { classes } => Some(classes),
             _ => None,
         }
     }
 
     /// How many scores a row has.
     pub fn outputs(&self) -> usize {
-        match *self {
-            Self::Multinomial { classes } => classes,
-            _ => 1,
-        }
+        self.classes().unwrap_or(1)
     }
 
     /// What is proved of it as a function of the scores.
@@ -490,21 +518,11 @@ impl Loss {
     /// Refuses a parameter out of its range.
     pub fn check(&self) -> Result<(), TableError> {
         let refuse = |name, needs, got| Err(TableError::Setting { name, needs, got });
-        match *self {
-            Self::Huber { delta: got } if !(got > 0.0 && got.is_finite()) => {
-                refuse("delta", "positive and finite", got)
+        match (self.row().parameter, self.number()) {
+            (Some(Parameter { name, range, .. }), Some(got)) if !range.contains(got) => {
+                refuse(name, range.words(), got)
             }
-            Self::Quantile { level: got } if !(got > 0.0 && got < 1.0) => {
-                refuse("level", "strictly between 0 and 1", got)
-            }
-            Self::Cauchy { scale: got } | Self::Welsch { scale: got } | Self::Tukey { scale: got }
-                if !(got > 0.0 && got.is_finite()) =>
-            {
-                refuse("scale", "positive and finite", got)
-            }
-            Self::Multinomial { classes } if classes < 2 => {
-                refuse("the number of classes", "at least 2", classes as f64)
-            }
+            (None, Some(got)) if got < 2.0 => refuse("the number of classes", "at least 2", got),
             _ => Ok(()),
         }
     }

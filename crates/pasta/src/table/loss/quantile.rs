@@ -1,13 +1,13 @@
 //! level (y - z) where z is below y, (1 - level) (z - y) above: minimised by the quantile of this level.
 
-use super::{Bounds, Class, Labels, LossRow, Parameter, Scalar};
+use super::{Bounds, Class, Labels, LossRow, Parameter, Range, Scalar};
 
 pub(super) const ROW: LossRow = LossRow {
     name: "quantile",
     formula: "level (y - z) for z < y, (1 - level) (z - y) for z > y",
     class: Class::LipschitzConvex,
     labels: Labels::Real,
-    parameter: Some(Parameter { name: "level", default: 0.5, needs: "strictly between 0 and 1" }),
+    parameter: Some(Parameter { name: "level", default: 0.5, range: Range::Level }),
 };
 
 #[derive(Debug, Clone, Copy)]

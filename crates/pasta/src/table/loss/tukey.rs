@@ -1,13 +1,13 @@
 //! Tukey's biweight: c^2/6 (1 - (1 - (r/c)^2)^3) up to |r| = c, then c^2/6, r = z - y.
 
-use super::{Bounds, Class, Labels, LossRow, Parameter, Scalar};
+use super::{Bounds, Class, Labels, LossRow, Parameter, Range, Scalar};
 
 pub(super) const ROW: LossRow = LossRow {
     name: "tukey",
     formula: "c^2/6 (1 - (1 - (r/c)^2)^3) for |r| <= c, else c^2/6, r = z - y, c = scale",
     class: Class::SmoothNonConvex,
     labels: Labels::Real,
-    parameter: Some(Parameter { name: "scale", default: 4.685, needs: "positive and finite" }),
+    parameter: Some(Parameter { name: "scale", default: 4.685, range: Range::Positive }),
 };
 
 #[derive(Debug, Clone, Copy)]

@@ -1,13 +1,13 @@
 //! c^2/2 (1 - exp(-(r/c)^2)), r = z - y: bounded.
 
-use super::{Bounds, Class, Labels, LossRow, Parameter, Scalar};
+use super::{Bounds, Class, Labels, LossRow, Parameter, Range, Scalar};
 
 pub(super) const ROW: LossRow = LossRow {
     name: "welsch",
     formula: "c^2/2 (1 - exp(-(r/c)^2)), r = z - y, c = scale",
     class: Class::SmoothNonConvex,
     labels: Labels::Real,
-    parameter: Some(Parameter { name: "scale", default: 2.985, needs: "positive and finite" }),
+    parameter: Some(Parameter { name: "scale", default: 2.985, range: Range::Positive }),
 };
 
 #[derive(Debug, Clone, Copy)]

@@ -88,6 +88,16 @@ impl CertificateLog {
         }
     }
 
+    /// The log of a method that makes its attempts by itself: how many, and the one whose point is handed out.
+    pub(crate) fn of_attempts(
+        attempts: u64,
+        last: Option<Certificate>,
+        made: Option<&Made>,
+        ended: Option<Stop>,
+    ) -> Self {
+        Self { attempts, last, made: made.copied(), ended, ..Self::default() }
+    }
+
     /// Notes the gradient that a look or a certificate saw.
     pub(super) fn note_gradient(&mut self, norm: f64, drawn: u128) {
         // The first looks are too small to be relied on.

@@ -13,7 +13,7 @@ pub struct StopRule {
     /// The probability that any certificate of the run is wrong. Attempts share it.
     pub delta: f64,
     /// On what certificates rest; the distance of [`Basis::Growth`] is the run's.
-    #[serde(rename = "grade")]
+    #[serde(alias = "grade")]
     pub basis: Basis,
     /// The largest share of all samples that certificates, and looks whether to try one, may take.
     pub share: f64,
