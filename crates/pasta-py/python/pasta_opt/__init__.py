@@ -23,6 +23,7 @@ from ._oracle import Oracle, Problem
 from ._progress import Moment
 from ._result import Certificate, Forecast, Ledger, Result, Stop
 from ._serve import serve
+from ._stop import StopWhenCertified
 from ._terms import Ball, Box, ElasticNet, GroupL2, L1, LogBarrier, NonNegative, OwnTerm, Polyhedron, Simplex, Term, TotalVariation
 from .methods import (
     AdagradNorm,
@@ -56,7 +57,9 @@ from .methods import (
 
 if TYPE_CHECKING:
     from . import jax as jax
+    from . import numpyro as numpyro
     from . import torch as torch
+    from . import vi as vi
     from ._pool import Pool as Pool
     from ._sklearn import PastaClassifier as PastaClassifier
     from ._sklearn import PastaRegressor as PastaRegressor
@@ -111,6 +114,7 @@ __all__ = [
     "Sps",
     "StarConvex",
     "Stop",
+    "StopWhenCertified",
     "Storm",
     "Table",
     "Term",
@@ -136,6 +140,7 @@ __all__ = [
 ]
 
 _LATER = {"PastaRegressor": "._sklearn", "PastaClassifier": "._sklearn", "Pool": "._pool", "jax": ".jax", "torch": ".torch"}
+_LATER.update({"numpyro": ".numpyro", "vi": ".vi"})
 
 
 def __getattr__(name: str) -> Any:
@@ -147,4 +152,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*__all__, *_LATER})

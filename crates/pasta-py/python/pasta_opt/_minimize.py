@@ -274,7 +274,7 @@ def resume(
 def bound(oracle: Any, x0: Any) -> tuple[Any, NDArray[np.float64], Callable[[NDArray[np.float64]], Any] | None]:
     """The oracle of vectors, the start as one, and the way back from vectors, if there is one."""
     if isinstance(oracle, Structured):
-        return oracle.bind(x0)
+        return oracle.bind(oracle.point() if x0 is None else x0)
     return oracle, _vector(x0), None
 
 

@@ -125,6 +125,10 @@ class Structured:
         """An oracle of vectors, the start as one, and the way back."""
         raise NotImplementedError
 
+    def point(self) -> Any:
+        """The point that the oracle itself knows, for where none is given."""
+        raise TypeError("say at which point: this oracle does not know one of its own")
+
 
 class Computed:
     """An oracle that others compute, block by block: a base class, for pools."""
