@@ -104,6 +104,11 @@ pub(crate) fn result_file(folder: &Path) -> PathBuf {
     folder.join(RESULT)
 }
 
+/// The trace of a run in its folder.
+pub(super) fn trace_file(folder: &Path) -> PathBuf {
+    folder.join(TRACE)
+}
+
 /// What a run keeps: in a folder, or in memory as long as it has none.
 #[derive(Default)]
 pub(super) struct RunFolder {
