@@ -6,6 +6,7 @@ mod method;
 mod mutations;
 mod pipe;
 mod problem;
+mod schema;
 mod section;
 mod table;
 mod term;
@@ -26,6 +27,7 @@ use pasta_opt::walk::{StopRule, Walk};
 pub use pipe::{QuickTry, Simulated};
 pub use problem::Problem;
 use problem::read_problem;
+pub use schema::schema;
 use section::{Section, Source, line_at};
 use table::{FILES, TABLE, read_table};
 pub use term::Ends;
@@ -358,24 +360,27 @@ fn open<'d>(file: &str, text: &'d str) -> Result<Document<&'d str>, Failure> {
     })
 }
 
+/// The keys of a problem file.
+const KEYS: [&str; 13] = [
+    "seed",
+    "threads",
+    "budget",
+    "on_nan",
+    "no_limit",
+    "output",
+    "problem",
+    "noise",
+    "recipe",
+    "certificate",
+    TERM,
+    PROJECT,
+    PRICE,
+];
+
 fn root<'d>(file: &'d str, text: &'d str, document: &'d Document<&str>) -> Result<Section<'d>, Failure> {
     let source = Source { file, text };
     let root = Section { source, name: String::new(), table: document.as_table(), line: 1 };
-    root.only(&[
-        "seed",
-        "threads",
-        "budget",
-        "on_nan",
-        "no_limit",
-        "output",
-        "problem",
-        "noise",
-        "recipe",
-        "certificate",
-        TERM,
-        PROJECT,
-        PRICE,
-    ])?;
+    root.only(&KEYS)?;
     Ok(root)
 }
 

@@ -52,7 +52,6 @@ from .methods import (
     Storm,
     Universal,
     WeaklyConvex,
-    WeaklyConvexAsPrinted,
 )
 
 if TYPE_CHECKING:
@@ -122,7 +121,6 @@ __all__ = [
     "Universal",
     "Variance",
     "WeaklyConvex",
-    "WeaklyConvexAsPrinted",
     "__version__",
     "calibrate",
     "certify",

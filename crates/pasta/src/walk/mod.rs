@@ -23,7 +23,7 @@
 mod certified;
 mod hedged;
 
-pub use certified::{Candidate, CertificateLog, Certified, StopRule};
+pub use certified::{Candidate, CertificateLog, Certified, Glimpse, StopRule};
 pub(crate) use certified::{LIKELY, Seen, Sighting};
 pub use hedged::Hedged;
 
