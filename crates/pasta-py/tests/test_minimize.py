@@ -254,7 +254,6 @@ def test_a_target_out_of_reach_ends_a_run_without_a_budget(tmp_path):
     [
         ([], ValueError, "at least one number"),
         ([[1.0, 2.0]], ValueError, "ravel"),
-        (1.0, ValueError, "shape"),
         ([1.0, np.inf], ValueError, r"x0\[1\] is inf"),
         (["a"], TypeError, "real numbers"),
         ([1j], TypeError, "real numbers"),
@@ -863,3 +862,23 @@ def test_the_package_shows_what_is_public():
     shown = dir(pasta_opt)
     assert {"minimize", "certify", "StopWhenCertified", "vi", "numpyro", "jax"} <= set(shown)
     assert not [name for name in shown if name.startswith("_") and name != "__version__"]
+
+
+def test_results_have_the_names_of_scipy():
+    result = pasta_opt.minimize(by_hand, [1.0, 0.0], target=0.3)
+    assert result.success and result.message == result.stop.meaning
+    assert (result.nit, result.nfev) == (result.steps, result.ledger.evaluations)
+    assert not pasta_opt.minimize(by_hand, [1.0, 0.0], target=1e-6, budget=2_000).success
+    assert pasta_opt.minimize(by_hand, [1.0, 0.0], budget=2_000).success
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    (line,) = result.plot().lines
+    assert (line.get_xdata() == result.trace["samples"]).all() and (line.get_ydata() == result.trace["distance"]).all()
+
+
+def test_a_start_of_one_coordinate_may_be_a_number():
+    def grad(x, rng, n):
+        return n * x + rng.normal(size=n).sum()
+
+    results = [pasta_opt.minimize(grad, x0, budget=2_000) for x0 in (3.0, [3.0], np.float32(3.0), 3)]
+    assert len({result.x.tobytes() for result in results}) == 1 and results[0].x.shape == (1,)

@@ -137,8 +137,15 @@ __all__ = [
     "verify",
 ]
 
-_LATER = {"PastaRegressor": "._sklearn", "PastaClassifier": "._sklearn", "Pool": "._pool", "jax": ".jax", "torch": ".torch"}
-_LATER.update({"numpyro": ".numpyro", "vi": ".vi"})
+_LATER = {
+    "PastaClassifier": "._sklearn",
+    "PastaRegressor": "._sklearn",
+    "Pool": "._pool",
+    "jax": ".jax",
+    "numpyro": ".numpyro",
+    "torch": ".torch",
+    "vi": ".vi",
+}
 
 
 def __getattr__(name: str) -> Any:

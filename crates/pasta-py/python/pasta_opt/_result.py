@@ -131,6 +131,38 @@ class Result:
     #: What was minimised with f, in words, where there were bounds or a term.
     term: str | None = None
 
+    @property
+    def success(self) -> bool:
+        """Whether the run came to its end: with a target, that it was certified; without one, that it ended as planned or settled."""
+        if self.asked:
+            return self.certificate is not None and self.certificate.is_certified
+        return self.stop.kind in ("planned-end", "settled")
+
+    @property
+    def message(self) -> str:
+        """Why the run ended: ``stop.meaning``, under SciPy's name."""
+        return self.stop.meaning
+
+    @property
+    def nit(self) -> int:
+        """Steps, under SciPy's name."""
+        return self.steps
+
+    @property
+    def nfev(self) -> int:
+        """Evaluations of samples, all roles together, under SciPy's name."""
+        return self.ledger.evaluations
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draws the distance from the start over the samples with matplotlib, and returns the axes."""
+        if axes is None:
+            import matplotlib.pyplot as plt  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+            axes = plt.figure().add_subplot()
+        axes.plot(self.trace["samples"], self.trace["distance"], marker=".")
+        axes.set(xlabel="samples", ylabel="distance from x0", title=f"{self.method}: {self.stop.kind}")
+        return axes
+
     def __repr__(self) -> str:
         return _table(self.answer)
 
