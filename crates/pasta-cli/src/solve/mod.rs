@@ -74,11 +74,11 @@ A file has the tables [problem], [noise] and [recipe]:
     kurtosis = 100          # assumed; or variance = V, or growth = B with
                             # floor = b (declared); or [noise], without any
 
-A table of data is a problem too, without [noise]: [problem] has
-table = "train.csv", loss = "logistic", and what flags of `pasta fit` say.
+A table of data is a problem, too, without [noise]: write table = "train.csv"
+and loss = "logistic" under [problem]; the other keys are flags of `pasta fit`.
 
-So is a simulator in any language (docs/pipe.md), a program that is started
-with your rights: look at the files of others before you run them. The
+So is a simulator in any language (docs/pipe.md). It is a program that runs
+with your rights: look at files of other people before you run them. The
 command is shown on stderr first.
 
     [problem]
@@ -86,15 +86,14 @@ command is shown on stderr first.
     dimension = 20
     start = 0.0
 
-docs/formats.md has every key and every method. A table of constants may
-have a line estimated = ["growth", "floor"], as `pasta calibrate` prints
-it: with measured constants nothing is promised.
+docs/formats.md has every key and every method; `pasta schema` tells them to
+an editor. `pasta calibrate` marks the constants that it measured by a line
+estimated = ["growth", "floor"]: nothing is promised with those.
 
-Flags override the file. Ctrl-C, SIGTERM and SIGHUP stop the step under
-way and write a checkpoint into the output folder, or into
-FILE.interrupted if there is none; `pasta resume DIR` goes on, bit for
-bit. A step of auto, which may be long, goes on from where it stopped;
-any other step begins anew."#;
+Flags override the file. Ctrl-C, SIGTERM and SIGHUP stop the run and write a
+checkpoint into the output folder, or into FILE.interrupted if there is none;
+`pasta resume DIR` goes on, bit for bit. A long step of auto continues where it
+stopped; any other step is repeated."#;
 
 /// Run what a problem file describes: a problem, its noise, and a method.
 #[derive(Args)]
@@ -119,7 +118,7 @@ pub(crate) struct Arguments {
 
 /// Continue a run that was interrupted or ran out of budget, bit for bit as if it had not stopped.
 ///
-/// Certificates go on where they were, too; but the attempt that a run makes when its budget ends counts as one.
+/// Certificates resume as well. The attempt made when a budget runs out counts as one attempt.
 ///
 /// A new budget or number of threads is written into the folder's problem.toml, for the next time.
 ///
@@ -147,7 +146,7 @@ pub(crate) struct ResumeArguments {
 /// How a run talks.
 #[derive(Args, Clone)]
 struct Style {
-    /// Tell everything, and not only the answer.
+    /// Show everything, not only the answer.
     #[arg(long)]
     details: bool,
     /// Print one JSON object instead of a table.
