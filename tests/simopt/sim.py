@@ -1,16 +1,17 @@
-"""A problem of simoptlib as a simulator, in its own variables: python3 sim.py PROBLEM.
+"""A problem of simoptlib as a simulator: python3 sim.py PROBLEM.
 
-A sample is one replication of the package's own model, whose generators (MRG32k3a) are seeded by the sample.
+The variables of these problems are positive; here they are exp(z), so that every z is allowed. A sample is one replication of the package's own model, whose
+generators (MRG32k3a) are seeded by the sample.
 """
 import sys
 
 import numpy as np
 from mrg32k3a.mrg32k3a import MRG32k3a
-from problems import problem as problem_of
+from simopt.directory import problem_directory
 
 import pasta
 
-problem = problem_of(sys.argv[1])
+problem = problem_directory[sys.argv[1]]()
 sign = -problem.minmax[0]
 M1, M2 = 4294967087, 4294944443
 
@@ -21,8 +22,8 @@ def generator(rng):
     return MRG32k3a(ref_seed=tuple(seed))
 
 
-def sample(x, rng):
-    x = tuple(float(part) for part in x)
+def sample(z, rng):
+    x = tuple(np.exp(z))
     generators = [generator(rng) for _ in range(problem.model.n_rngs)]
     problem.model.factors.update(problem.vector_to_factor_dict(x))
     problem.model.before_replicate(generators)
@@ -33,7 +34,7 @@ def sample(x, rng):
         if part is not None:
             gradient = gradient + np.asarray(part, dtype=float).reshape(-1)
     loss = float(objective.stochastic) + float(objective.deterministic or 0.0)
-    return sign * gradient, sign * loss
+    return sign * gradient * np.array(x), sign * loss
 
 
-pasta.serve(sample, dimension=problem.dim, losses=True, name=f"{problem.name} of simoptlib")
+pasta.serve(sample, dimension=problem.dim, losses=True, name=f"{problem.name} of simoptlib in exp(z)")
