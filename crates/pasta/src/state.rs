@@ -99,7 +99,9 @@ pub enum StartError {
         what: String,
     },
     /// The start is outside of the domain of the term.
-    #[error("the start is outside of the domain: {words}; give another start, or ask for its projection")]
+    #[error(
+        "the start is outside of the domain: {words}; give another start, or ask for its projection (project_start)"
+    )]
     Outside {
         /// Which coordinate, and what it breaks.
         words: String,
