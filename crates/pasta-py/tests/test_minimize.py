@@ -813,3 +813,21 @@ def test_a_target_may_be_a_share_of_the_gradient_at_the_start():
     flat = pasta_opt.Oracle(lambda x, rng: 1e6 * rng.normal(size=3), losses=False)
     with pytest.raises(ValueError, match="cannot be told from its noise"):
         pasta_opt.minimize(flat, np.zeros(3), target="1%", budget=2_000, check=False)
+
+
+def test_exact_runs_on_a_table_and_goes_on_where_it_was_stopped(tmp_path):
+    rng = np.random.default_rng(3)
+    features = rng.normal(size=(80, 3))
+    labels = np.where(features @ [1.0, -1.0, 0.5] + rng.normal(size=80) > 0, 1.0, -1.0)
+    table = pasta_opt.Table(features, labels, loss="logistic", penalty=1e-3)
+    whole = pasta_opt.minimize(table, table.start, target=1e-9, method="exact")
+    assert whole.stop.kind == "certified" and whole.method == "exact"
+    assert whole.certificate.bound <= 1e-9 and whole.ledger.samples < 80 * 60
+    # It ends by itself.
+    assert pasta_opt.minimize(table, table.start, method=pasta_opt.methods.Exact()).stop.kind == "certified"
+    short = pasta_opt.minimize(table, table.start, target=1e-9, method="exact", budget=480, output=tmp_path / "run")
+    assert short.stop.kind == "out-of-budget"
+    resumed = pasta_opt.resume(tmp_path / "run", table, budget=1e6)
+    assert resumed.stop.kind == "certified" and np.array_equal(resumed.x, whole.x)
+    with pytest.raises(ValueError, match="exact is for tables of data"):
+        pasta_opt.minimize(lambda x, rng: x, [1.0], budget=1000, method="exact")
