@@ -882,3 +882,21 @@ def test_a_start_of_one_coordinate_may_be_a_number():
 
     results = [pasta_opt.minimize(grad, x0, budget=2_000) for x0 in (3.0, [3.0], np.float32(3.0), 3)]
     assert len({result.x.tobytes() for result in results}) == 1 and results[0].x.shape == (1,)
+
+
+def test_exact_runs_on_a_table_and_goes_on_where_it_was_stopped(tmp_path):
+    rng = np.random.default_rng(3)
+    features = rng.normal(size=(80, 3))
+    labels = np.where(features @ [1.0, -1.0, 0.5] + rng.normal(size=80) > 0, 1.0, -1.0)
+    table = pasta_opt.Table(features, labels, loss="logistic", penalty=1e-3)
+    whole = pasta_opt.minimize(table, table.start, target=1e-9, method="exact")
+    assert whole.stop.kind == "certified" and whole.method == "exact"
+    assert whole.certificate.bound <= 1e-9 and whole.ledger.samples < 80 * 60
+    # It ends by itself.
+    assert pasta_opt.minimize(table, table.start, method=pasta_opt.methods.Exact()).stop.kind == "certified"
+    short = pasta_opt.minimize(table, table.start, target=1e-9, method="exact", budget=480, output=tmp_path / "run")
+    assert short.stop.kind == "out-of-budget"
+    resumed = pasta_opt.resume(tmp_path / "run", table, budget=1e6)
+    assert resumed.stop.kind == "certified" and np.array_equal(resumed.x, whole.x)
+    with pytest.raises(ValueError, match="exact is for tables of data"):
+        pasta_opt.minimize(lambda x, rng: x, [1.0], budget=1000, method="exact")

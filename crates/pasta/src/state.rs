@@ -11,6 +11,7 @@ use crate::kernels::{squared_distance, update_mean};
 use crate::oracle::About;
 use crate::schedule::{Output, ScheduleError};
 use crate::stop::{Divergence, Stop};
+use crate::table::TableError;
 use crate::term::Steps;
 use crate::walk::View;
 
@@ -112,6 +113,9 @@ pub enum StartError {
     /// The rule by which it stops was refused.
     #[error(transparent)]
     Rule(#[from] ClaimError),
+    /// The method does not fit the loss of a table, or its size.
+    #[error(transparent)]
+    Table(#[from] TableError),
 }
 
 /// How many vectors a state has, and how many of them always have the dimension of the problem.
