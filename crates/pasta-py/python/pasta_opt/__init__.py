@@ -23,6 +23,7 @@ from ._oracle import Oracle, Problem
 from ._progress import Moment
 from ._result import Certificate, Forecast, Ledger, Result, Stop
 from ._serve import serve
+from ._stream import Stream
 from ._terms import Ball, Box, ElasticNet, GroupL2, L1, LogBarrier, NonNegative, OwnTerm, Polyhedron, Simplex, Term, TotalVariation
 from .methods import (
     AdagradNorm,
@@ -112,6 +113,7 @@ __all__ = [
     "StarConvex",
     "Stop",
     "Storm",
+    "Stream",
     "Table",
     "Term",
     "TotalVariation",
