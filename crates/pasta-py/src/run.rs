@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pasta_opt::calibrate::Calibration;
 use pasta_opt::certificate::{Certifier, Claim, number_by_hand, seed_by_hand};
-use pasta_opt::check::{self, Effort};
+use pasta_opt::check::{self, CheckError, Effort};
 use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::draws::Role;
 use pasta_opt::forecast::{Family, Forecast, Pilot, PilotError};
@@ -182,8 +182,16 @@ fn prepared(run: &mut Run, line: &Line) -> Result<(), Trouble> {
             let words =
                 std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
             let words = words.strip_prefix("it ").unwrap_or(&words);
+            let slips =
+                std::error::Error::source(&error).and_then(|source| source.downcast_ref::<CheckError>());
+            let is_own = |slip: &check::Slip| matches!(slip, check::Slip::OwnGenerator { .. });
+            let hint = if slips.is_some_and(|error| error.slips.iter().any(is_own)) {
+                "; rows that come once, as by next(consumer), are for pasta_opt.Stream(consumer, gradient)"
+            } else {
+                ""
+            };
             Err(Trouble::Input(format!(
-                "the oracle {words} (pasta_opt.check says more; check=False runs it all the same)"
+                "the oracle {words}{hint} (pasta_opt.check says more; check=False runs it all the same)"
             )))
         }
         Err(halt) => Err(input(halt)),

@@ -24,6 +24,7 @@ from ._progress import Moment
 from ._result import Certificate, Forecast, Ledger, Result, Stop
 from ._serve import serve
 from ._stop import StopWhenCertified
+from ._stream import Stream
 from ._terms import Ball, Box, ElasticNet, GroupL2, L1, LogBarrier, NonNegative, OwnTerm, Polyhedron, Simplex, Term, TotalVariation
 from .methods import (
     AdagradNorm,
@@ -115,6 +116,7 @@ __all__ = [
     "Stop",
     "StopWhenCertified",
     "Storm",
+    "Stream",
     "Table",
     "Term",
     "TotalVariation",

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from . import _engine, methods
 from ._minimize import AnyBasis, AnyOracle, _budget, _rule, bound
 from ._native import _number, _threads, _whole, namespace
-from ._oracle import Leaves
+from ._oracle import Leaves, unless_streamed
 from ._result import Certificate, Result, certificate_of
+from ._stream import reading_streams
 from ._terms import AnyTerm
 from ._terms import given as terms_given
 from ._workers import with_workers
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 
 @with_workers
+@reading_streams
 def certify(
     oracle: AnyOracle,
     x: Any = None,
@@ -73,12 +75,14 @@ def verify(result: Result, oracle: AnyOracle, *, threads: int | None = None, bou
     >>> pasta_opt.verify(result, grad).split(":")[0]
     'verified'
     """
+    unless_streamed(oracle, "a certificate is verified by drawing its samples again")
     oracle, _, _ = bound(oracle, result.params)
     given = terms_given(oracle, bounds, term, result.x)
     return _engine.verify(Leaves(oracle, len(result.x)), result.x, result.report, result.checkpoint, _threads(threads), given)
 
 
 @with_workers
+@reading_streams
 def calibrate(
     oracle: AnyOracle,
     x0: Any,
@@ -107,6 +111,7 @@ def calibrate(
     return namespace(text)
 
 
+@reading_streams
 def check(
     oracle: AnyOracle, x0: Any, *, seed: int = 1, threads: int | None = None, bounds: Any = None, term: AnyTerm | None = None
 ) -> SimpleNamespace:
@@ -201,6 +206,7 @@ def forecast(
     >>> found.forecast.low < found.forecast.middle < found.forecast.high
     True
     """
+    unless_streamed(oracle, "a pilot makes several runs on the same samples")
     oracle, start, _ = bound(oracle, x0)
     method = methods.chosen(method)
     rule = _rule(oracle, target, delta, certificate)
@@ -249,6 +255,7 @@ def compare(
     >>> sorted({row.method for row in found.methods}), found.judged_by
     (['auto', 'dog'], 'samples')
     """
+    unless_streamed(oracle, "methods are compared on the same samples")
     if target is None and budget is None:
         raise ValueError("say when runs end: target=0.1, or budget=100_000 samples, or both")
     names = [methods] if isinstance(methods, str) else list(methods)
