@@ -212,6 +212,7 @@ impl Run {
     pub fn start(problem: Arc<Problem>, task: Task, stop: Arc<AtomicBool>) -> Result<Self, RunError> {
         let chosen = task.choose(&problem)?;
         task.check_end(&chosen)?;
+        task.check_gamma()?;
         let start = problem.feasible_start(task.project)?;
         let gate = Gate::over(Arc::clone(&problem.oracle), task.seed).with_term(problem.term.clone());
         let gate = task.limit(gate, stop);
