@@ -58,6 +58,21 @@ def test_a_start_outside_is_refused_before_the_oracle_sees_it_or_projected():
         pasta_opt.minimize(Seen(), np.ones(3), budget=1000, bounds=[(0, 1)])
 
 
+def test_bounds_that_are_no_pairs_are_named_and_a_range_is_coordinates():
+    for wrong in (None, (0, 1, 2), "01", 3):
+        with pytest.raises(ValueError, match="number 1 is"):
+            pasta_opt.minimize(Seen(), np.full(3, 0.5), budget=1000, bounds=[(0, 1), wrong, (0, 1)])
+    free = Seen(lambda x: True)
+    result = pasta_opt.minimize(free, np.full(3, 0.5), budget=1000, term=pasta_opt.L1(9.0, coordinates=range(0, 2)))
+    assert list(result.x[:2]) == [0, 0]
+
+
+def test_a_gamma_that_is_no_length_is_refused_before_the_run():
+    for wrong in (-1.0, 0.0, float("inf")):
+        with pytest.raises(ValueError, match="gamma must be positive"):
+            pasta_opt.minimize(Seen(), np.full(3, 0.5), target=0.1, bounds=[(0, None)] * 3, gamma=wrong)
+
+
 def test_a_run_is_resumed_with_its_bounds_and_no_others(tmp_path):
     bounds = [(0, None)] * 3
     sgd = pasta_opt.methods.Sgd(eta=0.05, steps=5000)

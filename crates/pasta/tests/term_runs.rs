@@ -505,6 +505,16 @@ fn a_start_outside_is_refused_with_its_coordinate_or_projected() {
 }
 
 #[test]
+fn a_gamma_that_is_no_length_is_refused_before_the_run() {
+    for gamma in [-1.0, 0.0, f64::NAN, f64::INFINITY] {
+        let (problem, _) = distance(&unit_box(), &CENTRE, &[0.5; 4], false);
+        let task = Task { certify: Some(rule(0.1)), gamma: Some(gamma), ..Task::default() };
+        let error = Run::start(Arc::new(problem), task, Arc::default()).unwrap_err();
+        assert!(error.to_string().contains("gamma must be positive and finite"), "{error}");
+    }
+}
+
+#[test]
 fn a_run_with_a_term_is_resumed_bit_for_bit_and_with_no_other_term() {
     let made = || Arc::new(distance(&unit_box(), &CENTRE, &[0.5; 4], true).0);
     let sgd = MethodSpec::Named {

@@ -152,7 +152,7 @@ def _plain(value: Any) -> Any:
     """Numbers for JSON, which knows no infinity: that is a word."""
     if isinstance(value, str):
         return value
-    if isinstance(value, (list, tuple, np.ndarray)):
+    if isinstance(value, (list, tuple, range, np.ndarray)):
         return [_plain(part) for part in value]
     if isinstance(value, (bool, int, np.integer)):
         return int(value)
@@ -168,8 +168,11 @@ def _bounds(bounds: Any, dim: int) -> Box:
         ends = [np.broadcast_to(np.asarray(end, np.float64), (dim,)).tolist() for end in (bounds.lb, bounds.ub)]
         return Box(*ends)
     pairs = list(bounds)
-    if len(pairs) != dim or any(len(pair) != 2 for pair in pairs):
+    if len(pairs) != dim:
         raise ValueError(f"bounds must be {dim} pairs (lower, upper), one for each coordinate of x0, but there are {len(pairs)}")
+    for i, pair in enumerate(pairs):
+        if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+            raise ValueError(f"each of bounds must be a pair (lower, upper), with None for no bound, but number {i} is {pair!r}")
     lower = [-math.inf if pair[0] is None else float(pair[0]) for pair in pairs]
     upper = [math.inf if pair[1] is None else float(pair[1]) for pair in pairs]
     return Box(lower, upper)

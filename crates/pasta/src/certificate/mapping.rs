@@ -13,6 +13,8 @@ use crate::term::{Mapping, Term};
 /// The centre g0 is the mean of so many means, which have numbers of their own among those of the pilot.
 pub(super) const CENTRE_MEANS: u64 = 16;
 pub(super) const CENTRE: u64 = 1 << 30;
+/// Each has at least so many samples.
+pub(super) const CENTRE_SAMPLES: u64 = 4;
 /// Of the error of a track, the bound on |g - g0| has this share.
 const CENTRE_SHARE: f64 = 0.1;
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::made::{Made, Spent};
-use super::mapping::{self, CENTRE, CENTRE_MEANS, Centred};
+use super::mapping::{self, CENTRE, CENTRE_MEANS, CENTRE_SAMPLES, Centred};
 use super::means::Means;
 use super::rounding::{self, Known, LEAST_COUNT, Spread};
 use super::{Basis, Certificate, CertificateError, Claim, ClaimError, PILOT, Quantity, Verdict};
@@ -166,7 +166,7 @@ impl Certifier {
             return Ok(());
         }
         // Its error adds |g - g0|^2 to v: with so many samples a few hundredths.
-        let each = self.samples_each.max(CENTRE_MEANS).min(self.left(gate) / (2 * CENTRE_MEANS));
+        let each = self.samples_each.max(CENTRE_SAMPLES).min(self.left(gate) / (2 * CENTRE_MEANS));
         let mut drawn = (vec![0.0; self.x.len()], 0);
         if each > 0 {
             let means = self.means(Role::Pilot, each);

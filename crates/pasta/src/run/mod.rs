@@ -236,6 +236,7 @@ impl Run {
         stop: Arc<AtomicBool>,
     ) -> Result<Self, RunError> {
         task.check_end(&chosen)?;
+        task.check_gamma()?;
         let start = problem.feasible_start(task.project)?;
         let gate = Gate::over(Arc::clone(&problem.oracle), task.seed).with_term(problem.term.clone());
         let gate = task.limit(&chosen.engine, gate, stop);

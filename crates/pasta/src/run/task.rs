@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::chosen::{ChoiceError, Chosen, Given};
 use super::problem::Problem;
+use crate::certificate::{ClaimError, demand};
 use crate::forecast::Outlook;
 use crate::gate::{Gate, OnNan};
 use crate::method::{EXACT, Engine};
@@ -162,6 +163,13 @@ impl Task {
     pub fn target(&self) -> Option<Target> {
         let rule = self.certify?;
         Some(self.of_start.map_or(Target::Norm(rule.target), Target::OfStart))
+    }
+
+    /// Refuses a gamma with which no certificate could begin.
+    pub(super) fn check_gamma(&self) -> Result<(), ClaimError> {
+        self.gamma.map_or(Ok(()), |gamma| {
+            demand("gamma", "positive and finite", gamma, gamma > 0.0 && gamma.is_finite())
+        })
     }
 
     /// Refuses a run that nothing would end.
