@@ -1,4 +1,5 @@
-//! `cargo xtask site`: the pages of docs/ as a site that needs no network: a list of all pages beside each, a search, and a reference that the program writes.
+//! `cargo xtask site`: the pages of docs/ as a site that needs no network: a list of all pages beside each, a
+//! search, and a reference that the program writes.
 //!
 //! Not mdbook: it takes minutes to compile, and what is needed of it is this file.
 
@@ -121,7 +122,8 @@ fn page(file: &str, text: String) -> Result<Page, String> {
     Ok(Page { file: format!("{file}.html"), title, text })
 }
 
-/// Writes all pages, and says how many. A link that leads nowhere is an error, and so is a page that docs/index.md does not list.
+/// Writes all pages, and says how many. A link that leads nowhere is an error, and so is a page that
+/// docs/index.md does not list.
 fn build(root: &Path, out: &Path, reference: Vec<Page>) -> Result<usize, String> {
     let docs = root.join("docs");
     let mut chapters = chapters(&docs)?;

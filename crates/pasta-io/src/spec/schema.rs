@@ -1,6 +1,8 @@
-//! The JSON schema of problem files, for editors. Names come from the tables that the reader goes by; a test compares the keys with those it takes.
+//! The JSON schema of problem files, for editors. Names come from the tables that the reader goes by; a test
+//! compares the keys with those it takes.
 //!
-//! Not schemars: the reader has no types to derive from, since it goes key by key to name line and key of what is wrong.
+//! Not schemars: the reader has no types to derive from, since it goes key by key to name line and key of
+//! what is wrong.
 
 use pasta_opt::method::{AUTO, METHODS};
 use pasta_opt::problems::{self, Kind};
