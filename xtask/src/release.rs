@@ -206,8 +206,8 @@ fn succeeds(command: &mut Command) -> Result<(), String> {
     eprintln!("{command:?}");
     match command.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{:?}: {status}", command.get_program())),
-        Err(error) => Err(format!("{:?} did not start: {error}", command.get_program())),
+        Ok(status) => Err(format!("{}: {status}", command.get_program().display())),
+        Err(error) => Err(format!("{} did not start: {error}", command.get_program().display())),
     }
 }
 
