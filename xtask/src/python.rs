@@ -7,14 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What the tests need besides the package: scikit-learn brings scipy.
-const PEERS: &str = "-m pip install --quiet numpy pytest mypy scikit-learn pandas matplotlib";
+const PEERS: &str = "-m pip install --quiet numpy pytest mypy scikit-learn pandas matplotlib loky";
 
 /// Makes a fresh environment, installs the package into it, and runs its tests, the examples of its documentation and the type checker.
-/// `--jax` and `--torch` install JAX and PyTorch, whose tests then run too; other arguments go to pytest.
+/// `--jax` and `--torch` install JAX (with NumPyro and optax) and PyTorch, whose tests then run too, and `--engines` dask, Ray and mpi4py (which needs an MPI library
+/// and `mpiexec`), whose workers then compute oracles; other arguments go to pytest.
 pub(crate) fn run(arguments: &[String]) -> bool {
     let with = |name: &str| arguments.iter().any(|argument| argument == name);
-    let (jax, torch) = (with("--jax"), with("--torch"));
-    let rest = arguments.iter().filter(|argument| !["--jax", "--torch"].contains(&argument.as_str()));
+    let (jax, torch, engines) = (with("--jax"), with("--torch"), with("--engines"));
+    let ours = ["--jax", "--torch", "--engines"];
+    let rest = arguments.iter().filter(|argument| !ours.contains(&argument.as_str()));
     let root = match Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize() {
         Ok(root) => root,
         Err(error) => return complain(&format!("no source tree: {error}")),
@@ -37,8 +39,8 @@ pub(crate) fn run(arguments: &[String]) -> bool {
     let of_page = words("-m pytest -q -p no:cacheprovider --doctest-glob=*.md");
     let mypy = words("-m mypy --strict --cache-dir=mypy -p pasta_opt");
     let rest: Vec<&OsStr> = rest.map(OsStr::new).collect();
-    let optional = |is_wanted: bool, name: &'static str| {
-        !is_wanted || in_environment(&[&words("-m pip install --quiet")[..], &[OsStr::new(name)]].concat())
+    let optional = |is_wanted: bool, names: &'static str| {
+        !is_wanted || in_environment(&[words("-m pip install --quiet"), words(names)].concat())
     };
     // A module that needs what is not installed has no doctests to run.
     let absent = words("--doctest-ignore-import-errors");
@@ -50,7 +52,10 @@ pub(crate) fn run(arguments: &[String]) -> bool {
         && fs::create_dir_all(&outside).is_ok()
         && in_environment(&words(PEERS))
         && optional(jax, "jax")
+        && optional(jax, "numpyro")
+        && optional(jax, "optax")
         && optional(torch, "torch")
+        && optional(engines, "distributed ray mpi4py")
         && in_environment(&[&install[..], &[root.as_os_str()]].concat())
         && in_environment(&[&pytest[..], &[tests.as_os_str()], &rest].concat())
         && in_environment(&[&doctest[..], absent].concat())

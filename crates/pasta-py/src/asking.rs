@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
-use crate::oracle::{Line, Message, Question};
+use crate::oracle::{Line, Message, Question, Told};
 use crate::run::{self, Job, Outcome, Shows, Trouble};
 use crate::serve::{PATIENCE, before, read_only, warn};
 use crate::{Beginning, Ended, ended, pool, source::OracleSource, trouble};
@@ -30,12 +30,29 @@ pub(crate) struct Asking {
 struct State {
     messages: Option<Receiver<Message>>,
     engine: Option<JoinHandle<Result<Outcome, Trouble>>>,
-    /// What was asked and not told yet: a question, and its leaves in the order of additions.
-    open: Vec<(Question, Vec<Batch>)>,
+    /// What was asked and not told yet.
+    open: Vec<Open>,
+    /// Leaves that were asked for so far: the number of the next.
+    leaves: u64,
+}
+
+/// A question, its leaves in the order of additions, and what was told of them.
+struct Open {
+    question: Question,
+    /// The number of the first leaf.
+    first: u64,
+    leaves: Vec<Batch>,
+    told: Vec<Option<Vec<f64>>>,
+    /// Leaves that were taken one by one, and not put back.
+    out: Vec<bool>,
 }
 
 /// Points, key, counters, count, whether differences are wanted, whether losses are.
 type Leaf<'py> = (Vec<Bound<'py, PyArray1<f64>>>, [u64; 2], Vec<[u64; 4]>, u64, bool, bool);
+/// A leaf with its number in the run.
+type NumberedLeaf<'py> = (u64, Leaf<'py>);
+
+const ENDED: &str = "the run has ended: ask() returned None, and nothing more is wanted";
 
 #[pymethods]
 impl Asking {
@@ -59,46 +76,56 @@ impl Asking {
         let line = Line { messages: line, stop: Arc::clone(&stop), gives_losses: Arc::default() };
         let work = move || pool.install(|| run::run(job, line));
         let engine = thread::Builder::new().name("pasta".into()).spawn(work)?;
-        let state = State { messages: Some(messages), engine: Some(engine), open: Vec::new() };
+        let state = State { messages: Some(messages), engine: Some(engine), open: Vec::new(), leaves: 0 };
         Ok(Self { state: Mutex::new(state), block, batched, stop })
     }
 
     /// All that is wanted at the moment, in leaves; `None` at the end of the run.
-    fn ask<'py>(&self, py: Python<'py>) -> PyResult<Option<Vec<Leaf<'py>>>> {
+    fn ask<'py>(&self, py: Python<'py>) -> PyResult<Option<Vec<NumberedLeaf<'py>>>> {
         let mut state = self.state(py);
-        if state.open.is_empty() {
-            let Some(messages) = state.messages.take() else { return Ok(None) };
-            let (messages, first) = self.wait(py, messages)?;
-            state.messages = Some(messages);
-            match first {
-                None => {
-                    state.messages = None;
-                    return Ok(None);
-                }
-                Some(question) => state.open.push(self.cut(question)),
-            }
-            // Whatever else the engine wants already can be answered at the same time.
-            while let Some(Ok(Message::Ask(question))) = state.messages.as_ref().map(Receiver::try_recv) {
-                let cut = self.cut(question);
-                state.open.push(cut);
+        if !self.has_open(py, &mut state)? {
+            return Ok(None);
+        }
+        let open = state.open.iter().flat_map(|open| open.untold().map(move |i| (open, i)));
+        Ok(Some(open.map(|(open, i)| self.leaf(py, open, i)).collect()))
+    }
+
+    /// At most `most` leaves that nobody works on: none while others are out that the run waits for; `None` at its end.
+    fn take<'py>(&self, py: Python<'py>, most: usize) -> PyResult<Option<Vec<NumberedLeaf<'py>>>> {
+        let mut state = self.state(py);
+        if !self.has_open(py, &mut state)? {
+            return Ok(None);
+        }
+        self.receive(py, &mut state)?;
+        let mut taken = Vec::new();
+        for open in &mut state.open {
+            let free: Vec<usize> = open.untold().filter(|&i| !open.out[i]).take(most - taken.len()).collect();
+            for i in free {
+                open.out[i] = true;
+                taken.push(self.leaf(py, open, i));
             }
         }
-        let leaf = |question: &Question, batch: &Batch| {
-            let streams: Vec<_> = if self.batched {
-                vec![batch.whole().position()]
-            } else {
-                batch.samples.clone().map(|number| batch.sample(number).position()).collect()
-            };
-            let key = streams.first().map_or([0; 2], |(key, _)| *key);
-            let counters = streams.into_iter().map(|(_, counter)| before(counter)).collect();
-            let points = question.points.iter().map(|x| read_only(py, x)).collect();
-            let differences = question.form == Form::Differences;
-            (points, key, counters, batch.count(), differences, question.losses)
-        };
-        let leaves = state.open.iter().flat_map(|(question, batches)| {
-            batches.iter().map(|batch| leaf(question, batch)).collect::<Vec<_>>()
-        });
-        Ok(Some(leaves.collect()))
+        Ok(Some(taken))
+    }
+
+    /// Has a leaf that was taken be taken by somebody else.
+    fn put_back(&self, py: Python<'_>, number: u64) -> PyResult<()> {
+        let mut state = self.state(py);
+        let (open, i) = self.find(&state, number)?;
+        state.open[open].out[i] = false;
+        Ok(())
+    }
+
+    /// Takes the sums of one leaf: rows, then losses.
+    fn give(&self, py: Python<'_>, number: u64, sums: PyReadonlyArray1<'_, f64>) -> PyResult<()> {
+        let mut state = self.state(py);
+        if state.open.is_empty() && self.stop.load(Ordering::Relaxed) && state.messages.is_some() {
+            return Ok(());
+        }
+        let (open, i) = self.find(&state, number)?;
+        state.open[open].tell(i, sums.as_slice()?)?;
+        self.reply(py, &mut state);
+        Ok(())
     }
 
     /// Takes the sums of all leaves that were asked for, in their order: rows, then losses.
@@ -108,42 +135,25 @@ impl Asking {
             // Another thread may have stopped the run since it asked.
             let stopped = self.stop.load(Ordering::Relaxed);
             if state.messages.is_none() {
-                return Err(PyRuntimeError::new_err(
-                    "the run has ended: ask() returned None, and nothing more is wanted",
-                ));
+                return Err(PyRuntimeError::new_err(ENDED));
             }
             let refused = || PyRuntimeError::new_err("nothing was asked: call ask() first");
             return stopped.then_some(()).ok_or_else(refused);
         }
-        let wanted: usize = state.open.iter().map(|(_, batches)| batches.len()).sum();
-        if sums.len() != wanted {
-            let message = format!("{wanted} blocks were asked for, but {} were told", sums.len());
+        let wanted: Vec<(usize, usize)> =
+            state.open.iter().enumerate().flat_map(|(q, open)| open.untold().map(move |i| (q, i))).collect();
+        if sums.len() != wanted.len() {
+            let message = format!("{} blocks were asked for, but {} were told", wanted.len(), sums.len());
             return Err(PyValueError::new_err(message));
         }
-        let mut told = sums.iter();
-        let mut totals = Vec::with_capacity(state.open.len());
-        for (question, batches) in &state.open {
-            let differences = usize::from(question.form == Form::Differences);
-            let losses = if question.losses { question.points.len() } else { 0 };
-            let needed = (question.points.len() - differences) * question.points[0].len() + losses;
-            let mut leaves = Vec::with_capacity(batches.len());
-            for sums in told.by_ref().take(batches.len()) {
-                let sums = sums.as_slice()?;
-                if sums.len() != needed {
-                    let message = format!("expected {needed} numbers for a block, got {}", sums.len());
-                    return Err(PyValueError::new_err(message));
-                }
-                leaves.push(sums.to_vec());
-            }
-            totals.push(total(&question.batch, self.block, &mut leaves.into_iter()));
+        // All of them or none: a wrong one can be told again.
+        for ((q, _), sums) in wanted.iter().zip(&sums) {
+            state.open[*q].check(sums.as_slice()?)?;
         }
-        let open = std::mem::take(&mut state.open);
-        py.detach(|| {
-            for ((question, _), total) in open.into_iter().zip(totals) {
-                // The engine may be gone.
-                let _ = question.reply.send(Some(total));
-            }
-        });
+        for ((q, i), sums) in wanted.into_iter().zip(&sums) {
+            state.open[q].tell(i, sums.as_slice()?)?;
+        }
+        self.reply(py, &mut state);
         Ok(())
     }
 
@@ -151,8 +161,8 @@ impl Asking {
     fn stop(&self, py: Python<'_>) {
         self.stop.store(true, Ordering::Relaxed);
         let mut state = self.state(py);
-        state.open.drain(..).for_each(|(question, _)| {
-            let _ = question.reply.send(None);
+        state.open.drain(..).for_each(|open| {
+            let _ = open.question.reply.send(None);
         });
     }
 
@@ -204,10 +214,110 @@ impl Asking {
         }
     }
 
-    fn cut(&self, question: Question) -> (Question, Vec<Batch>) {
-        let mut leaves = Vec::new();
+    /// True once something is wanted, which may take a while; false at the end of the run.
+    fn has_open(&self, py: Python<'_>, state: &mut State) -> PyResult<bool> {
+        if state.open.is_empty() {
+            let Some(messages) = state.messages.take() else { return Ok(false) };
+            let (messages, first) = self.wait(py, messages)?;
+            let Some(question) = first else { return Ok(false) };
+            state.messages = Some(messages);
+            self.open(state, question);
+            self.receive(py, state)?;
+        }
+        Ok(true)
+    }
+
+    /// Whatever else the engine wants already can be answered at the same time.
+    fn receive(&self, py: Python<'_>, state: &mut State) -> PyResult<()> {
+        while let Some(Ok(message)) = state.messages.as_ref().map(Receiver::try_recv) {
+            match message {
+                Message::Ask(question) => self.open(state, question),
+                Message::Warn(words) => warn(py, &words)?,
+                // Nobody looks.
+                Message::Show(_, reply) => {
+                    let _ = reply.send(Some(false));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&self, state: &mut State, question: Question) {
+        let (mut leaves, first) = (Vec::new(), state.leaves);
         cut(&question.batch, self.block, &mut leaves);
-        (question, leaves)
+        let (told, out) = (vec![None; leaves.len()], vec![false; leaves.len()]);
+        state.leaves += leaves.len() as u64;
+        state.open.push(Open { question, first, leaves, told, out });
+    }
+
+    /// Where a leaf is that is not told yet.
+    fn find(&self, state: &State, number: u64) -> PyResult<(usize, usize)> {
+        let found = state.open.iter().enumerate().find_map(|(q, open)| {
+            let i = usize::try_from(number.checked_sub(open.first)?).ok()?;
+            open.told.get(i)?.is_none().then_some((q, i))
+        });
+        found.ok_or_else(|| {
+            let ended = state.messages.is_none().then(|| ENDED.into());
+            PyRuntimeError::new_err(ended.unwrap_or_else(|| {
+                format!("block {number} is not wanted: it was told before, or never asked for")
+            }))
+        })
+    }
+
+    fn leaf<'py>(&self, py: Python<'py>, open: &Open, i: usize) -> NumberedLeaf<'py> {
+        let (question, batch) = (&open.question, &open.leaves[i]);
+        let streams: Vec<_> = if self.batched {
+            vec![batch.whole().position()]
+        } else {
+            batch.samples.clone().map(|number| batch.sample(number).position()).collect()
+        };
+        let key = streams.first().map_or([0; 2], |(key, _)| *key);
+        let counters = streams.into_iter().map(|(_, counter)| before(counter)).collect();
+        let points = question.points.iter().map(|x| read_only(py, x)).collect();
+        let differences = question.form == Form::Differences;
+        (open.first + i as u64, (points, key, counters, batch.count(), differences, question.losses))
+    }
+
+    /// Answers the questions all of whose leaves are told.
+    fn reply(&self, py: Python<'_>, state: &mut State) {
+        let (done, open) = std::mem::take(&mut state.open).into_iter().partition(Open::is_told);
+        state.open = open;
+        let done: Vec<Open> = done;
+        py.detach(|| {
+            for Open { question, told, .. } in done {
+                let sum = total(&question.batch, self.block, &mut told.into_iter().flatten());
+                // The engine may be gone.
+                let _ = question.reply.send(Some(Told::Sums(sum)));
+            }
+        });
+    }
+}
+
+impl Open {
+    /// The places of the leaves that are not told yet.
+    fn untold(&self) -> impl Iterator<Item = usize> + use<'_> {
+        (0..self.told.len()).filter(|&i| self.told[i].is_none())
+    }
+
+    fn is_told(&self) -> bool {
+        self.told.iter().all(Option::is_some)
+    }
+
+    fn check(&self, sums: &[f64]) -> PyResult<()> {
+        let question = &self.question;
+        let differences = usize::from(question.form == Form::Differences);
+        let losses = if question.losses { question.points.len() } else { 0 };
+        let needed = (question.points.len() - differences) * question.points[0].len() + losses;
+        if sums.len() == needed {
+            return Ok(());
+        }
+        Err(PyValueError::new_err(format!("expected {needed} numbers for a block, got {}", sums.len())))
+    }
+
+    fn tell(&mut self, i: usize, sums: &[f64]) -> PyResult<()> {
+        self.check(sums)?;
+        self.told[i] = Some(sums.to_vec());
+        Ok(())
     }
 }
 

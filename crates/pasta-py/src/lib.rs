@@ -29,6 +29,7 @@ use pasta_cli::answers::Race;
 use pasta_opt::bounds::{LowerMeanSquareSmooth, LowerSmooth};
 use pasta_opt::certificate::Basis;
 use pasta_opt::checkpoint::Checkpoint;
+use pasta_opt::draws::Role;
 use pasta_opt::forecast::{Outlook, Pilot};
 use pasta_opt::method::{AUTO, Engine, METHODS, find};
 use pasta_opt::oracle::Oracle;
@@ -495,6 +496,9 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("FIRST_FORECAST", Outlook::FIRST)?;
     module.add("PILOT", Pilot::SAMPLES)?;
+    module.add("StreamEnded", module.py().get_type::<serve::StreamEnded>())?;
+    // Of what certifies a point, as generators have them in their keys.
+    module.add("CERTIFYING", [Role::Certificate, Role::Pilot, Role::Slopes].map(|role| role as u64))?;
     module.add_function(wrap_pyfunction!(minimize, module)?)?;
     module.add_function(wrap_pyfunction!(resume, module)?)?;
     module.add_function(wrap_pyfunction!(certify, module)?)?;

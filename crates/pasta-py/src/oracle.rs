@@ -35,8 +35,16 @@ pub(crate) struct Question {
     pub(crate) points: Vec<Vec<f64>>,
     pub(crate) form: Form,
     pub(crate) losses: bool,
-    /// The rows and then the losses; `None` if the function raised, or the run is being stopped.
-    pub(crate) reply: SyncSender<Option<Vec<f64>>>,
+    /// `None` if the function raised, or the run is being stopped.
+    pub(crate) reply: SyncSender<Option<Told>>,
+}
+
+/// What Python says to a question.
+pub(crate) enum Told {
+    /// The rows and then the losses.
+    Sums(Vec<f64>),
+    /// There are no more samples, but so many that are left for a last look.
+    Ended(u64),
 }
 
 /// Where a run stands, for the callback.
@@ -71,8 +79,11 @@ impl Oracle for Remote {
             losses: request.losses,
             reply,
         };
-        let numbers =
-            sent(&self.line, Message::Ask(question), &replied).ok_or_else(OracleError::interrupted)?;
+        let numbers = match sent(&self.line, Message::Ask(question), &replied) {
+            Some(Told::Sums(numbers)) => numbers,
+            Some(Told::Ended(left)) => return Err(OracleError::exhausted(left)),
+            None => return Err(OracleError::interrupted()),
+        };
         let (gradients, losses) = numbers.split_at(answer.gradients.len());
         answer.gradients.copy_from_slice(gradients);
         if request.losses {

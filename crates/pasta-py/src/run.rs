@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pasta_opt::calibrate::Calibration;
 use pasta_opt::certificate::{Certifier, Claim, number_by_hand, seed_by_hand};
-use pasta_opt::check::{self, Effort};
+use pasta_opt::check::{self, CheckError, Effort};
 use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::draws::Role;
 use pasta_opt::forecast::{Family, Forecast, Pilot, PilotError};
@@ -137,7 +137,7 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
             // Before a sample shows whether there are losses.
             let start = run::feasible(term.as_deref(), start.len(), &start, task.project).map_err(input)?;
             let (probe, losses) = gate(&asked, &start, task.seed, budget, &line)?;
-            let problem = Problem { term, ..Problem::of(asked.oracle(losses, &line), start) };
+            let problem = Problem { term, ..asked.problem(losses, start, &line) };
             let mut run = Run::start(Arc::new(problem), *task, stop).map_err(input)?;
             run.count(&probe);
             prepared(&mut run, &line)?;
@@ -146,7 +146,7 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
         Begin::Stored { checkpoint: mut stored, term } => {
             let Stored { task, dim, losses, .. } = Stored::of(&stored).map_err(input)?;
             let task = Task { budget, no_limit, ..task };
-            let problem = Problem { term, ..Problem::of(asked.oracle(losses, &line), vec![0.0; dim]) };
+            let problem = Problem { term, ..asked.problem(losses, vec![0.0; dim], &line) };
             let run = Run::resume(Arc::new(problem), task, &mut stored, stop);
             let mut run = run.map_err(|error| match error {
                 RunError::Choice(ChoiceError::NoEnd) => Trouble::Input(
@@ -182,8 +182,16 @@ fn prepared(run: &mut Run, line: &Line) -> Result<(), Trouble> {
             let words =
                 std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
             let words = words.strip_prefix("it ").unwrap_or(&words);
+            let slips =
+                std::error::Error::source(&error).and_then(|source| source.downcast_ref::<CheckError>());
+            let is_own = |slip: &check::Slip| matches!(slip, check::Slip::OwnGenerator { .. });
+            let hint = if slips.is_some_and(|error| error.slips.iter().any(is_own)) {
+                "; rows that come once, as by next(consumer), are for pasta_opt.Stream(consumer, gradient)"
+            } else {
+                ""
+            };
             Err(Trouble::Input(format!(
-                "the oracle {words} (pasta_opt.check says more; check=False runs it all the same)"
+                "the oracle {words}{hint} (pasta_opt.check says more; check=False runs it all the same)"
             )))
         }
         Err(halt) => Err(input(halt)),
@@ -287,7 +295,7 @@ pub(crate) fn forecast(
     feasible(term.as_deref(), start)?;
     let (gate, losses) = gate(asked, start, seed, None, line)?;
     let mut gate = gate.with_term(term).with_gamma(gamma);
-    let method = method.choose(&Problem::of(asked.oracle(losses, line), start.to_vec())).map_err(input)?;
+    let method = method.choose(&asked.problem(losses, start.to_vec(), line)).map_err(input)?;
     let rule = match target.share() {
         Some(share) => StopRule { target: measured(&mut gate, start, share)?.target, ..rule },
         None => rule,
@@ -356,7 +364,7 @@ pub(crate) fn verify(
 ) -> Result<String, Trouble> {
     let stored = Checkpoint::from_bytes(checkpoint).and_then(|checkpoint| Stored::of(&checkpoint));
     let Stored { task, dim, losses, .. } = stored.map_err(input)?;
-    let problem = Problem { term, ..Problem::of(asked.oracle(losses, line), vec![0.0; dim]) };
+    let problem = Problem { term, ..asked.problem(losses, vec![0.0; dim], line) };
     let mut given = Given::of(&problem);
     (given.task, given.point, given.start_unknown) = (Some(&task), Some(x), true);
     match verify::verify(result, &given, Arc::clone(&line.stop)) {

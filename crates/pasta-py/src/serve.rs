@@ -8,12 +8,20 @@ use std::time::Duration;
 
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pasta_opt::oracle::{Batch, Form};
-use pyo3::exceptions::{PyRuntimeError, PyUserWarning, PyValueError};
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyRuntimeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::asking::{cut, total};
-use crate::oracle::{Message, Question, Snapshot, is_set};
+use crate::oracle::{Message, Question, Snapshot, Told, is_set};
+
+create_exception!(
+    pasta_opt._engine,
+    StreamEnded,
+    PyException,
+    "Raised by an oracle whose samples have come to an end."
+);
 
 /// How long Ctrl-C may have to wait while the engine computes.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(20);
@@ -52,9 +60,9 @@ impl<'py> Server<'py> {
             match self.py.detach(move || receiver.recv_timeout(PATIENCE)) {
                 Ok(Message::Ask(question)) if self.pooled => self.answer_at_once(question, &messages),
                 Ok(Message::Ask(question)) => {
-                    let sums = self.unless_raised(|server| server.sums(&question));
+                    let told = self.unless_raised(|server| server.told(&question));
                     // The engine may be gone.
-                    let _ = question.reply.send(sums);
+                    let _ = question.reply.send(told);
                 }
                 Ok(Message::Show(snapshot, reply)) => {
                     let _ = reply.send(self.unless_raised(|server| server.show(&snapshot)));
@@ -88,7 +96,7 @@ impl<'py> Server<'py> {
         let mut answers = answers.map(Vec::into_iter);
         for question in open {
             // The engine may be gone.
-            let _ = question.reply.send(answers.as_mut().and_then(Iterator::next));
+            let _ = question.reply.send(answers.as_mut().and_then(Iterator::next).map(Told::Sums));
         }
     }
 
@@ -135,6 +143,18 @@ impl<'py> Server<'py> {
         let Some(callback) = &self.callback else { return Ok(false) };
         let Snapshot { step, samples, evaluations, distance, x } = snapshot;
         callback.call1((*step, *samples, *evaluations, *distance, read_only(self.py, x)))?.is_truthy()
+    }
+
+    /// The sums, or that the samples have come to an end.
+    fn told(&self, question: &Question) -> PyResult<Told> {
+        match self.sums(question) {
+            Ok(sums) => Ok(Told::Sums(sums)),
+            Err(error) if error.is_instance_of::<StreamEnded>(self.py) => {
+                let (left,) = error.value(self.py).getattr("args")?.extract()?;
+                Ok(Told::Ended(left))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn sums(&self, question: &Question) -> PyResult<Vec<f64>> {

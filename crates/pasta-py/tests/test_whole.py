@@ -357,6 +357,49 @@ def test_what_no_pool_can_compute_is_refused():
             pasta_opt.Pool(oracle, workers)
 
 
+@pytest.mark.parametrize("name", ORACLES)
+def test_blocks_that_come_back_one_by_one_in_any_order_give_the_same_bits(name):
+    import random
+
+    oracle, order = ORACLES[name], random.Random(3)
+    is_many = name == "many"
+    for keywords in ({"budget": 6_000}, {"target": 0.4}, {"method": pasta_opt.methods.Storm(eta=0.01, momentum=0.3, steps=20, batch=1_500)}):
+        run = pasta_opt.AskTell(np.zeros(3), losses=is_many, batched=is_many, **keywords)
+        out, most_out, numbers = [], 0, []
+        while (blocks := run.take(3)) is not None:
+            assert len(blocks) <= 3 and (blocks or out)
+            out += blocks
+            most_out = max(most_out, len(out))
+            numbers += [block.number for block in blocks]
+            block = out.pop(order.randrange(len(out)))
+            if order.random() < 0.2:
+                # Its worker died.
+                run.put_back(block)
+                numbers.remove(block.number)
+            else:
+                run.give(block, block.answer(oracle))
+                with pytest.raises(RuntimeError, match="is not wanted|the run has ended"):
+                    run.give(block, block.answer(oracle))
+        whole = pasta_opt.minimize(pasta_opt.Oracle(oracle.gradient, losses=is_many), np.zeros(3), pilot=None, **keywords)
+        assert run.result().x.tobytes() == whole.x.tobytes() and sorted(numbers) == list(range(len(numbers)))
+        # Only wide questions have several blocks.
+        assert most_out > 3 or "method" not in keywords
+
+
+def test_ask_and_take_can_be_mixed():
+    run = pasta_opt.AskTell(np.zeros(3), losses=True, method=pasta_opt.methods.Sgd(eta=0.01, steps=5, batch=2_000), check=False)
+    while (blocks := run.take(2)) is not None:
+        run.give(blocks[1], blocks[1].answer(ORACLES["many"]))
+        rest = run.ask()
+        assert blocks[0].number in [block.number for block in rest] and blocks[1].number not in [block.number for block in rest]
+        with pytest.raises(ValueError, match="blocks were asked for, but 1 were told"):
+            run.tell([rest[0].answer(ORACLES["many"])])
+        rest = run.ask()
+        run.tell([block.answer(ORACLES["many"]) for block in rest])
+    method = pasta_opt.methods.Sgd(eta=0.01, steps=5, batch=2_000)
+    assert run.result().x.tobytes() == pasta_opt.minimize(ORACLES["many"], np.zeros(3), method=method, check=False).x.tobytes()
+
+
 def test_a_run_that_waits_in_one_thread_is_stopped_by_another():
     code = """
 import threading, numpy as np, pasta_opt

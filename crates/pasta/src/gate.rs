@@ -63,6 +63,8 @@ pub struct Gate {
     budget: Option<u128>,
     /// Samples that are kept back.
     held: u128,
+    /// The samples in all after which the oracle has no more, once it has said so.
+    end: Option<u128>,
     stop: Arc<AtomicBool>,
     /// Whether the oracle is to be checked before a run.
     needs_check: bool,
@@ -124,6 +126,7 @@ impl Gate {
             ledger: Ledger::default(),
             budget: None,
             held: 0,
+            end: None,
             stop: Arc::default(),
             needs_check,
             kept: Kept::default(),
@@ -201,7 +204,10 @@ impl Gate {
     /// What a stop of this gate's run [means](Stop::meaning), and how many answers were not finite, if there were any.
     pub fn meaning(&self, stop: Stop) -> String {
         let count = self.ledger.not_finite();
-        let meaning = stop.meaning();
+        let meaning = match self.end {
+            None => stop.meaning(),
+            Some(_) => format!("the samples have come to an end; {}", stop.meaning()),
+        };
         match (count, self.on_nan) {
             (0, _) => meaning,
             (_, OnNan::Skip) => {
@@ -280,12 +286,18 @@ impl Gate {
         self.budget
     }
 
-    /// Samples that may still be drawn; as many as can be counted where there is no budget.
+    /// Samples that may still be drawn; as many as can be counted where there is no budget, unless the oracle has come to an end.
     pub fn left(&self) -> u128 {
-        match self.budget {
+        match self.budget.into_iter().chain(self.end).min() {
             None => u128::MAX,
             Some(budget) => budget.saturating_sub(self.ledger.samples()).saturating_sub(self.held),
         }
+    }
+
+    /// The oracle has come to an end, and has so many samples left.
+    #[cold]
+    fn end(&mut self, left: u128) {
+        self.end = Some(self.ledger.samples() + left);
     }
 
     /// Keeps so many samples of the budget back, instead of those that were kept back before.
@@ -343,7 +355,13 @@ impl Gate {
             None => u128::MAX,
             Some(_) => afford(self.oracle.price(&request).samples, self.left())?,
         };
-        let charge = put(&*self.oracle, &self.about, &request, answer)?;
+        let charge = match put(&*self.oracle, &self.about, &request, answer) {
+            Err(Halt::OverBudget { needed, left }) => {
+                self.end(left);
+                return Err(Halt::OverBudget { needed, left });
+            }
+            charge => charge?,
+        };
         self.ledger.charge(request.draw.role(), charge);
         if charge.samples > price {
             return Err(Halt::Oracle(OracleError::new("it charged more than its price")));

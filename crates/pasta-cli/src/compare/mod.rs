@@ -178,7 +178,7 @@ fn entrants(
 ) -> Result<Vec<Entrant>, Failure> {
     let mut entrants = Vec::new();
     if methods.is_empty() {
-        entrants = entrant::untuned(limits, contest.setup.problem.oracle.about());
+        entrants = entrant::untuned(limits, &contest.setup.problem);
         entrants.extend(contest.own.as_ref().and_then(entrant::own));
     } else {
         for name in methods {

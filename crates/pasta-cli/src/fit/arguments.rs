@@ -7,17 +7,13 @@ use clap::Args;
 use pasta_opt::fit::Way;
 use pasta_opt::inference::StdErrors;
 use pasta_opt::method::{self, Values};
+pub(super) use pasta_opt::method::{AUTO, EXACT};
 use pasta_opt::proximal::Penalties;
 use pasta_opt::run::Target;
 use pasta_report::console::{Failure, flags};
 use pasta_report::nearest;
 
 use crate::table::{Reading, Shaping, losses};
-
-/// The method of second-order steps.
-pub(super) const EXACT: &str = "exact";
-/// The method that takes any loss.
-pub(super) const AUTO: &str = "auto";
 
 /// Fit a linear model to a table, and certify it by exact passes over the rows.
 ///
@@ -282,15 +278,12 @@ impl Arguments {
                 .filter(|method| method.row().is_none())
                 .map(|method| method.name)
                 .collect();
-            let message =
-                format!("--method: unknown method {name:?}; expected one of {EXACT}, {}", names.join(", "));
+            let message = format!("--method: unknown method {name:?}; expected one of {}", names.join(", "));
             let usual = "a recipe with constants runs by `pasta solve` and a problem file";
-            return Err(Failure::input(message).hint(
-                match nearest(name, names.iter().copied().chain([EXACT])) {
-                    Some(meant) => format!("did you mean {meant}? {usual}"),
-                    None => usual.into(),
-                },
-            ));
+            return Err(Failure::input(message).hint(match nearest(name, names.iter().copied()) {
+                Some(meant) => format!("did you mean {meant}? {usual}"),
+                None => usual.into(),
+            }));
         };
         let mut values = Values::default();
         for (key, value) in &self.set {

@@ -5,6 +5,7 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use pasta_opt::checkpoint::{Checkpoint, CheckpointError};
+use pasta_opt::run::{RunError, Stored};
 use pasta_opt::trace::{Event, FORMATS, Mark, last_milestone};
 use serde::Deserialize;
 
@@ -70,8 +71,8 @@ pub(crate) fn point(folder: &Path, problem: &Problem) -> Result<Vec<f64>, Failur
     let text = match world::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let refuse = |error: CheckpointError| Failure::input(error).in_file(folder.display().to_string());
-            let run = super::stored(problem, &mut checkpoint(folder)?).map_err(refuse)?;
+            let refuse = |error: RunError| Failure::input(error).in_file(folder.display().to_string());
+            let run = Stored::walk(problem, &mut checkpoint(folder)?).map_err(refuse)?;
             return Ok(run.view().point.to_vec());
         }
         Err(error) => return Err(failed(&path)(error)),

@@ -17,8 +17,6 @@ use folder::RunFolder;
 pub(crate) use folder::{point as point_of, point_in, result_file, spec_file};
 use overriding::{Flags, Quick};
 use page::LivePage;
-use pasta_opt::checkpoint::CheckpointError;
-use pasta_opt::method;
 use pasta_opt::prelude::*;
 use pasta_opt::run::{Mark, RunError, Target, Task};
 use pasta_opt::trace::{self, is_milestone};
@@ -27,7 +25,7 @@ use result::Outcome;
 
 use crate::check;
 use crate::spec::trust::Origin;
-use crate::spec::{self, Overrides, Problem, QuickTry, Spec};
+use crate::spec::{self, Overrides, QuickTry, Spec};
 use crate::waiting::Waiting;
 use crate::world;
 use pasta_report::answer;
@@ -256,12 +254,6 @@ fn refused(error: &RunError, path: &Path) -> Failure {
         RunError::Drawn { .. } => failure,
         _ => failure.hint("problem.toml must stay as the run wrote it; start another run with `pasta solve`"),
     }
-}
-
-/// The run of a checkpoint, to look at.
-fn stored(problem: &Problem, checkpoint: &mut Checkpoint) -> Result<Box<dyn Walk>, CheckpointError> {
-    let gate = Gate::resume_with_term(Arc::clone(&problem.oracle), problem.term.clone(), checkpoint)?;
-    method::resume(&gate, checkpoint)
 }
 
 impl Live {

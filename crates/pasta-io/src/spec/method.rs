@@ -21,9 +21,9 @@ pub(super) struct Read {
 }
 
 impl Read {
-    /// The method of a file that names none.
-    pub(super) fn auto() -> Self {
-        Self { spec: MethodSpec::Auto, chosen: Chosen::auto(None) }
+    /// The method of a file that names none: the quickest that is known for the problem.
+    pub(super) fn usual(problem: &Problem) -> Self {
+        Self { spec: MethodSpec::Usual, chosen: Chosen::usual(problem) }
     }
 }
 
@@ -52,10 +52,10 @@ pub(super) fn read_method(
     if !method.has_steps() {
         section.only(&["name"])?;
         if name == AUTO {
-            return Ok(Read::auto());
+            return Ok(Read { spec: MethodSpec::Auto, chosen: Chosen::auto(None) });
         }
         let spec = MethodSpec::Named { name: name.into(), settings: BTreeMap::new(), steps: 1, batch: 1 };
-        let chosen = spec.choose(problem).map_err(|error| Failure::input(&error))?;
+        let chosen = spec.choose(problem).map_err(|error| section.complain("name", &error.to_string()))?;
         return Ok(Read { spec, chosen });
     }
     if let Some(Aim { flag, .. }) = aim {

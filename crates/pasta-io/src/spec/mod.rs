@@ -21,7 +21,7 @@ use method::{Aim, FALLBACK, Read, read_method};
 use pasta_opt::certificate::Basis;
 use pasta_opt::forecast::{Price, PriceError};
 use pasta_opt::gate::{Gate, OnNan};
-use pasta_opt::method::{AUTO, UNIVERSAL};
+use pasta_opt::method::{AUTO, EXACT, UNIVERSAL};
 use pasta_opt::run::{Chosen, Target, Task};
 use pasta_opt::walk::{StopRule, Walk};
 pub use pipe::{QuickTry, Simulated};
@@ -216,11 +216,12 @@ impl ProblemFile {
         let recipe = root.item("recipe").map(|_| root.section("recipe")).transpose()?;
         let read = |aim| match &recipe {
             Some(recipe) => read_method(recipe, &problem, aim),
-            None => Ok(Read::auto()),
+            None => Ok(Read::usual(&problem)),
         };
         let mut overrides = overrides.clone();
-        let name = recipe.as_ref().map_or(Ok(Some(AUTO)), |recipe| recipe.text("name"))?;
-        if matches!(name, Some(AUTO | UNIVERSAL)) {
+        let usual = || Ok(Some(Chosen::usual(&problem).name));
+        let name = recipe.as_ref().map_or_else(usual, |recipe| recipe.text("name"))?;
+        if matches!(name, Some(AUTO | EXACT | UNIVERSAL)) {
             // What such a run aims at is what it has to certify.
             overrides.certify = overrides.certify.or(overrides.target.take());
         }
@@ -273,6 +274,9 @@ impl ProblemFile {
             gamma,
         };
         let method = task.choose(&problem).map_err(Failure::input)?;
+        // As `pasta fit` begins, unless the file says where.
+        let is_given = root.section("problem")?.item("start").is_some();
+        let problem = if method.name == EXACT && !is_given { problem.from_best_constant() } else { problem };
         let effective = write_overrides(&self.name, document, &overrides, problem.simulator.as_ref());
         Ok(Spec { threads, output, problem, task, method, price, effective })
     }
@@ -309,7 +313,7 @@ pub fn read_contest(path: &Path, overrides: &Overrides, stop: Arc<AtomicBool>) -
     if root.item("recipe").is_some() {
         let recipe = root.section("recipe")?;
         let method = own.insert(own_method(&recipe, problem, target)?);
-        if method.fallback || method.engine.is_certified() {
+        if method.fallback || method.engine.needs_rule() {
             let target = target.or(method.gradient_target());
             let rule = certificate_rule(&root, problem, method, target, overrides)?;
             let missing = if method.fallback { no_choice } else { no_target };

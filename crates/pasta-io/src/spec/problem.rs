@@ -10,7 +10,7 @@ use pasta_opt::oracle::{
     About, Answer, Charge, Noise, NoiseError, Noisy, Oracle, OracleError, Request, Source, Tail,
 };
 use pasta_opt::problems::{self, Parameters};
-use pasta_opt::run::{self, OfStart, Truth};
+use pasta_opt::run::{self, KnownTable, OfStart, Truth};
 use pasta_opt::term::Term;
 
 use super::pipe::Simulated;
@@ -58,6 +58,15 @@ impl Problem {
     /// What a simulator's workers answer.
     pub(super) fn simulated(what: run::Problem, simulator: Option<Simulated>) -> Self {
         Self { what: Arc::new(what), simulator }
+    }
+
+    /// The same, from the best constant of its table if it is one.
+    pub(super) fn from_best_constant(self) -> Self {
+        let Some(linear) = self.table.as_ref().map(|table| Arc::clone(table.linear())) else { return self };
+        let run::Problem { oracle, term, words, .. } = &**self.what();
+        let (oracle, term, words) = (Arc::clone(oracle), term.clone(), words.clone());
+        let (start, table) = (linear.best_constant(), Some(KnownTable::new(linear)));
+        Self { what: Arc::new(run::Problem { oracle, start, term, truth: None, table, words }), ..self }
     }
 
     /// What is minimised.

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _engine, methods
 from ._minimize import AnyBasis, _vector, beginning
+from ._native import _whole
 from ._terms import AnyTerm
 from ._terms import given as terms_given
 from ._oracle import Leaves, _block, _unmasked
@@ -34,6 +35,8 @@ class Block:
     #: The key of numpy's Philox, and a counter: of the block, or one for each of its samples.
     key: tuple[int, int]
     counters: tuple[tuple[int, int, int, int], ...]
+    #: Of all blocks of the run, counted as they were asked for.
+    number: int = 0
 
     def rngs(self) -> list[np.random.Generator]:
         """Fresh generators: one for the block, or one for each of its samples. Make them anew for each point."""
@@ -69,6 +72,8 @@ class AskTell:
     ...     run.tell(answers)
     >>> run.result().stop.kind
     'planned-end'
+
+    :meth:`take`, :meth:`give` and :meth:`put_back` are for several blocks out at a time, which come back in any order.
     """
 
     def __init__(
@@ -108,10 +113,7 @@ class AskTell:
         leaves = self._run.ask()
         if leaves is None:
             return None
-        self._blocks = [
-            Block(tuple(points), count, differences, losses, (key[0], key[1]), tuple((a, b, c, d) for a, b, c, d in counters))
-            for points, key, counters, count, differences, losses in leaves
-        ]
+        self._blocks = [_read(*leaf) for leaf in leaves]
         return self._blocks
 
     def tell(self, answers: Iterable[Any]) -> None:
@@ -126,6 +128,32 @@ class AskTell:
             told = [np.zeros(0) for _ in told]
         self._run.tell(told)
         self._blocks = []
+
+    def take(self, most: int | None = None) -> list[Block] | None:
+        """At most so many blocks that nobody works on, all of them if nothing is said; None when the run has ended.
+
+        The list is empty where the run waits for blocks that are out: :meth:`give` one of them, and take again. With nothing out it waits until the run wants something.
+
+        >>> import pasta_opt
+        >>> oracle, out = pasta_opt.Oracle(lambda x, rng, n: n * x + rng.normal(size=(n, 2)).sum(axis=0), losses=False), []
+        >>> run = pasta_opt.AskTell([1.0, -1.0], budget=5_000)
+        >>> while (blocks := run.take(3)) is not None:
+        ...     out += blocks
+        ...     block = out.pop()                              # whichever is ready first
+        ...     run.give(block, block.answer(oracle))
+        >>> run.result().x.tobytes() == pasta_opt.minimize(oracle, [1.0, -1.0], budget=5_000).x.tobytes()
+        True
+        """
+        leaves = self._run.take(2**32 if most is None else _whole("most", most, 1, 2**32))
+        return None if leaves is None else [_read(*leaf) for leaf in leaves]
+
+    def give(self, block: Block, answer: Any) -> None:
+        """Takes the sums of one block, in whatever order blocks come back; an answer is what :meth:`tell` takes for a block."""
+        self._run.give(block.number, self._flat(answer, block))
+
+    def put_back(self, block: Block) -> None:
+        """Says that a block which was taken will not be answered, since its worker died: :meth:`take` hands it out again."""
+        self._run.put_back(block.number)
 
     def stop(self) -> None:
         """Ends the run: the next :meth:`ask` returns None."""
@@ -154,6 +182,11 @@ class AskTell:
         if sums.shape not in ((rows, dim), (rows * dim,)):
             raise ValueError(f"an answer with losses is a pair (losses, sums), and sums have shape {(rows, dim)}, but the second part has shape {sums.shape}")
         return np.concatenate([sums.reshape(-1), losses.reshape(-1)])
+
+
+def _read(number: int, leaf: tuple[Any, ...]) -> Block:
+    points, key, counters, count, differences, losses = leaf
+    return Block(tuple(points), count, differences, losses, (key[0], key[1]), tuple((a, b, c, d) for a, b, c, d in counters), number)
 
 
 def _real(value: Any, what: str) -> Vector:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from . import _engine, methods
 from ._minimize import AnyBasis, AnyOracle, _budget, _rule, bound
 from ._native import _number, _threads, _whole, namespace
-from ._oracle import Leaves
+from ._oracle import Leaves, unless_streamed
 from ._result import Certificate, Result, certificate_of
+from ._stream import reading_streams
 from ._terms import AnyTerm
 from ._terms import given as terms_given
 from ._workers import with_workers
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
 
 
 @with_workers
+@reading_streams
 def certify(
     oracle: AnyOracle,
-    x: Any,
+    x: Any = None,
     *,
     target: float,
     budget: float | None = None,
@@ -37,6 +39,9 @@ def certify(
     gamma: float | None = None,
 ) -> Certificate:
     """Bounds the gradient at a point that came from anywhere, by fresh samples, with a confidence of 1 - `delta`.
+
+    `oracle` is anything that :func:`minimize` takes, of JAX (:func:`pasta_opt.jax.oracle`), a module of PyTorch (:func:`pasta_opt.torch.oracle`) or an SVI of NumPyro
+    (:func:`pasta_opt.numpyro.oracle`); the last two know their point, so that `x` may be left out. Where the point is not certified, ``outlook`` says what is missing.
 
     The samples are not those of a run with the same seed. A :class:`Growth` is about the distance from x itself, so its growth does
     not matter: the variance at x is at most floor^2.
@@ -70,12 +75,14 @@ def verify(result: Result, oracle: AnyOracle, *, threads: int | None = None, bou
     >>> pasta_opt.verify(result, grad).split(":")[0]
     'verified'
     """
+    unless_streamed(oracle, "a certificate is verified by drawing its samples again")
     oracle, _, _ = bound(oracle, result.params)
     given = terms_given(oracle, bounds, term, result.x)
     return _engine.verify(Leaves(oracle, len(result.x)), result.x, result.report, result.checkpoint, _threads(threads), given)
 
 
 @with_workers
+@reading_streams
 def calibrate(
     oracle: AnyOracle,
     x0: Any,
@@ -104,6 +111,7 @@ def calibrate(
     return namespace(text)
 
 
+@reading_streams
 def check(
     oracle: AnyOracle, x0: Any, *, seed: int = 1, threads: int | None = None, bounds: Any = None, term: AnyTerm | None = None
 ) -> SimpleNamespace:
@@ -198,6 +206,7 @@ def forecast(
     >>> found.forecast.low < found.forecast.middle < found.forecast.high
     True
     """
+    unless_streamed(oracle, "a pilot makes several runs on the same samples")
     oracle, start, _ = bound(oracle, x0)
     method = methods.chosen(method)
     rule = _rule(oracle, target, delta, certificate)
@@ -246,6 +255,7 @@ def compare(
     >>> sorted({row.method for row in found.methods}), found.judged_by
     (['auto', 'dog'], 'samples')
     """
+    unless_streamed(oracle, "methods are compared on the same samples")
     if target is None and budget is None:
         raise ValueError("say when runs end: target=0.1, or budget=100_000 samples, or both")
     names = [methods] if isinstance(methods, str) else list(methods)

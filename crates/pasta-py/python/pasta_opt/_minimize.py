@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from . import _engine, methods
 from ._native import Native, _number, _threads, _whole
-from ._oracle import Computed, Leaves, Oracle, Problem, Structured, _a, _unmasked
+from ._oracle import Computed, Leaves, Oracle, Problem, Streamed, Structured, _a, _unmasked, unless_streamed
 from ._progress import Moment, shown
 from ._result import CHECKPOINT, Result, read
+from ._stream import on_streams
 from ._terms import AnyTerm
 from ._terms import given as terms_given
 from ._workers import with_workers
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 SHARE = 0.5
 
 #: What can be asked for samples.
-AnyOracle = Callable[..., Any] | Oracle | Problem | Native | Structured | Computed
+AnyOracle = Callable[..., Any] | Oracle | Problem | Native | Structured | Computed | Streamed
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ def beginning(
 
 
 @with_workers
+@on_streams
 def minimize(
     oracle: AnyOracle,
     x0: Any,
@@ -146,11 +148,11 @@ def minimize(
     """Minimises f(x) = E f(x, xi) from stochastic gradients.
 
     oracle
-        A function ``grad(x, rng)`` or ``grad(x, rng, n)``, an :class:`Oracle`, a :class:`Problem`, an oracle of the library
+        A function ``grad(x, rng)`` or ``grad(x, rng, n)``, an :class:`Oracle`, a :class:`Problem`, rows that come once (:class:`Stream`), an oracle of the library
         (:class:`Native`) or of JAX (:func:`pasta_opt.jax.oracle`). It is called in this thread, one call at a time; what it raises is
         raised here.
     x0
-        The start, a vector; for JAX, a pytree.
+        The start, a vector or, for one coordinate, a number; for JAX, a pytree.
     target
         Stop as soon as fresh samples certify that the norm of the gradient is at most this: a number, or a share of the gradient at the start such
         as "1%", which the run measures first (``result.of_start``).
@@ -251,6 +253,7 @@ def resume(
     certificate, ends it; a run that has none is refused. What was planned when the run began does not grow with the budget: a run that had ended as
     planned is handed out as it was, and ``stop.meaning`` says so; start anew for more.
     """
+    unless_streamed(oracle, "a run that is resumed draws samples again")
     checkpoint = Path(output) / CHECKPOINT
     if not checkpoint.exists():
         raise FileNotFoundError(f"{output} holds no checkpoint of a run")
@@ -272,7 +275,7 @@ def resume(
 def bound(oracle: Any, x0: Any) -> tuple[Any, NDArray[np.float64], Callable[[NDArray[np.float64]], Any] | None]:
     """The oracle of vectors, the start as one, and the way back from vectors, if there is one."""
     if isinstance(oracle, Structured):
-        return oracle.bind(x0)
+        return oracle.bind(oracle.point() if x0 is None else x0)
     return oracle, _vector(x0), None
 
 
@@ -302,6 +305,8 @@ def _vector(x0: Any) -> NDArray[np.float64]:
     if array.dtype.kind not in "fiu":
         what = f"has dtype {array.dtype}" if array.ndim else f"is {_a(x0)}"
         raise TypeError(f"x0 must be a vector of real numbers, but {what}")
+    if array.ndim == 0:
+        array = array.reshape(1)
     if array.ndim != 1 or len(array) == 0:
         hint = "; give x0.ravel(), and reshape x in the oracle" if array.ndim > 1 else ""
         raise ValueError(f"x0 must be a vector of at least one number, but has shape {array.shape}{hint}")

@@ -125,6 +125,29 @@ class Structured:
         """An oracle of vectors, the start as one, and the way back."""
         raise NotImplementedError
 
+    def point(self) -> Any:
+        """The point that the oracle itself knows, for where none is given."""
+        raise TypeError("say at which point: this oracle does not know one of its own")
+
+
+class Streamed:
+    """An oracle of rows that come once: a base class, for streams."""
+
+    gradient: Callable[..., Any]
+    losses: bool | None
+    pathwise: bool
+    name: str
+
+    def named(self, key: Sequence[int], counters: Sequence[Sequence[int]]) -> list[Any]:
+        """The rows of some samples, by the positions of their generators."""
+        raise NotImplementedError
+
+
+def unless_streamed(oracle: object, what: str) -> None:
+    """Refuses what needs samples again that a stream has handed out."""
+    if isinstance(oracle, Streamed):
+        raise TypeError(f"{what}, but the rows of a stream come once")
+
 
 class Computed:
     """An oracle that others compute, block by block: a base class, for pools."""
@@ -174,6 +197,10 @@ class Leaves:
         self.native: _engine.Native | None = None
         #: The processes that compute it, if it is not this one.
         self._pool: Computed | None = None
+        #: The rows that take the place of generators, if they come once.
+        self._stream: Streamed | None = None
+        self._bits = np.random.Philox(key=[0, 0])
+        self._rng: Any = np.random.Generator(self._bits)
         if isinstance(oracle, Computed):
             self._pool = oracle
             oracle = oracle.oracle
@@ -183,7 +210,13 @@ class Leaves:
             self.native, self.called, self.identity = oracle._native, oracle.name, oracle._native.identity
             self.batched, self.losses, self.block = True, oracle._native.losses, BATCHED_BLOCK
             return
-        if isinstance(oracle, Problem):
+        if isinstance(oracle, Streamed):
+            gradient, self._stream = oracle.gradient, oracle
+            self._gradient = lambda x, rows, n: gradient(x, rows)
+            # Each sample has a name of its own, by which its row is kept.
+            self.batched, self.losses, self.block = False, oracle.losses, BATCHED_BLOCK
+            self.pathwise, name = oracle.pathwise, oracle.name
+        elif isinstance(oracle, Problem):
             kind = type(oracle)
             self._gradient = oracle.gradient
             if kind.gradient is Problem.gradient:
@@ -203,8 +236,6 @@ class Leaves:
             self.block, self.pathwise, name = oracle.block, oracle.pathwise, oracle.name
         self.called = name
         self.identity = f"{name}, {dim} coordinates, blocks of {self.block}"
-        self._bits = np.random.Philox(key=[0, 0])
-        self._rng = np.random.Generator(self._bits)
 
     @property
     def pooled(self) -> bool:
@@ -234,8 +265,10 @@ class Leaves:
         # Lists: to set a generator from arrays takes three times as long.
         state: Any = {"bit_generator": "Philox", "state": inner, "buffer": [0, 0, 0, 0]}
         state.update(buffer_pos=4, has_uint32=0, uinteger=0)
-        bits, rng = self._bits, self._rng
         n = (count,) if self.batched else ()
+        if self._stream is not None:
+            self._rng, counters, n = self._stream.named(key, counters), counters[:1], (count,)
+        bits, rng = self._bits, self._rng
         for counter in counters:
             inner["counter"] = counter
             if differences:
@@ -271,9 +304,12 @@ class Leaves:
                 change = here - at_base if here.shape == at_base.shape else _summed(here) - _summed(at_base)
             out[i * dim : (i + 1) * dim] += _summed(change)
 
-    def _called(self, x: Vector, rng: np.random.Generator, n: tuple[int, ...]) -> tuple[Any, Vector]:
+    def _called(self, x: Vector, rng: Any, n: tuple[int, ...]) -> tuple[Any, Vector]:
         """The loss, if there is one, and the gradient, as the user's function has it."""
-        value = self._gradient(x, rng, *n)
+        try:
+            value = self._gradient(x, rng, *n)
+        except StopIteration as error:
+            raise RuntimeError(f"an iterator ended inside of {self.called}: rows that come once are for pasta_opt.Stream(rows, gradient)") from error
         is_pair = isinstance(value, tuple) and len(value) == 2
         if self.losses is None:
             self.losses = is_pair

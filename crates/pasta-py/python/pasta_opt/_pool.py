@@ -82,13 +82,16 @@ def answer(task: Task) -> list[Vector] | Raised | None:
         leaves = _leaves(key, data, dim)
         if leaves is None:
             return None
-        for points, *_ in asked:
-            for x in points:
-                # As in the process that called; a copy from a pickle could be written to.
-                x.setflags(write=False)
-        return [leaves.sums(*leaf) for leaf in asked]
+        return [leaves.sums([_point(x) for x in points], *others) for points, *others in asked]
     except Exception as error:
         return Raised(error)
+
+
+def _point(x: Vector) -> Vector:
+    """As in the process that called, read-only and aligned, which what comes over a network need not be: numpy may add other numbers first."""
+    x = np.require(x, np.float64, ["C", "A"])
+    x.setflags(write=False)
+    return x
 
 
 def _leaves(key: str, data: bytes | None, dim: int) -> Leaves | None:
@@ -359,7 +362,7 @@ class Pool(Computed):
                     wants_oracle.add(i)
             if is_lost:
                 self._crew.renew()
-        return [sums for told in found for sums in told or []]
+        return [np.require(sums, np.float64, ["C", "A"]) for told in found for sums in told or []]
 
     def close(self) -> None:
         """Ends the processes that the pool has begun; an executor of yours it leaves alone."""

@@ -60,6 +60,11 @@ class Auto(Method):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Exact(Method):
+    """Second-order steps on all rows of a :class:`pasta_opt.Table`, for convex losses. No constants; it ends by itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Universal(Method):
     """No constants, and a theorem: SGD with every step size at once, to a certificate. Needs a target."""
 

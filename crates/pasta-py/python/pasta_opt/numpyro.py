@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import vi
+from ._oracle import Oracle
 from .jax import JaxOracle
 
 try:
@@ -148,12 +149,12 @@ class SviOracle(JaxOracle):
         super().__init__(loss, lambda key: key, block, f"negative ELBO of {getattr(svi.model, '__name__', 'a model')}")
 
     def point(self) -> Any:
-        """The unconstrained parameters of the state."""
-        return self.parameters(self._state)
+        """The unconstrained parameters of the state that was given."""
+        return self._svi.optim.get_params(self._state.optim_state)
 
-    def parameters(self, state: Any) -> Any:
-        """The unconstrained parameters of another state of the same SVI."""
-        return self._svi.optim.get_params(state.optim_state)
+    def bind(self, start: Any) -> tuple[Oracle, Vector, Callable[[Vector], Any]]:
+        """As of all oracles of JAX; the start may be another state of the same SVI."""
+        return super().bind(self._svi.optim.get_params(start.optim_state) if hasattr(start, "optim_state") else start)
 
 
 def oracle(svi: Any, state: Any, *arguments: Any, block: int | None = None, **given: Any) -> SviOracle:

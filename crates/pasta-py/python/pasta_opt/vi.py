@@ -109,7 +109,7 @@ class JaxDensity:
         if hasattr(self._jax, "enable_x64"):
             switched: contextlib.AbstractContextManager[Any] = self._jax.enable_x64(True)
             return switched
-        from jax.experimental import enable_x64  # type: ignore[import-not-found,unused-ignore]
+        from jax.experimental import enable_x64  # type: ignore[import-not-found,attr-defined,unused-ignore]
 
         older: contextlib.AbstractContextManager[Any] = enable_x64()
         return older
@@ -152,7 +152,10 @@ class _Normal:
         if family not in ("meanfield", "fullrank"):
             raise ValueError(f'family must be "meanfield" or "fullrank", but is {family!r}')
         self.full, self.d = family == "fullrank", d
-        self.rows, self.columns = np.tril_indices(d, -1) if self.full else (np.zeros(0, int), np.zeros(0, int))
+        self.rows: NDArray[np.intp]
+        self.columns: NDArray[np.intp]
+        #: The places below the diagonal of C; none where coordinates are independent.
+        self.rows, self.columns = np.tril_indices(d if self.full else 0, -1)
         self.size = 2 * d + len(self.rows)
 
     def start(self) -> Vector:
@@ -291,6 +294,8 @@ class Fit:
     target: float | str
     #: Whether a certificate says that the target was reached.
     is_certified: bool
+    #: Whether fresh draws refuted what the certificate assumed.
+    is_void: bool
     #: The certificate of the gradient mapping, in the units of the pilot.
     certificate: Certificate | None
     #: The last run: its report, ledger and trace.
@@ -337,6 +342,8 @@ class Fit:
             proved = "" if self.nats_by == "curvature" else ", to second order"
             bounds.insert(0, f"KL is at most {self.excess_nats:.2g} nats above the best of the family{proved}")
         said = "; ".join(bounds) or f"|G| <= {certificate.bound:.3g} in units of the pilot"
+        if self.is_void:
+            return f"void: {self.notes[0]}"
         if self.is_certified:
             return f"certified: {said} ({confidence})"
         return f"not certified: target {self.target}, but only this is known: {said} ({confidence})"
@@ -355,7 +362,7 @@ class Fit:
             found.append(("rests on", self.certificate.statement))
         cost = ", ".join(f"{name} {count:,}" for name, count in self.evaluations.items())
         found.append(("evaluations", cost))
-        return found + [("note", note) for note in self.notes]
+        return found
 
     def __repr__(self) -> str:
         return _table(self.rows())
@@ -463,9 +470,10 @@ def fit(
     e = rng.standard_normal((LOOK_DRAWS, d))
     elbo, error, k_hat, seen = _look(problem, x, e)
     counts["look"] = density.count - sum(counts.values())
+    is_void = False
     if isinstance(basis, Kurtosis) and seen > basis.most:
-        certified = False
-        notes.append(f"void: fresh draws show a kurtosis of {seen:.3g}, more than the {basis.most:.3g} assumed; certificate=pasta_opt.Kurtosis({_round_up(5 * seen):.6g}) may do")
+        is_void = True
+        notes.append(f"fresh draws show a kurtosis of {seen:.3g}, more than the {basis.most:.3g} assumed; certificate=pasta_opt.Kurtosis({_round_up(5 * seen):.6g}) may do")
     scale = units @ normal.scale(x)
     return Fit(
         family=family,
@@ -475,7 +483,8 @@ def fit(
         scale=scale,
         delta=delta,
         target=target,
-        is_certified=bool(certified),
+        is_certified=bool(certified and not is_void),
+        is_void=is_void,
         certificate=result.certificate,
         result=result,
         error_in_sd=found[0],
@@ -592,7 +601,8 @@ def _problem(
         mean = density.hessians(centre + e @ units.T).mean(axis=0)
         hessian = units.T @ mean @ units
     problem = _Elbo(density, normal, centre, units, np.zeros((d, d)), name, block)
-    fresh = rng.standard_normal((8 * HESSIAN_DRAWS, d))
+    # As many as look at the fit: a kurtosis grows with the draws that show it.
+    fresh = rng.standard_normal((LOOK_DRAWS, d))
     plain, kurtosis = problem.noise(x, fresh)
     problem.hessian = hessian
     variance, controlled = problem.noise(x, fresh)

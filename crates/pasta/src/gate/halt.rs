@@ -11,7 +11,7 @@ pub enum Halt {
     /// The oracle failed.
     #[error(transparent)]
     Oracle(OracleError),
-    /// The answer would have overdrawn the budget.
+    /// The answer would have overdrawn the budget, or the samples have [come to an end](ErrorKind::Exhausted).
     #[error("the next {needed} samples would overdraw the budget, which has {left} left")]
     OverBudget {
         /// What the answer costs.
@@ -90,6 +90,9 @@ impl From<OracleError> for Halt {
     fn from(error: OracleError) -> Self {
         match error.kind() {
             ErrorKind::Interrupted => Self::Interrupted,
+            ErrorKind::Exhausted { left } => {
+                Self::OverBudget { needed: u128::from(left) + 1, left: u128::from(left) }
+            }
             _ => Self::Oracle(error),
         }
     }

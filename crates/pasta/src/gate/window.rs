@@ -41,6 +41,8 @@ struct Spent {
     not_finite: u128,
     /// The last question whose answer was not finite.
     suspect: Option<Suspect>,
+    /// What the oracle has left, if it has come to an end.
+    end: Option<u128>,
 }
 
 impl Gate {
@@ -74,6 +76,9 @@ impl Gate {
             self.ledger.charge(role, spent.charge);
             self.ledger.count_not_finite(spent.not_finite);
             self.suspect = spent.suspect.or(self.suspect.take());
+            if let Some(left) = spent.end {
+                self.end(left);
+            }
         }
         done
     }
@@ -250,7 +255,11 @@ impl Window<'_> {
     fn put(&self, request: Request<'_>, answer: &mut Answer<'_>) -> Result<Paid, Halt> {
         let request = Request { stop: Some(self.stop), ..request };
         inside(self.term, &request)?;
-        let charge = put(self.oracle, self.about, &request, answer)?;
+        let charge = put(self.oracle, self.about, &request, answer).inspect_err(|halt| {
+            if let Halt::OverBudget { left, .. } = halt {
+                lock(&self.spent).end = Some(*left);
+            }
+        })?;
         if self.on_nan == OnNan::Skip && check_finite(answer, asked(&request.draw)).is_err() {
             let skipped = skip(self.oracle, self.about, &request, answer)?;
             return Ok(Paid { charge, skipped });

@@ -14,6 +14,11 @@ pub enum ErrorKind {
     TimedOut,
     /// Whoever asked no longer wants the answer.
     Interrupted,
+    /// There are no more samples: a stream has ended. To a run it is the end of its budget.
+    Exhausted {
+        /// Samples that are left all the same, for a last look.
+        left: u64,
+    },
 }
 
 /// An oracle's failure: its kind and its cause.
@@ -37,6 +42,14 @@ impl OracleError {
     /// The answer to a question that was taken back.
     pub fn interrupted() -> Self {
         Self::of_kind(ErrorKind::Interrupted, "interrupted")
+    }
+
+    /// The answer of a stream that has ended.
+    pub fn exhausted(left: u64) -> Self {
+        Self::of_kind(
+            ErrorKind::Exhausted { left },
+            format!("the samples have come to an end: {left} are left"),
+        )
     }
 
     /// What can be done about it.
