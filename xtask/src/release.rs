@@ -1,4 +1,5 @@
-//! `cargo xtask release --dry-run`: all that a release consists of, built and checked under target/dist. Uploads nothing: that takes accounts.
+//! `cargo xtask release --dry-run`: all that a release consists of, built and checked under target/dist.
+//! Uploads nothing: that takes accounts.
 
 use std::env;
 use std::ffi::OsStr;
@@ -6,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where a wheel has to run: the C library of distributions since 2018, which maturin checks the symbols against.
+/// Where a wheel has to run: the C library of distributions since 2018, which maturin checks the symbols
+/// against.
 const MANYLINUX: &str = "manylinux_2_28";
 const MUSL: &str = "x86_64-unknown-linux-musl";
 /// The most that the wheel and the program may take.
@@ -117,7 +119,8 @@ fn wheel(place: &Place) -> Result<String, String> {
     Ok(format!("{} ({size}), works in a fresh environment of {}", name(&wheel), python.display()))
 }
 
-/// Builds the program and puts it into an archive with completions, man pages and licences: linked statically where the target for that is installed.
+/// Builds the program and puts it into an archive with completions, man pages and licences: linked statically
+/// where the target for that is installed.
 fn program(place: &Place) -> Result<String, String> {
     let targets = Command::new("rustup").args(["target", "list", "--installed"]).output();
     let is_static = targets.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(MUSL));
@@ -203,8 +206,8 @@ fn succeeds(command: &mut Command) -> Result<(), String> {
     eprintln!("{command:?}");
     match command.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("{:?}: {status}", command.get_program())),
-        Err(error) => Err(format!("{:?} did not start: {error}", command.get_program())),
+        Ok(status) => Err(format!("{}: {status}", command.get_program().display())),
+        Err(error) => Err(format!("{} did not start: {error}", command.get_program().display())),
     }
 }
 

@@ -1,4 +1,5 @@
-//! `cargo xtask site`: the pages of docs/ as a site that needs no network: a list of all pages beside each, a search, and a reference that the program writes.
+//! `cargo xtask site`: the pages of docs/ as a site that needs no network: a list of all pages beside each, a
+//! search, and a reference that the program writes.
 //!
 //! Not mdbook: it takes minutes to compile, and what is needed of it is this file.
 
@@ -93,7 +94,7 @@ fn keys(schema: &Value) -> String {
     while at < tables.len() {
         let (name, table) = tables[at].clone();
         at += 1;
-        text.push_str(&format!("\n## {name}\n\n| key | meaning | values |\n|---|---|---|\n"));
+        text.extend([format!("\n## {name}\n\n| key | meaning | values |\n|---|---|---|\n")]);
         for (key, value) in table["properties"].as_object().into_iter().flatten() {
             let of = |inner: &Value| if inner["properties"].is_object() { Some(inner.clone()) } else { None };
             let inner =
@@ -109,7 +110,7 @@ fn keys(schema: &Value) -> String {
                 None => value["type"].as_str().map(str::to_owned).into_iter().collect(),
             };
             let meaning = value["description"].as_str().unwrap_or_default().replace('|', "\\|");
-            text.push_str(&format!("| `{key}` | {meaning} | {} |\n", values.join(", ")));
+            text.extend([format!("| `{key}` | {meaning} | {} |\n", values.join(", "))]);
         }
     }
     text
@@ -121,7 +122,8 @@ fn page(file: &str, text: String) -> Result<Page, String> {
     Ok(Page { file: format!("{file}.html"), title, text })
 }
 
-/// Writes all pages, and says how many. A link that leads nowhere is an error, and so is a page that docs/index.md does not list.
+/// Writes all pages, and says how many. A link that leads nowhere is an error, and so is a page that
+/// docs/index.md does not list.
 fn build(root: &Path, out: &Path, reference: Vec<Page>) -> Result<usize, String> {
     let docs = root.join("docs");
     let mut chapters = chapters(&docs)?;
@@ -196,10 +198,10 @@ fn chapters(docs: &Path) -> Result<Vec<Chapter>, String> {
 fn list(chapters: &[Chapter], here: &str) -> String {
     let mut list = String::new();
     for chapter in chapters {
-        list.push_str(&format!("<p>{}</p>\n<ul>\n", escaped(&chapter.title)));
+        list.extend([format!("<p>{}</p>\n<ul>\n", escaped(&chapter.title))]);
         for Page { file, title, .. } in &chapter.pages {
             let current = if file == here { " aria-current=\"page\"" } else { "" };
-            list.push_str(&format!("<li><a href=\"{file}\"{current}>{}</a></li>\n", escaped(title)));
+            list.extend([format!("<li><a href=\"{file}\"{current}>{}</a></li>\n", escaped(title))]);
         }
         list.push_str("</ul>\n");
     }

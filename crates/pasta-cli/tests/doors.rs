@@ -1,4 +1,5 @@
-//! The ways in: `pasta init`, completions, man pages, the schema, and what is said about flags and words of other programs.
+//! The ways in: `pasta init`, completions, man pages, the schema, and what is said about flags and words of
+//! other programs.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod place;

@@ -532,7 +532,8 @@ fn archive<R: Read + Seek>(from: R, options: &Options, encoding: Option<&Encodin
     }
     let broken = |error: zip::result::ZipError| Fault::Numpy(format!("the archive cannot be read: {error}"));
     let mut archive = ZipArchive::new(from).map_err(broken)?;
-    let names: Vec<String> = archive.file_names().map(str::to_owned).collect();
+    let names = archive.file_names().map(|name| name.map(std::borrow::Cow::into_owned));
+    let names: Vec<String> = names.collect::<Result<_, _>>().map_err(broken)?;
     if arrays(&names).is_empty() {
         return Err(Fault::Kind("an archive without arrays of numpy (.npy) in it; unpack it first").into());
     }

@@ -11,8 +11,9 @@ pub(crate) use shells::{CompletionArguments, ManArguments, completions, man};
 
 /// Print the JSON schema of problem files, with which editors complete keys and mark mistakes.
 ///
-/// Save it beside a problem file (pasta schema > problem.schema.json) and let the file's first line be `#:schema ./problem.schema.json`: Even Better TOML
-/// (VS Code), taplo and tombi read that line. `pasta init` writes both.
+/// Save it beside a problem file (pasta schema > problem.schema.json) and let the file's first line be
+/// `#:schema ./problem.schema.json`: Even Better TOML (VS Code), taplo and tombi read that line. `pasta init`
+/// writes both.
 #[derive(Args)]
 pub(crate) struct SchemaArguments {}
 

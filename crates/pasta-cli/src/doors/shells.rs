@@ -13,8 +13,8 @@ use crate::Program;
 
 /// Print the completions of a shell.
 ///
-/// For bash: pasta completions bash > ~/.local/share/bash-completion/completions/pasta. For zsh: into a folder of $fpath, as _pasta. For fish: into
-/// ~/.config/fish/completions/pasta.fish.
+/// For bash: pasta completions bash > ~/.local/share/bash-completion/completions/pasta. For zsh: into a
+/// folder of $fpath, as _pasta. For fish: into ~/.config/fish/completions/pasta.fish.
 #[derive(Args)]
 pub(crate) struct CompletionArguments {
     /// The shell.

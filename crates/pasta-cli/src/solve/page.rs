@@ -1,5 +1,6 @@
-//! The page of a run: the verdict, how bound and estimates came down, the forecast and the run within it, the noise, the ledger, the settings. As long as
-//! the run goes on, the same file shows how far it is, and asks the browser to read it again.
+//! The page of a run: the verdict, how bound and estimates came down, the forecast and the run within it, the
+//! noise, the ledger, the settings. As long as the run goes on, the same file shows how far it is, and asks
+//! the browser to read it again.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -168,7 +169,8 @@ impl LivePage {
     /// How large the gradient was seen, proved and known to be.
     fn gradients(&self, glimpses: &[Glimpse], target: Option<f64>) -> Option<Chart> {
         let before = |squared: f64| squared.max(0.0).sqrt();
-        // Two standard errors to each side of the norm; below a noise that hides it, down to nothing that can be drawn.
+        // Two standard errors to each side of the norm; below a noise that hides it, down to nothing that can
+        // be drawn.
         let band = glimpses.iter().map(|look| {
             let (norm, error) = (before(look.gradient_squared), 2.0 * look.error_squared.sqrt());
             (look.samples as f64, (norm - error).max(0.05 * (norm + error)), norm + error)

@@ -1,8 +1,10 @@
-//! The JSON schema of problem files, for editors. Names come from the tables that the reader goes by; a test compares the keys with those it takes.
+//! The JSON schema of problem files, for editors. Names come from the tables that the reader goes by; a test
+//! compares the keys with those it takes.
 //!
-//! Not schemars: the reader has no types to derive from, since it goes key by key to name line and key of what is wrong.
+//! Not schemars: the reader has no types to derive from, since it goes key by key to name line and key of
+//! what is wrong.
 
-use pasta_opt::method::{AUTO, METHODS};
+use pasta_opt::method::{AUTO, METHODS, Method};
 use pasta_opt::problems::{self, Kind};
 use pasta_opt::recipe::Constant;
 use pasta_opt::run::{self, CHOICES};
@@ -233,7 +235,7 @@ fn recipe() -> Value {
     add(&mut all, "steps", count(), "Steps of a method that is no recipe.");
     add(&mut all, "batch", count(), "Samples of a step; 1 by default.");
     CHOICES.iter().for_each(|choice| add(&mut all, choice.name(), number(), choice.meaning()));
-    for setting in METHODS.iter().flat_map(|method| method.settings()) {
+    for setting in METHODS.iter().flat_map(Method::settings) {
         add(&mut all, setting.name, number(), setting.meaning);
     }
     object(all, &["name"])

@@ -1,4 +1,4 @@
-//! A newsvendor with three products: how much to order of each, before the demand is known?
+// A newsvendor with three products: how much to order of each, before the demand is known?
 
 use pasta_opt::prelude::*;
 
