@@ -10,7 +10,7 @@ use std::process::Command;
 const PEERS: &str = "-m pip install --quiet numpy pytest mypy scikit-learn pandas matplotlib loky";
 
 /// Makes a fresh environment, installs the package into it, and runs its tests, the examples of its documentation and the type checker.
-/// `--jax` and `--torch` install JAX and PyTorch, whose tests then run too, and `--engines` dask, Ray and mpi4py (which needs an MPI library and `mpiexec`), whose workers then
+/// `--jax` and `--torch` install JAX (with NumPyro and optax) and PyTorch, whose tests then run too, and `--engines` dask, Ray and mpi4py (which needs an MPI library and `mpiexec`), whose workers then
 /// compute oracles; other arguments go to pytest.
 pub(crate) fn run(arguments: &[String]) -> bool {
     let with = |name: &str| arguments.iter().any(|argument| argument == name);
@@ -52,6 +52,8 @@ pub(crate) fn run(arguments: &[String]) -> bool {
         && fs::create_dir_all(&outside).is_ok()
         && in_environment(&words(PEERS))
         && optional(jax, "jax")
+        && optional(jax, "numpyro")
+        && optional(jax, "optax")
         && optional(torch, "torch")
         && optional(engines, "distributed ray mpi4py")
         && in_environment(&[&install[..], &[root.as_os_str()]].concat())

@@ -9,7 +9,7 @@ use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::fit::{AtScale, Fit, FitError, Fitted, LeftOut, PENALTY, Way};
 use pasta_opt::gate::Gate;
 use pasta_opt::inference::{StdErrors, Summary};
-use pasta_opt::method::{self, Values};
+use pasta_opt::method::{self, AUTO, EXACT, Values};
 use pasta_opt::oracle::{About, Answer, Charge, Draw, Form, Oracle, OracleError, Request};
 use pasta_opt::proximal::Penalties;
 use pasta_opt::run::{Event, Run};
@@ -63,9 +63,6 @@ fn linear(table: &Bound<'_, Native>) -> PyResult<Arc<Linear>> {
     table.get().linear.clone().ok_or_else(|| PyTypeError::new_err("it is no table"))
 }
 
-/// The name of second-order steps, which are no method of the library's table.
-const EXACT: &str = "exact";
-
 /// l1 and the bounds of the weights, as `Penalties` has them.
 type PenaltiesOf = (f64, Vec<f64>, Vec<f64>);
 
@@ -85,7 +82,7 @@ fn way(
     }
     let Some(method) = method else {
         let way = Way::usual(linear);
-        let name = if matches!(way, Way::SecondOrder) { EXACT } else { "auto" };
+        let name = if matches!(way, Way::SecondOrder) { EXACT } else { AUTO };
         return Ok((way, name.to_owned()));
     };
     let name = method.name().to_owned();
@@ -142,7 +139,7 @@ pub(crate) fn fit(
         let before = at_scale.as_ref().map_or(0, |at_scale| at_scale.gate.ledger().samples());
         let budget = budget.map(|budget| budget.saturating_sub(before));
         let fit = Fit { way, start: None, target, budget, seed };
-        let mut fitted = fit.run(&linear, linear.clone(), Arc::clone(stop), &mut |_, _| ())?;
+        let mut fitted = fit.run(&linear, linear.clone(), Arc::clone(stop), &mut |_| ())?;
         let mut falls = fitted.has_no_minimiser(&linear, budget, Arc::clone(stop))?;
         let mut linear = linear;
         if may_penalise && (falls || is_separated(&linear, &fitted)?) {
@@ -150,7 +147,7 @@ pub(crate) fn fit(
             let budget = budget.map(|budget| budget.saturating_sub(fitted.gate.ledger().samples()));
             let fit = Fit { way: again, start: None, target, budget, seed };
             let first = fitted.gate;
-            fitted = fit.run(&linear, linear.clone(), Arc::clone(stop), &mut |_, _| ())?;
+            fitted = fit.run(&linear, linear.clone(), Arc::clone(stop), &mut |_| ())?;
             fitted.gate.merge(&first);
             falls = false;
         }

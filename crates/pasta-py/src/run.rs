@@ -137,7 +137,7 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
             // Before a sample shows whether there are losses.
             let start = run::feasible(term.as_deref(), start.len(), &start, task.project).map_err(input)?;
             let (probe, losses) = gate(&asked, &start, task.seed, budget, &line)?;
-            let problem = Problem { term, ..Problem::of(asked.oracle(losses, &line), start) };
+            let problem = Problem { term, ..asked.problem(losses, start, &line) };
             let mut run = Run::start(Arc::new(problem), *task, stop).map_err(input)?;
             run.count(&probe);
             prepared(&mut run, &line)?;
@@ -146,7 +146,7 @@ pub(crate) fn run(job: Job, line: Line) -> Result<Outcome, Trouble> {
         Begin::Stored { checkpoint: mut stored, term } => {
             let Stored { task, dim, losses, .. } = Stored::of(&stored).map_err(input)?;
             let task = Task { budget, no_limit, ..task };
-            let problem = Problem { term, ..Problem::of(asked.oracle(losses, &line), vec![0.0; dim]) };
+            let problem = Problem { term, ..asked.problem(losses, vec![0.0; dim], &line) };
             let run = Run::resume(Arc::new(problem), task, &mut stored, stop);
             let mut run = run.map_err(|error| match error {
                 RunError::Choice(ChoiceError::NoEnd) => Trouble::Input(
@@ -295,7 +295,7 @@ pub(crate) fn forecast(
     feasible(term.as_deref(), start)?;
     let (gate, losses) = gate(asked, start, seed, None, line)?;
     let mut gate = gate.with_term(term).with_gamma(gamma);
-    let method = method.choose(&Problem::of(asked.oracle(losses, line), start.to_vec())).map_err(input)?;
+    let method = method.choose(&asked.problem(losses, start.to_vec(), line)).map_err(input)?;
     let rule = match target.share() {
         Some(share) => StopRule { target: measured(&mut gate, start, share)?.target, ..rule },
         None => rule,
@@ -364,7 +364,7 @@ pub(crate) fn verify(
 ) -> Result<String, Trouble> {
     let stored = Checkpoint::from_bytes(checkpoint).and_then(|checkpoint| Stored::of(&checkpoint));
     let Stored { task, dim, losses, .. } = stored.map_err(input)?;
-    let problem = Problem { term, ..Problem::of(asked.oracle(losses, line), vec![0.0; dim]) };
+    let problem = Problem { term, ..asked.problem(losses, vec![0.0; dim], line) };
     let mut given = Given::of(&problem);
     (given.task, given.point, given.start_unknown) = (Some(&task), Some(x), true);
     match verify::verify(result, &given, Arc::clone(&line.stop)) {

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use pasta_opt::oracle::{About, Oracle};
+use pasta_opt::run::{KnownTable, Problem};
+use pasta_opt::table::Linear;
 use pyo3::prelude::*;
 
 use crate::native::Native;
@@ -14,7 +16,7 @@ pub(crate) enum OracleSource {
     /// A Python function's. Whether it answers for several samples at once, and whether it gives losses; `None` where one sample is to show it.
     Python { identity: String, dim: usize, batched: bool, losses: Option<bool>, pathwise: bool },
     /// An oracle's of this library: Python is not called.
-    Library(Arc<dyn Oracle>),
+    Library { oracle: Arc<dyn Oracle>, table: Option<Arc<Linear>> },
 }
 
 impl OracleSource {
@@ -22,7 +24,10 @@ impl OracleSource {
     pub(crate) fn of(leaves: &Bound<'_, PyAny>) -> PyResult<Self> {
         let native: Option<Py<Native>> = leaves.getattr("native")?.extract()?;
         Ok(match native {
-            Some(native) => Self::Library(Arc::clone(&native.get().oracle)),
+            Some(native) => {
+                let native = native.get();
+                Self::Library { oracle: Arc::clone(&native.oracle), table: native.linear.clone() }
+            }
             None => Self::Python {
                 identity: leaves.getattr("identity")?.extract()?,
                 dim: leaves.getattr("dim")?.extract()?,
@@ -37,14 +42,23 @@ impl OracleSource {
     pub(crate) fn losses(&self) -> Option<bool> {
         match self {
             Self::Python { losses, .. } => *losses,
-            Self::Library(oracle) => Some(oracle.about().losses),
+            Self::Library { oracle, .. } => Some(oracle.about().losses),
         }
+    }
+
+    /// The problem of minimising it from a start.
+    pub(crate) fn problem(&self, losses: bool, start: Vec<f64>, line: &Line) -> Problem {
+        let table = match self {
+            Self::Library { table, .. } => table.clone().map(KnownTable::new),
+            Self::Python { .. } => None,
+        };
+        Problem { table, ..Problem::of(self.oracle(losses, line), start) }
     }
 
     /// The oracle, which asks Python through the line where it has to.
     pub(crate) fn oracle(&self, losses: bool, line: &Line) -> Arc<dyn Oracle> {
         match self {
-            Self::Library(oracle) => Arc::clone(oracle),
+            Self::Library { oracle, .. } => Arc::clone(oracle),
             Self::Python { identity, dim, batched, pathwise, .. } => {
                 // Each sample has a generator of its own, unless a call gets one for all of its samples.
                 let (additive, pathwise) = (!batched, *pathwise);

@@ -96,3 +96,48 @@ def test_what_does_not_fit_is_refused():
     frozen = linear().requires_grad_(False)
     with pytest.raises(ValueError, match="no parameters"):
         pasta_opt.torch.minimize(frozen, loss, rows(), budget=10)
+
+
+def test_a_loader_and_losses_of_torch_are_taken():
+    loader = torch.utils.data.DataLoader(rows(), batch_size=32, shuffle=True)
+
+    def squared(model, batch):
+        return torch.nn.functional.mse_loss(model(batch[0]), batch[1])
+
+    for given in (torch.nn.functional.mse_loss, torch.nn.MSELoss()):
+        results = [pasta_opt.torch.minimize(linear(), *pair, budget=2_000) for pair in ((given, loader_of_columns()), (squared, column_rows()))]
+        assert results[0].x.tobytes() == results[1].x.tobytes()
+    assert pasta_opt.torch.minimize(linear(), loss, loader, budget=2_000).x.tobytes() == pasta_opt.torch.minimize(linear(), loss, rows(), budget=2_000).x.tobytes()
+    with pytest.raises(ValueError, match='reduction="sum"'):
+        pasta_opt.torch.minimize(linear(), torch.nn.MSELoss(reduction="sum"), loader, budget=2_000)
+
+
+def column_rows():
+    x, y = rows().tensors
+    return torch.utils.data.TensorDataset(x, y[:, None])
+
+
+def loader_of_columns():
+    return torch.utils.data.DataLoader(column_rows(), batch_size=32)
+
+
+def test_a_loop_of_torch_stops_when_it_is_certified():
+    module, data = linear(), column_rows()
+    loader = torch.utils.data.DataLoader(data, batch_size=32, shuffle=True)
+    is_done = pasta_opt.StopWhenCertified(pasta_opt.torch.oracle(module, torch.nn.functional.mse_loss, loader), 0.1, every=20)
+    optimiser = torch.optim.SGD(module.parameters(), lr=0.05)
+    for _ in range(100):
+        for x, y in loader:
+            optimiser.zero_grad()
+            torch.nn.functional.mse_loss(module(x), y).backward()
+            optimiser.step()
+            if is_done():
+                break
+        if is_done.certificate is not None and is_done.certificate.is_certified:
+            break
+    assert is_done.certificate.is_certified
+    module.zero_grad()
+    torch.nn.functional.mse_loss(module(data.tensors[0]), data.tensors[1]).backward()
+    assert np.sqrt(sum(float((p.grad**2).sum()) for p in module.parameters())) <= 0.1
+    # The point is that of the module now.
+    assert pasta_opt.certify(pasta_opt.torch.oracle(module, torch.nn.functional.mse_loss, data), target=0.1, seed=7).is_certified

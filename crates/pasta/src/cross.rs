@@ -175,7 +175,7 @@ fn along(
     for penalty in penalties {
         let linear = Arc::new(whole.with_penalty(*penalty)?);
         let fit = Fit { way: Way::usual(&linear), start, target, budget: None, seed };
-        let fitted = fit.run(&linear, linear.clone(), Arc::clone(stop), &mut |_, _| ()).map_err(|error| {
+        let fitted = fit.run(&linear, linear.clone(), Arc::clone(stop), &mut |_| ()).map_err(|error| {
             // A checkpoint of it would be of no use.
             if error.is_interrupted() { FitError::Interrupted(None) } else { error }
         })?;

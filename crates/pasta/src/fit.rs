@@ -15,14 +15,14 @@
 //! let linear = Arc::new(Linear::new(Arc::new(table), Loss::LeastSquares, Design::default())?);
 //! let way = Way::Method(Engine::Auto { target: None });
 //! let fit = Fit { way, start: None, target: None, budget: None, seed: 1 };
-//! let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ())?;
+//! let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_| ())?;
 //! assert_eq!(fitted.verdict, Verdict::Certified);
 //! let model = linear.raw_weights(&fitted.point);
 //! assert!((model.weights[0] - 3.0).abs() < 1e-5 && (model.intercepts[0] + 1.0).abs() < 1e-5);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -32,17 +32,19 @@ use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::draws::Role;
 use crate::gate::{Gate, Halt};
 use crate::kernels::squared_norm;
-use crate::kinks::{self, Kinks};
-use crate::method::{self, Engine};
-use crate::newton::{self, Newton, Until};
+use crate::kinks;
+use crate::method::{AUTO, By, EXACT, Engine, Plan};
+pub use crate::method::{RELATIVE, usual_budget};
+use crate::newton::{self, Newton};
 use crate::oracle::Oracle;
-use crate::proximal::Proximal;
+use crate::run::{Chosen, Event, KnownTable, MethodSpec, Problem, Run, RunError, Task};
 use crate::state::StartError;
 use crate::stop::Stop;
-use crate::table::{Class, Design, Kink, Linear, Loss, TableError, Tails};
+use crate::table::{Design, Linear, Loss, TableError, Tails};
 use crate::target::Target;
 use crate::term::Separable;
-use crate::walk::{Advance, Walk};
+use crate::walk::{Ending, FitLog};
+pub use crate::walk::{Exactly, FitVerdict as Verdict};
 
 /// The settings of a fit: its method, target and budget.
 #[derive(Debug)]
@@ -70,8 +72,6 @@ pub enum Way {
     SecondOrder,
     /// By second-order steps with a term for the coordinates, such as that of [`Penalties`](crate::proximal::Penalties): see [`crate::proximal`].
     Proximal(Separable),
-    /// From where a fit of the same table was interrupted.
-    Resume(Box<Checkpoint>),
 }
 
 impl Way {
@@ -93,7 +93,7 @@ impl Way {
     /// # Ok::<(), pasta_opt::table::TableError>(())
     /// ```
     pub fn usual(linear: &Linear) -> Self {
-        if newton::applies(linear).is_ok() || kinks::is_quickest(linear) {
+        if Plan::is_quickest(linear) {
             Self::SecondOrder
         } else {
             Self::Method(Engine::Auto { target: None })
@@ -101,24 +101,10 @@ impl Way {
     }
 }
 
-/// How much smaller than at the start the gradient shall be, unless a target is given.
-pub const RELATIVE: f64 = 1e-6;
 /// The penalty of a second fit of classes where none was given and the loss has no minimiser without one, since they can be separated, some or all of them. Small enough to leave standardised weights of up to 100 nearly free.
 pub const PENALTY: f64 = 1e-4;
-/// Passes over the table, unless a budget is given; more over a small one, as long as they read no more values than this.
-const PASSES: u128 = 2000;
-const VALUES: u128 = 200_000_000;
-/// What rounding makes of the gradient of labels, at most.
-const ROUNDING: f64 = 1e-8;
 /// Passes that a look for directions without a minimiser may take.
 const LOOK_PASSES: u128 = 50;
-
-/// Rows that a fit without a budget may read: 2000 passes, or more over a small table.
-pub fn usual_budget(linear: &Linear) -> u128 {
-    let rows = linear.table().rows() as u128;
-    let entries = linear.table().features.entries() as u128 * linear.loss().outputs() as u128;
-    PASSES.max(VALUES / entries.max(1)).min(50 * PASSES) * rows
-}
 
 /// The result of a fit.
 #[derive(Debug)]
@@ -221,30 +207,6 @@ impl LeftOut {
 /// Names of features that are left out that are said.
 const MOST_NAMED: usize = 12;
 
-/// f and its gradient, by a pass over the rows.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub struct Exactly {
-    /// f, the penalty included.
-    pub objective: f64,
-    /// |grad f|.
-    pub gradient: f64,
-}
-
-/// What an exact pass says about the end of a fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// The gradient, or the gap of a loss with kinks, is at most the target.
-    Certified,
-    /// It is larger.
-    NotCertified,
-    /// It is larger, but the loss has kinks, where the gradient need not be small.
-    Kinks,
-    /// f is larger than at the start, whatever its gradient: far out a loss that is not convex is flat.
-    Worse,
-}
-
 /// Why a fit failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -270,10 +232,21 @@ pub enum FitError {
     Checkpoint(#[from] CheckpointError),
     /// The flag to stop was set; what has been done by then can be saved, unless that is nothing.
     #[error("interrupted")]
-    Interrupted(Option<Box<Unfinished>>),
+    Interrupted(Option<Box<Run>>),
     /// The gate gave no answer: numbers overflowed at the start or the end, or the oracle failed.
     #[error(transparent)]
     Halt(Halt),
+}
+
+impl From<RunError> for FitError {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Start(StartError::Table(error)) => Self::Table(error),
+            RunError::Start(error) => Self::Start(error),
+            RunError::Checkpoint(error) => Self::Checkpoint(error),
+            other => Self::Checkpoint(CheckpointError::Settings { what: other.to_string() }),
+        }
+    }
 }
 
 impl From<Halt> for FitError {
@@ -282,20 +255,6 @@ impl From<Halt> for FitError {
             Halt::Interrupted => Self::Interrupted(None),
             other => Self::Halt(other),
         }
-    }
-}
-
-/// A fit that was interrupted.
-pub struct Unfinished {
-    /// The gate, with its ledger.
-    pub gate: Gate,
-    /// The method, where it stands.
-    pub walk: Box<dyn Walk>,
-}
-
-impl fmt::Debug for Unfinished {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Unfinished").field("gate", &self.gate).finish_non_exhaustive()
     }
 }
 
@@ -367,7 +326,7 @@ impl AtScale {
         let budget = if is_quick { budget } else { Some(budget.map_or(passes, |budget| budget.min(passes))) };
         let fit = Fit { way: Way::usual(&absolute), start: None, target: None, budget, seed };
         let mut gate = Gate::over(Arc::clone(linear) as _, seed);
-        let mut deviation = match fit.run(&absolute, Arc::clone(&absolute) as _, stop, &mut |_, _| ()) {
+        let mut deviation = match fit.run(&absolute, Arc::clone(&absolute) as _, stop, &mut |_| ()) {
             Ok(fitted) => {
                 gate.merge(&fitted.gate);
                 let scores = absolute.raw_weights(&fitted.point).scores(&linear.table().features)?;
@@ -393,8 +352,11 @@ impl AtScale {
 /// f and its gradient at x, by a pass.
 pub fn exactly(gate: &mut Gate, role: Role, x: &[f64]) -> Result<Exactly, Halt> {
     let (objective, gradient) = Newton::evaluate(gate, role, x)?;
-    Ok(Exactly { objective, gradient: squared_norm(&gradient).sqrt() })
+    Ok(Exactly::from((objective, squared_norm(&gradient).sqrt())))
 }
+
+/// Sees a fit after every round.
+pub type Watch<'a> = &'a mut dyn FnMut(&Run);
 
 /// Where a fit begins.
 struct Begun {
@@ -411,190 +373,125 @@ impl Begun {
         };
         let kin = Arc::new(linear.with_loss(kin)?);
         let fit = Fit { way: Way::usual(&kin), start: None, target: None, budget: Some(budget), seed };
-        let first =
-            fit.run(&kin, Arc::clone(&kin) as _, stop, &mut |_, _| ()).map_err(|error| match error {
-                // Its checkpoint would be that of another loss.
-                FitError::Interrupted(_) => FitError::Interrupted(None),
-                other => other,
-            })?;
+        let first = fit.run(&kin, Arc::clone(&kin) as _, stop, &mut |_| ()).map_err(|error| match error {
+            // Its checkpoint would be that of another loss.
+            FitError::Interrupted(_) => FitError::Interrupted(None),
+            other => other,
+        })?;
         Ok(Self { point: first.point.clone(), first: Some(first) })
     }
 }
 
 impl Fit {
+    /// Passes that it takes at least: the start, a step and the end. With a term, the start, its gap and that of the end, a matrix and a step. From where the convex kin ends, twice as many.
+    fn passes(&self, linear: &Linear) -> u128 {
+        match self.way {
+            Way::Proximal(_) => 8,
+            _ if self.start.is_none() && linear.loss().convex_surrogate().is_some() => 6,
+            _ => 3,
+        }
+    }
+
+    /// What is asked for, of the rows of a table.
+    fn chosen(&self, linear: &Arc<Linear>, scale: Option<f64>) -> Chosen {
+        let by = match &self.way {
+            Way::SecondOrder => By::SecondOrder,
+            Way::Proximal(term) => By::Proximal(Arc::new(term.clone())),
+            Way::Method(engine) => By::Method(Box::new(engine.clone())),
+        };
+        let name = if matches!(by, By::Method(_)) { AUTO } else { EXACT };
+        let plan = Plan { linear: Arc::clone(linear), by, target: self.target, scale, rule: None };
+        Chosen { name, engine: Engine::Fit(plan), promise: None, fallback: false }
+    }
+
+    fn task(&self, budget: u128) -> Task {
+        Task {
+            method: MethodSpec::Usual,
+            budget: Some(budget),
+            seed: self.seed,
+            check: false,
+            pilot: 0,
+            ..Task::default()
+        }
+    }
+
     /// Runs the method to its end, or until `stop` is set. `oracle` is the table itself, or whatever answers for it. `watch` is shown the
-    /// gate and the walk after every round.
+    /// run after every round.
     pub fn run(
-        self,
+        mut self,
         linear: &Arc<Linear>,
         oracle: Arc<dyn Oracle>,
         stop: Arc<AtomicBool>,
-        watch: &mut dyn FnMut(&mut Gate, &dyn Walk),
+        watch: Watch<'_>,
     ) -> Result<Fitted, FitError> {
-        if let Way::Proximal(term) = self.way {
-            let with =
-                WithTerm { term: Arc::new(term), start: self.start, target: self.target, seed: self.seed };
-            return with.run(linear, oracle, self.budget, stop, watch);
-        }
         let rows = linear.table().rows() as u128;
         let budget = self.budget.unwrap_or_else(|| usual_budget(linear));
-        let passes = if self.start.is_none() && linear.loss().convex_surrogate().is_some() { 6 } else { 3 };
+        let passes = self.passes(linear);
         if budget < passes * rows {
             return Err(FitError::Budget { budget, passes, rows });
         }
-        let mut gate =
-            Gate::over(Arc::clone(&oracle), self.seed).with_budget(budget).with_stop(Arc::clone(&stop));
-        let begun = match self.start {
-            Some(point) => Begun { point, first: None },
-            None => Begun::of(linear, budget - 3 * rows, self.seed, Arc::clone(&stop))?,
+        let begun = match (self.start.take(), &self.way) {
+            (Some(point), _) => Begun { point, first: None },
+            (None, Way::Proximal(_)) => Begun { point: linear.best_constant(), first: None },
+            (None, _) => Begun::of(linear, budget - 3 * rows, self.seed, Arc::clone(&stop))?,
         };
+        let scale = begun.first.as_ref().map(|first| first.target / RELATIVE);
+        let problem = of_table(linear, oracle, begun.point);
+        let mut run = Run::begin(problem, self.task(budget), self.chosen(linear, scale), stop)?;
         if let Some(first) = &begun.first {
-            gate.merge(&first.gate);
+            run.count(&first.gate);
         }
-        let x0 = begun.point;
-        let here = Newton::evaluate(&mut gate, Role::Look, &x0)?;
-        let start = Exactly { objective: here.0, gradient: squared_norm(&here.1).sqrt() };
-        // A gradient that is rounding of the labels alone is no measure.
-        let of_start = || start.gradient.max(ROUNDING * linear.slope_of_labels());
-        let first_gradient = begun.first.map_or_else(of_start, |first| first.target / RELATIVE);
-        let is_second_order = match &self.way {
-            Way::SecondOrder => true,
-            Way::Resume(checkpoint) => checkpoint.has(Kinks::SECTION),
-            Way::Method(_) | Way::Proximal(_) => false,
-        };
-        let kink = Kink::of(linear.loss()).filter(|_| is_second_order);
-        // Where there is one, f is told by its gap.
-        let typical = kink.map(|kink| linear.typical_loss(kink, &x0));
-        let at_start = typical.unwrap_or(first_gradient);
-        let target = match self.target {
-            Some(Target::Norm(norm)) => norm,
-            Some(Target::OfStart(share)) => share * at_start,
-            None => RELATIVE * at_start,
-        };
-        let until = self.target.map_or(Until::Flat(target), |_| Until::Gradient(target));
-        let mut walk: Box<dyn Walk> = match self.way {
-            Way::Method(Engine::Auto { .. }) => Engine::Auto { target: Some(target) }.start(&gate, &x0)?,
-            Way::Method(other) => other.start(&gate, &x0)?,
-            Way::Proximal(_) => return Err(FitError::Interrupted(None)),
-            Way::SecondOrder => match typical {
-                Some(typical) => {
-                    Box::new(Kinks::from(Arc::clone(linear), x0, target, start.objective, typical)?)
-                }
-                None => Box::new(Newton::from(Arc::clone(linear), x0, until, Some(here))?),
-            },
-            Way::Resume(mut checkpoint) => {
-                gate = Gate::resume(oracle, &mut checkpoint)?.with_budget(budget).with_stop(stop);
-                if let Some(typical) = typical {
-                    let (linear, value) = (Arc::clone(linear), start.objective);
-                    Box::new(Kinks::resume(linear, target, value, typical, &mut checkpoint)?)
-                } else if checkpoint.has(Newton::SECTION) {
-                    Box::new(Newton::resume(Arc::clone(linear), until, &mut checkpoint)?)
-                } else {
-                    method::resume(&gate, &mut checkpoint)?
-                }
-            }
-        };
-        let unfinished = |gate, walk| Err(FitError::Interrupted(Some(Box::new(Unfinished { gate, walk }))));
-        // The last pass is the certificate's.
-        gate.hold(rows);
-        let stop = loop {
-            match walk.advance(&mut gate) {
-                Ok(Advance::Stop(stop)) => break stop,
-                Ok(_) => watch(&mut gate, &walk),
-                Err(Halt::Interrupted) => return unfinished(gate, walk),
-                Err(halt) => break halt.stop().ok_or(halt)?,
-            }
-        };
-        gate.hold(0);
-        let (point, steps, gap) = (walk.view().point.to_vec(), walk.view().step, walk.view().gap);
-        let left_out = LeftOut::of(linear, walk.view().left_out);
-        let end = match walk.view().exact {
-            // The walk's own last pass was over all rows at this point: another would have the same bits.
-            Some((objective, gradient)) => Exactly { objective, gradient },
-            None => match exactly(&mut gate, Role::Certificate, &point) {
-                Err(Halt::Interrupted) => return unfinished(gate, walk),
-                end => end?,
-            },
-        };
-        let kinks = matches!(linear.loss().row().class, Class::LipschitzConvex | Class::WeaklyConvex);
-        let rounding = 1e-9 * (1.0 + start.objective.abs());
-        // Where f is told by its gap, a gradient that is small says nothing more.
-        let verdict = match gap.unwrap_or(end.gradient) <= target {
-            _ if end.objective > start.objective + rounding => Verdict::Worse,
-            small if small && (gap.is_some() || typical.is_none()) => Verdict::Certified,
-            _ if kinks => Verdict::Kinks,
-            _ => Verdict::NotCertified,
-        };
-        Ok(Fitted { gate, point, stop, steps, target, start, end, gap, has_term: false, verdict, left_out })
+        followed(run, linear, watch)
     }
-}
 
-/// A fit with a term.
-struct WithTerm {
-    term: Arc<Separable>,
-    start: Option<Vec<f64>>,
-    target: Option<Target>,
-    seed: u64,
-}
-
-impl WithTerm {
-    /// Passes that it takes at least: the start, its gap and that of the end, a matrix and a step.
-    const PASSES: u128 = 8;
-
-    fn run(
+    /// Goes on with a run that was interrupted, from its checkpoint: the same way, table and seed.
+    pub fn resume(
         self,
         linear: &Arc<Linear>,
         oracle: Arc<dyn Oracle>,
-        budget: Option<u128>,
+        checkpoint: &mut Checkpoint,
         stop: Arc<AtomicBool>,
-        watch: &mut dyn FnMut(&mut Gate, &dyn Walk),
+        watch: Watch<'_>,
     ) -> Result<Fitted, FitError> {
-        let rows = linear.table().rows() as u128;
-        let (budget, passes) = (budget.unwrap_or_else(|| usual_budget(linear)), Self::PASSES);
-        if budget < passes * rows {
-            return Err(FitError::Budget { budget, passes, rows });
-        }
-        let mut gate = Gate::over(oracle, self.seed).with_budget(budget).with_stop(stop);
-        let x0 = self.start.unwrap_or_else(|| linear.best_constant());
-        let mut walk = Proximal::start(Arc::clone(linear), Arc::clone(&self.term), x0)?;
-        let x0 = walk.view().point.to_vec();
-        let start = walk.exactly(&mut gate)?;
-        let first_gap = walk.look(&mut gate, &x0)?;
-        // A start that is the minimum leaves rounding alone.
-        let of_gap = |gap: f64| gap.max(RELATIVE * start.0.abs());
-        let scale = first_gap.map_or_else(|| start.1.max(ROUNDING * linear.slope_of_labels()), of_gap);
-        let target = match self.target {
-            Some(Target::Norm(norm)) => norm,
-            Some(Target::OfStart(share)) => share * scale,
-            None => RELATIVE * scale,
-        };
-        // The last passes are the certificate's.
-        gate.hold(2 * rows);
-        let stop = loop {
-            match walk.advance(&mut gate) {
-                Ok(Advance::Stop(stop)) => break stop,
-                Ok(_) => watch(&mut gate, &walk),
-                Err(halt) => break halt.stop().ok_or(halt)?,
-            }
-        };
-        gate.hold(0);
-        let point = walk.view().point.to_vec();
-        let end = walk.exactly(&mut gate)?;
-        let gap = match first_gap {
-            Some(_) => walk.look(&mut gate, &point)?,
-            None => None,
-        };
-        let rounding = 1e-9 * (1.0 + start.0.abs());
-        let verdict = match gap.unwrap_or(end.1) <= target {
-            _ if end.0 > start.0 + rounding => Verdict::Worse,
-            true => Verdict::Certified,
-            false => Verdict::NotCertified,
-        };
-        let exactly = |(objective, gradient)| Exactly { objective, gradient };
-        let (start, end, steps) = (exactly(start), exactly(end), walk.view().step);
-        let left_out = LeftOut::of(linear, None);
-        Ok(Fitted { gate, point, stop, steps, target, start, end, gap, has_term: true, verdict, left_out })
+        let budget = self.budget.unwrap_or_else(|| usual_budget(linear));
+        let problem = of_table(linear, oracle, linear.start());
+        let run = Run::go_on(problem, self.task(budget), self.chosen(linear, None), checkpoint, stop)?;
+        followed(run, linear, watch)
     }
+}
+
+/// The rows of a table, as whatever answers for them.
+fn of_table(linear: &Arc<Linear>, oracle: Arc<dyn Oracle>, start: Vec<f64>) -> Arc<Problem> {
+    let table = Some(KnownTable::new(Arc::clone(linear)));
+    Arc::new(Problem { table, ..Problem::of(oracle, start) })
+}
+
+/// Follows a fit to its end.
+fn followed(mut run: Run, linear: &Linear, watch: Watch<'_>) -> Result<Fitted, FitError> {
+    let stop = run.follow(|run, event| {
+        // The look at its start is no round.
+        if !matches!(event, Event::Looked | Event::Checked) {
+            watch(run);
+        }
+        ControlFlow::Continue(())
+    })?;
+    if stop == Stop::Interrupted {
+        let has_begun = run.view().fit.is_some();
+        return Err(FitError::Interrupted(has_begun.then(|| Box::new(run))));
+    }
+    let view = run.view();
+    let asked = |role| match stop {
+        Stop::NotFinite(mixed) => Halt::Mixed(mixed),
+        _ => Halt::NotFinite { role, step: 0 },
+    };
+    let log = *view.fit.ok_or_else(|| asked(Role::Look))?;
+    let end = log.end.ok_or_else(|| asked(Role::Certificate))?;
+    let has_term = run.chosen().engine.has_term();
+    let (point, steps) = (view.point.to_vec(), view.step);
+    let left_out = LeftOut::of(linear, view.left_out);
+    let (FitLog { start, target, .. }, Ending { at, gap, verdict, .. }) = (log, end);
+    let gate = run.into_gate();
+    Ok(Fitted { gate, point, stop, steps, target, start, end: at, gap, has_term, verdict, left_out })
 }
 
 impl Fitted {
@@ -612,7 +509,7 @@ impl Fitted {
     /// let table = Table::new(Features::Dense(features), Arc::new(vec![1.0, 2.0, 0.0, 0.0]), None, Vec::new())?;
     /// let linear = Arc::new(Linear::new(Arc::new(table), Loss::Poisson, Design::default())?);
     /// let fit = Fit { way: Way::usual(&linear), start: None, target: None, budget: None, seed: 1 };
-    /// let mut fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ())?;
+    /// let mut fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_| ())?;
     /// assert!(fitted.has_no_minimiser(&linear, None, Arc::default())?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

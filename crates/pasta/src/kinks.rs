@@ -24,7 +24,7 @@
 //! let table = Table::new(Features::Dense(features), Arc::new(vec![1.0, 2.0, 10.0]), None, Vec::new())?;
 //! let linear = Arc::new(Linear::new(Arc::new(table), Loss::Absolute, Design::default())?);
 //! let fit = Fit { way: Way::SecondOrder, start: None, target: Some(Target::Norm(1e-6)), budget: None, seed: 1 };
-//! let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ())?;
+//! let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_| ())?;
 //! assert_eq!(fitted.verdict, Verdict::Certified);
 //! assert!(fitted.end.objective - 3.0 < 1e-6 && fitted.gap.is_some_and(|gap| gap <= 1e-6));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -102,14 +102,14 @@
 //! proximal     second-order steps with penalties and bounds on weights
 //! one_pass     rows that go by once
 //! method       the table of all methods
+//! forecast     what a certified run will cost
+//! trace        the events of a run, line by line
+//! run          one run, event by event, to its end
 //! fit          a linear model from a table, to an exact certificate
 //! score        how well a model does on rows
 //! conformal    intervals for single predictions
 //! cross        cross-validation
 //! inference    standard errors and what a fit explains
-//! forecast     what a certified run will cost
-//! trace        the events of a run, line by line
-//! run          one run, event by event, to its end
 //! verify       a certificate made again, from what a result says
 //! prelude      the names that most programs need
 //! ```

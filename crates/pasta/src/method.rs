@@ -12,6 +12,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod descent;
+
 use serde::de::IgnoredAny;
 
 use crate::algorithm::Pasta;
@@ -22,11 +24,15 @@ use crate::gate::Gate;
 use crate::recipe::{RecipeRow, TABLE};
 use crate::schedule::{Schedule, ScheduleError, Sequence};
 use crate::state::StartError;
+use crate::target::Target;
 use crate::universal::Universal;
 use crate::walk::{Hedged, StopRule, Walk};
+pub use descent::{By, Descent, Plan, RELATIVE, usual_budget};
 
 /// The name of the method without constants.
 pub const AUTO: &str = "auto";
+/// The name of second-order steps on a table.
+pub const EXACT: &str = "exact";
 /// The name of SGD with every step size at once.
 pub const UNIVERSAL: &str = "universal";
 
@@ -45,6 +51,7 @@ pub struct Method {
 enum Kind {
     Recipe(&'static RecipeRow),
     Auto,
+    Exact,
     Universal,
     Other { settings: &'static [Setting], build: fn(&Values, u64, u64) -> Engine },
 }
@@ -89,6 +96,11 @@ pub const METHODS: &[Method] = &[
     Method::recipe(&TABLE[7]),
     Method::recipe(&TABLE[8]),
     Method { name: AUTO, about: "no constants: quasi-Newton rounds beside a long average", kind: Kind::Auto },
+    Method {
+        name: EXACT,
+        about: "second-order steps on all rows of a table, for convex losses; no constants",
+        kind: Kind::Exact,
+    },
     Method {
         name: UNIVERSAL,
         about: "no constants, and a theorem: SGD with every step size at once, to a certificate",
@@ -364,6 +376,12 @@ pub enum MethodError {
         /// The recipe.
         method: &'static str,
     },
+    /// It is made of the rows of a table, and of nothing else.
+    #[error("{method}: is for tables of data, and is made of one")]
+    Table {
+        /// The method.
+        method: &'static str,
+    },
     /// A number is out of its range.
     #[error("{method}: {} must be {}, but is {}", .error.name, .error.needs, .error.got)]
     Number {
@@ -383,16 +401,21 @@ impl Method {
     pub fn row(&self) -> Option<&'static RecipeRow> {
         match self.kind {
             Kind::Recipe(row) => Some(row),
-            Kind::Auto | Kind::Universal | Kind::Other { .. } => None,
+            Kind::Auto | Kind::Exact | Kind::Universal | Kind::Other { .. } => None,
         }
     }
 
     /// What can be set, besides steps and batch; nothing for a recipe.
     pub fn settings(&self) -> &'static [Setting] {
         match self.kind {
-            Kind::Recipe(_) | Kind::Auto | Kind::Universal => &[],
+            Kind::Recipe(_) | Kind::Auto | Kind::Exact | Kind::Universal => &[],
             Kind::Other { settings, .. } => settings,
         }
+    }
+
+    /// Whether it needs a table: nothing else has rows that it could read.
+    pub fn needs_table(&self) -> bool {
+        matches!(self.kind, Kind::Exact)
     }
 
     /// Whether it has steps and a batch to be set.
@@ -401,7 +424,7 @@ impl Method {
     }
 
     /// What a user sets who tunes nothing: the published default of every setting without one of the library's own. `None` for recipes,
-    /// and where nobody publishes a number.
+    /// for methods that need a table or a certificate, and where nobody publishes a number.
     ///
     /// ```
     /// use pasta_opt::method::{Values, find};
@@ -412,8 +435,8 @@ impl Method {
     /// ```
     pub fn untuned(&self) -> Option<Values> {
         match (self.kind, self.name) {
-            // Without a target it has nothing to stop on.
-            (Kind::Recipe(_) | Kind::Universal, _) => None,
+            // Without a target it has nothing to stop on, and without a table nothing to read.
+            (Kind::Recipe(_) | Kind::Universal | Kind::Exact, _) => None,
             // Kingma and Ba 2015, and the default of PyTorch's SGD.
             (_, "adam" | "sgd" | "momentum") => Some(Values::from([("eta", 1e-3)])),
             // AdaGrad-Norm knows no scale, and the package of schedule-free SGD has this default.
@@ -429,6 +452,7 @@ impl Method {
         let (method, settings, build) = match self.kind {
             Kind::Recipe(_) => return Err(MethodError::Recipe { method: self.name }),
             Kind::Auto => return Ok(Engine::Auto { target: None }),
+            Kind::Exact => return Err(MethodError::Table { method: self.name }),
             Kind::Universal => return Ok(Engine::Universal { rule: None }),
             Kind::Other { settings, build } => (self.name, settings, build),
         };
@@ -455,6 +479,8 @@ pub enum Engine {
         /// No finer gradient than this is asked for.
         target: Option<f64>,
     },
+    /// A fit to a table: second-order steps, or whatever its plan says. The walk makes its certificate itself.
+    Fit(Plan),
     /// Algorithm 1 with a schedule, and beside it the method without constants: each has half of the budget, and the certificate chooses.
     Hedged {
         /// The schedule, of a recipe as a rule.
@@ -474,7 +500,7 @@ impl Engine {
         match self {
             Self::Schedule(schedule) | Self::Hedged { schedule, .. } => schedule.check(),
             Self::Baseline(settings) => settings.check(),
-            Self::Auto { .. } | Self::Universal { .. } => Ok(()),
+            Self::Auto { .. } | Self::Universal { .. } | Self::Fit(_) => Ok(()),
         }
     }
 
@@ -513,6 +539,7 @@ impl Engine {
             Self::Schedule(schedule) => Box::new(Pasta::start(gate, schedule, start)?),
             Self::Baseline(settings) => Box::new(Baseline::start(gate, settings, start)?),
             Self::Auto { target } => Box::new(Auto::start(gate, start, target)?),
+            Self::Fit(plan) => Box::new(Descent::start(gate, plan, start)?),
             Self::Hedged { schedule, rule } => {
                 let recipe = |gate: &Gate| Pasta::start(gate, schedule, start);
                 let auto = |gate: &Gate| Auto::start(gate, start, Some(rule.target));
@@ -524,16 +551,56 @@ impl Engine {
         })
     }
 
+    /// The run that a checkpoint was taken of, which must be of this method, with these settings.
+    pub fn resume(&self, gate: &Gate, checkpoint: &mut Checkpoint) -> Result<Box<dyn Walk>, CheckpointError> {
+        let is_this = match self {
+            Self::Fit(_) => checkpoint.has(Descent::SECTION),
+            _ => !checkpoint.has(Descent::SECTION) && Self::of(checkpoint)? == *self,
+        };
+        match self {
+            _ if !is_this => Err(CheckpointError::Settings {
+                what: "the checkpoint is of another method, or of other settings".into(),
+            }),
+            Self::Fit(plan) => Ok(Box::new(Descent::resume(gate, plan.clone(), checkpoint)?)),
+            _ => resume(gate, checkpoint),
+        }
+    }
+
     /// Whether its walk makes certificates by itself.
     pub fn is_certified(&self) -> bool {
+        matches!(self, Self::Hedged { .. } | Self::Universal { .. } | Self::Fit(_))
+    }
+
+    /// Whether it cannot run without a certificate to aim at.
+    pub fn needs_rule(&self) -> bool {
         matches!(self, Self::Hedged { .. } | Self::Universal { .. })
+    }
+
+    /// The most samples that it draws where nobody gives a budget; `None` if there is no such limit.
+    pub fn usual_budget(&self) -> Option<u128> {
+        match self {
+            Self::Fit(plan) => Some(usual_budget(&plan.linear)),
+            _ => None,
+        }
+    }
+
+    /// Whether a term on the weights of a table is part of it.
+    pub(crate) fn has_term(&self) -> bool {
+        matches!(self, Self::Fit(Plan { by: By::Proximal(_), .. }))
+    }
+
+    /// Gives a fit something to aim at: a number, or a share of what is found at its start.
+    pub(crate) fn aim_fit(&mut self, at: Option<Target>, rule: Option<StopRule>) {
+        if let Self::Fit(plan) = self {
+            (plan.target, plan.rule) = (at, rule);
+        }
     }
 }
 
 /// A recipe, and the method without constants.
 type Both = Hedged<Pasta, Auto>;
 
-/// The run that a checkpoint was taken of, whichever method it is.
+/// The run that a checkpoint was taken of, whichever method of samples it is; a [fit](Engine::Fit) needs its table for that.
 pub fn resume(gate: &Gate, checkpoint: &mut Checkpoint) -> Result<Box<dyn Walk>, CheckpointError> {
     if checkpoint.has(Both::SECTION) {
         Ok(Box::new(Both::resume(gate, checkpoint, Pasta::resume, Auto::resume)?))

@@ -22,7 +22,7 @@
 //! let linear = Arc::new(Linear::new(Arc::new(table), Loss::LeastSquares, Design::default())?);
 //! let lasso = Penalties { l1: 0.2, ..Penalties::default() };
 //! let fit = Fit { way: Way::Proximal(lasso.term(&linear)?), start: None, target: None, budget: None, seed: 1 };
-//! let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ())?;
+//! let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_| ())?;
 //! assert_eq!(fitted.verdict, Verdict::Certified);
 //! assert!(fitted.gap.is_some_and(|gap| gap < 1e-12));
 //! let model = linear.raw_weights(&fitted.point);
@@ -32,7 +32,9 @@
 
 use std::sync::Arc;
 
-use crate::checkpoint::Saver;
+use serde::{Deserialize, Serialize};
+
+use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
 use crate::draws::Role;
 use crate::estimator::Kind;
 use crate::gate::{Gate, Halt};
@@ -190,6 +192,37 @@ impl Proximal {
         })
     }
 
+    /// The run that a checkpoint was taken of, from where it was taken, bit for bit.
+    pub(crate) fn resume(
+        linear: Arc<Linear>,
+        term: Arc<Separable>,
+        checkpoint: &mut Checkpoint,
+    ) -> Result<Self, CheckpointError> {
+        let damaged = || CheckpointError::damaged("the vectors of its run do not fit the problem");
+        let (Saved { steps, ended, caution, first, value, set }, vectors): (Saved, Vec<Vec<f64>>) =
+            checkpoint.take(Self::SECTION)?;
+        let dim = linear.dim();
+        let fits = vectors.iter().all(|vector| vector.len() == dim)
+            && vectors.len() == 2 + usize::from(value.is_some())
+            && set.iter().flatten().all(|i| *i < dim);
+        if !fits {
+            return Err(damaged());
+        }
+        let mut vectors = vectors.into_iter();
+        let mut take = || vectors.next().unwrap_or_default();
+        let (start, x) = (take(), take());
+        let here = value.map(|value| (value, take()));
+        let mut run = Self::start(linear, term, start.clone()).map_err(|_| damaged())?;
+        (run.start, run.x, run.here, run.caution, run.first) = (start, x, here, caution, first);
+        (run.steps, run.ended) = (steps, ended);
+        // The same matrix once more, which no ledger counts again.
+        run.matrix = set.map(|set| Arc::new(run.entries(set)));
+        Ok(run)
+    }
+
+    /// The name of its section in a checkpoint.
+    pub(crate) const SECTION: &'static str = "proximal";
+
     /// |x - prox(x - grad f)|: 0 at a minimiser alone, and |grad f| without a term.
     fn mapping(&self, x: &[f64], gradient: &[f64]) -> f64 {
         let mut z: Vec<f64> = x.iter().zip(gradient).map(|(x, g)| x - g).collect();
@@ -245,17 +278,22 @@ impl Proximal {
             return Ok(Arc::clone(known));
         }
         count_pass(&self.linear, gate)?;
+        let matrix = Arc::new(self.entries(set));
+        if self.linear.loss() == Loss::LeastSquares {
+            self.matrix = Some(Arc::clone(&matrix));
+        }
+        Ok(matrix)
+    }
+
+    /// The second derivatives where it stands on a set of coordinates, with that set.
+    fn entries(&self, set: Vec<usize>) -> (Vec<usize>, Vec<f64>) {
         let entries = match (self.linear.loss().outputs(), set.len() == self.x.len()) {
             (1, true) => self.linear.hessian_of_one(&self.x, self.caution),
             (1, false) => Hessian::Diagonal(self.linear.hessian_on(&self.x, self.caution, &set)),
             _ => self.linear.hessian(&self.x),
         };
         let (Hessian::Full { entries, .. } | Hessian::Diagonal(entries)) = entries;
-        let matrix = Arc::new((set, entries));
-        if self.linear.loss() == Loss::LeastSquares {
-            self.matrix = Some(Arc::clone(&matrix));
-        }
-        Ok(matrix)
+        (set, entries)
     }
 
     fn step(&mut self, gate: &mut Gate) -> Result<(), Halt> {
@@ -360,8 +398,28 @@ impl Walk for Proximal {
         view
     }
 
-    /// Nothing: it takes few passes, and begins anew.
-    fn save<'a>(&'a self, _: &mut Saver<'a>) {}
+    fn save<'a>(&'a self, to: &mut Saver<'a>) {
+        let Self { start, x, here, matrix, caution, first, steps, ended, .. } = self;
+        let (steps, ended, caution, first) = (*steps, *ended, *caution, *first);
+        let value = here.as_ref().map(|(value, _)| *value);
+        let set = matrix.as_ref().map(|known| known.0.clone());
+        let known = here.iter().map(|(_, gradient)| &gradient[..]);
+        let vectors = [&start[..], &x[..]].into_iter().chain(known);
+        to.put(Self::SECTION, &Saved { steps, ended, caution, first, value, set }, vectors);
+    }
+}
+
+/// What a checkpoint holds besides vectors.
+#[derive(Debug, Serialize, Deserialize)]
+struct Saved {
+    steps: u64,
+    ended: Option<Stop>,
+    caution: f64,
+    first: Option<f64>,
+    /// f where the run stands, without the term.
+    value: Option<f64>,
+    /// The coordinates of the matrix of least squares.
+    set: Option<Vec<usize>>,
 }
 
 /// A quadratic function plus a separable one: <slopes, d> + <d, H d>/2 + h(z), d the way to z. The slopes are those at z throughout.

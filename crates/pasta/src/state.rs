@@ -11,6 +11,7 @@ use crate::kernels::{squared_distance, update_mean};
 use crate::oracle::About;
 use crate::schedule::{Output, ScheduleError};
 use crate::stop::{Divergence, Stop};
+use crate::table::TableError;
 use crate::term::Steps;
 use crate::walk::View;
 
@@ -99,7 +100,9 @@ pub enum StartError {
         what: String,
     },
     /// The start is outside of the domain of the term.
-    #[error("the start is outside of the domain: {words}; give another start, or ask for its projection")]
+    #[error(
+        "the start is outside of the domain: {words}; give another start, or ask for its projection (project_start)"
+    )]
     Outside {
         /// Which coordinate, and what it breaks.
         words: String,
@@ -110,6 +113,9 @@ pub enum StartError {
     /// The rule by which it stops was refused.
     #[error(transparent)]
     Rule(#[from] ClaimError),
+    /// The method does not fit the loss of a table, or its size.
+    #[error(transparent)]
+    Table(#[from] TableError),
 }
 
 /// How many vectors a state has, and how many of them always have the dimension of the problem.

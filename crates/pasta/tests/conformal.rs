@@ -77,7 +77,7 @@ fn coverage(loss: Loss, of: impl Fn(&mut Draws) -> ([f64; COLUMNS], f64), draws:
     let table = Table::new(parts[0].0.clone(), Arc::new(parts[0].1.clone()), None, Vec::new()).unwrap();
     let linear = Arc::new(Linear::new(Arc::new(table), loss, Design::default()).unwrap());
     let fit = Fit { way: Way::usual(&linear), start: None, target: None, budget: None, seed: 1 };
-    let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ()).unwrap();
+    let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_| ()).unwrap();
     let model = linear.raw_weights(&fitted.point);
     let conformal = Conformal::of(&model, &parts[1].0, &parts[1].1).unwrap().unwrap();
     let covered = model.scores(&parts[2].0).unwrap().into_iter().zip(&parts[2].1).filter(|(score, label)| {

@@ -195,7 +195,7 @@ fn linear(columns: &Columns, labels: Vec<f64>, loss: Loss) -> Arc<Linear> {
 
 fn fitted(linear: &Arc<Linear>) -> Fitted {
     let fit = Fit { way: Way::usual(linear), start: None, target: None, budget: None, seed: 1 };
-    fit.run(linear, linear.clone(), Arc::default(), &mut |_, _| ()).unwrap()
+    fit.run(linear, linear.clone(), Arc::default(), &mut |_| ()).unwrap()
 }
 
 /// Digits of the worst weight and of the intercept: minus the decimal logarithm of the relative error.

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pasta_opt::checkpoint::{Checkpoint, Saver};
 use pasta_opt::draws::{Address, Role};
-use pasta_opt::fit::{AtScale, Fit, FitError, Fitted, LeftOut, Unfinished, Verdict, Way};
+use pasta_opt::fit::{AtScale, Fit, FitError, Fitted, LeftOut, Verdict, Way};
 use pasta_opt::method::Engine;
-use pasta_opt::run::Target;
+use pasta_opt::run::{Run, Target};
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Table};
 
 fn table(loss: Loss, classes: u32) -> Arc<Linear> {
@@ -33,19 +33,19 @@ fn run(linear: &Arc<Linear>, way: Way, steps: Option<u64>) -> Result<Fitted, Fit
     let stop = Arc::new(AtomicBool::new(false));
     let mut seen = 0;
     let fit = Fit { way, start: None, target: None, budget: None, seed: 3 };
-    fit.run(linear, Arc::clone(linear) as _, Arc::clone(&stop), &mut |_, _| {
+    fit.run(linear, Arc::clone(linear) as _, Arc::clone(&stop), &mut |_| {
         seen += 1;
         stop.store(Some(seen) == steps, Ordering::Relaxed);
     })
 }
 
 /// Goes on with a fit, through the bytes of a checkpoint.
-fn resumed(linear: &Arc<Linear>, unfinished: &Unfinished) -> Fitted {
+fn resumed(linear: &Arc<Linear>, way: Way, unfinished: &Run) -> Fitted {
     let mut saver = Saver::default();
-    unfinished.gate.save(&mut saver);
-    unfinished.walk.save(&mut saver);
-    let checkpoint = Checkpoint::from_bytes(&saver.to_bytes()).unwrap();
-    run(linear, Way::Resume(Box::new(checkpoint)), None).unwrap()
+    unfinished.save(&mut saver);
+    let mut checkpoint = Checkpoint::from_bytes(&saver.to_bytes()).unwrap();
+    let fit = Fit { way, start: None, target: None, budget: None, seed: 3 };
+    fit.resume(linear, Arc::clone(linear) as _, &mut checkpoint, Arc::default(), &mut |_| ()).unwrap()
 }
 
 fn assert_same(one: &Fitted, other: &Fitted, what: &str) {
@@ -90,7 +90,11 @@ fn an_interrupted_fit_goes_on_bit_for_bit() {
                     panic!("{loss:?} {exact} {steps}: not interrupted")
                 };
                 interrupted += 1;
-                assert_same(&resumed(&linear, &unfinished), &whole, &format!("{loss:?} {exact} {steps}"));
+                assert_same(
+                    &resumed(&linear, way(exact), &unfinished),
+                    &whole,
+                    &format!("{loss:?} {exact} {steps}"),
+                );
             }
             assert!(interrupted > 0, "{loss:?} {exact}");
         }
@@ -138,7 +142,7 @@ fn a_checkpoint_goes_on_under_another_caution_than_the_first() {
         panic!("not interrupted")
     };
     let mut saver = Saver::default();
-    unfinished.walk.save(&mut saver);
+    unfinished.save(&mut saver);
     let text = String::from_utf8_lossy(&saver.to_bytes()).into_owned();
     assert!(text.contains("\"caution\"") && !text.contains("\"caution\":1.0"), "{text}");
 }
@@ -172,7 +176,7 @@ fn a_loss_that_is_flat_far_out_is_fitted_from_where_its_convex_kin_is_least() {
 
 fn run_with(linear: &Arc<Linear>, budget: Option<u128>) -> Result<Fitted, FitError> {
     let fit = Fit { way: Way::usual(linear), start: None, target: None, budget, seed: 3 };
-    fit.run(linear, Arc::clone(linear) as _, Arc::default(), &mut |_, _| ())
+    fit.run(linear, Arc::clone(linear) as _, Arc::default(), &mut |_| ())
 }
 
 /// The least value of the mean of max(lo t, hi t) over all lines through two of the points, where it is attained.
@@ -229,7 +233,7 @@ fn an_interrupted_fit_through_kinks_goes_on_bit_for_bit_far_from_its_start() {
         // A change of the width asks nothing, and does not see that it is to stop.
         if let Err(FitError::Interrupted(Some(unfinished))) = run(&linear, Way::SecondOrder, Some(steps)) {
             interrupted += 1;
-            assert_same(&resumed(&linear, &unfinished), &whole, &steps.to_string());
+            assert_same(&resumed(&linear, Way::SecondOrder, &unfinished), &whole, &steps.to_string());
         }
     }
     assert!(2 * interrupted > whole.steps, "{interrupted} of {}", whole.steps);
@@ -267,7 +271,7 @@ fn kinks_are_certified_where_columns_nearly_depend_on_each_other() {
             budget: None,
             seed: 1,
         };
-        let lower = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ()).unwrap();
+        let lower = fit.run(&linear, linear.clone(), Arc::default(), &mut |_| ()).unwrap();
         assert!(fitted.end.objective - lower.end.objective <= fitted.gap.unwrap(), "{loss:?}");
     }
 }
@@ -366,7 +370,7 @@ fn with_more_weights_than_a_matrix_may_have_its_diagonal_leads_to_the_minimiser(
     let FitError::Interrupted(Some(unfinished)) = run(&linear, Way::SecondOrder, Some(4)).unwrap_err() else {
         panic!("not interrupted")
     };
-    assert_same(&resumed(&linear, &unfinished), &whole, "after four steps");
+    assert_same(&resumed(&linear, Way::SecondOrder, &unfinished), &whole, "after four steps");
 }
 
 /// Eight rows of noise, and two columns that agree to some digits: the labels are a combination of both, with weights of 10^14, say.

@@ -265,7 +265,7 @@ fn fitted(table: Arc<Table>, loss: Loss, design: Design) -> (Arc<Linear>, Fitted
     // Losses of several scores have no last steps in twice the precision.
     let target = (loss.outputs() > 1).then_some(Target::Norm(1e-11));
     let fit = Fit { way: Way::usual(&linear), start: None, target, budget: None, seed: 1 };
-    let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ()).unwrap();
+    let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_| ()).unwrap();
     (linear, fitted)
 }
 

@@ -397,7 +397,7 @@ impl Rows {
             budget: None,
             seed: 1,
         };
-        let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ()).unwrap();
+        let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_| ()).unwrap();
         let model = linear.raw_weights(&fitted.point);
         let weights = [model.weights, model.intercepts].concat();
         (fitted, weights)

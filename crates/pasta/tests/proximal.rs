@@ -2,8 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use pasta_opt::fit::{Fit, Fitted, Verdict, Way};
+use pasta_opt::checkpoint::{Checkpoint, Saver};
+use pasta_opt::fit::{Fit, FitError, Fitted, Verdict, Way};
 use pasta_opt::gate::Gate;
 use pasta_opt::proximal::Penalties;
 use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Sparse, Table, Values};
@@ -67,7 +69,43 @@ fn table(rows: usize, columns: usize, loss: Loss, sparse: bool, weights: bool) -
 fn fitted(linear: &Arc<Linear>, penalties: &Penalties) -> Fitted {
     let way = Way::Proximal(penalties.term(linear).unwrap());
     let fit = Fit { way, start: None, target: None, budget: None, seed: 1 };
-    fit.run(linear, linear.clone(), Arc::default(), &mut |_, _| ()).unwrap()
+    fit.run(linear, linear.clone(), Arc::default(), &mut |_| ()).unwrap()
+}
+
+#[test]
+fn a_fit_with_a_penalty_that_is_interrupted_goes_on_bit_for_bit() {
+    // With more columns than a matrix has, least squares keep the matrix of a set.
+    let cases = [(Loss::LeastSquares, 600, 0.05), (Loss::LeastSquares, 8, 0.05), (Loss::Logistic, 8, 0.01)];
+    for (loss, columns, l1) in cases {
+        let table = table(120, columns, loss, columns > 8, false);
+        let linear = Arc::new(Linear::new(table, loss, Design::default()).unwrap());
+        let fit = || {
+            let way = Way::Proximal(Penalties { l1, ..Penalties::default() }.term(&linear).unwrap());
+            Fit { way, start: None, target: None, budget: None, seed: 1 }
+        };
+        let whole = fit().run(&linear, linear.clone(), Arc::default(), &mut |_| ()).unwrap();
+        let mut interrupted = 0;
+        for steps in 1..=whole.steps {
+            let flag = Arc::new(AtomicBool::new(false));
+            let mut seen = 0;
+            let stopped = fit().run(&linear, linear.clone(), Arc::clone(&flag), &mut |_| {
+                seen += 1;
+                flag.store(seen == steps, Ordering::Relaxed);
+            });
+            let Err(FitError::Interrupted(Some(run))) = stopped else { continue };
+            interrupted += 1;
+            let mut saver = Saver::default();
+            run.save(&mut saver);
+            let mut checkpoint = Checkpoint::from_bytes(&saver.to_bytes()).unwrap();
+            let stop = Arc::default();
+            let again = fit().resume(&linear, linear.clone(), &mut checkpoint, stop, &mut |_| ()).unwrap();
+            let bits = |fitted: &Fitted| fitted.point.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&again), bits(&whole), "{loss:?} {columns} {steps}");
+            assert_eq!(again.gate.ledger(), whole.gate.ledger(), "{loss:?} {columns} {steps}");
+            assert_eq!((again.stop, again.gap), (whole.stop, whole.gap), "{loss:?} {columns} {steps}");
+        }
+        assert!(interrupted > 0, "{loss:?} {columns}");
+    }
 }
 
 /// f and its gradient, by a pass.
@@ -180,7 +218,7 @@ fn a_gap_is_never_below_the_distance_to_the_minimum() {
             // A budget for the start, its gap and those of the end, but not for getting anywhere.
             let way = Way::Proximal(penalties.term(&linear).unwrap());
             let fit = Fit { way, start: Some(start), target: None, budget: Some(8 * 80), seed: 1 };
-            let short = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ()).unwrap();
+            let short = fit.run(&linear, linear.clone(), Arc::default(), &mut |_| ()).unwrap();
             assert!(short.gap.unwrap() >= short.end.objective - best, "{loss:?} {share}");
         }
     }
@@ -216,7 +254,7 @@ fn without_penalties_it_is_the_plain_fit() {
     let design = Design { penalty: 0.01, ..Design::default() };
     let linear = Arc::new(Linear::new(table(200, 5, loss, false, false), loss, design).unwrap());
     let plain = Fit { way: Way::SecondOrder, start: None, target: None, budget: None, seed: 1 };
-    let plain = plain.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ()).unwrap();
+    let plain = plain.run(&linear, linear.clone(), Arc::default(), &mut |_| ()).unwrap();
     let free = fitted(&linear, &Penalties::default());
     for (a, b) in plain.point.iter().zip(&free.point) {
         assert!((a - b).abs() <= 1e-10, "{a} {b}");
@@ -253,6 +291,6 @@ fn what_cannot_be_is_refused() {
     let kinked = Arc::new(linear.with_loss(Loss::Absolute).unwrap());
     let way = Way::Proximal(Penalties::default().term(&kinked).unwrap());
     let fit = Fit { way, start: None, target: None, budget: None, seed: 1 };
-    let error = fit.run(&kinked, kinked.clone(), Arc::default(), &mut |_, _| ()).unwrap_err();
+    let error = fit.run(&kinked, kinked.clone(), Arc::default(), &mut |_| ()).unwrap_err();
     assert!(error.to_string().contains("not smooth and convex"), "{error}");
 }

@@ -645,7 +645,7 @@ fn a_constant_column_gets_no_weight() {
             for loss in [Loss::LeastSquares, Loss::Huber { delta: 1.0 }, Loss::Absolute] {
                 let linear = Arc::new(Linear::new(Arc::new(table.clone()), loss, Design::default()).unwrap());
                 let fit = Fit { way: Way::usual(&linear), start: None, target: None, budget: None, seed: 1 };
-                let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ()).unwrap();
+                let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_| ()).unwrap();
                 let model = linear.raw_weights(&fitted.point);
                 assert!(model.weights[1].abs() < 1e-300, "{constant} {storage:?} {loss:?}: {model:?}");
                 assert!((model.weights[0] - 3.0).abs() < 0.2 && (model.intercepts[0] - 1e6).abs() < 0.2);

@@ -14,7 +14,7 @@ use pasta_opt::prelude::*;
 use pasta_opt::recipe::{Constant, Constants};
 use pasta_opt::run::{MethodSpec, Problem, RunError, Task};
 use pasta_opt::state::StartError;
-use pasta_opt::term::{Interval, KINDS, Mapping, Outside, Steps, Term, TermError, TermSpec, of_specs};
+use pasta_opt::term::{Ball, Interval, KINDS, Mapping, Outside, Steps, Term, TermError, TermSpec, of_specs};
 
 /// weight |x|_1.
 #[derive(Debug)]
@@ -218,7 +218,7 @@ fn case(term: usize, d: usize, norm: f64) -> (Arc<dyn Term>, Vec<f64>, Vec<f64>)
             let mut x = vec![0.0; d];
             x[d - 1] = 1.0;
             let g = x.iter().map(|x| -3.0 * x).collect();
-            (Arc::new(UnitBall), x, g)
+            (Arc::new(Ball { centre: vec![0.0], radius: 1.0 }), x, g)
         }
     };
     // Along the first coordinate, which nothing holds: G is what it is moved by. (In one dimension the ball holds it.)
@@ -297,9 +297,7 @@ fn a_mapping_at_a_third_of_the_target_is_certified_at_about_the_price_of_a_gradi
                 "{law:?} {term}"
             );
             assert!(with.bound.is_some_and(|bound| (0.3 * FINE..=FINE).contains(&bound)));
-            // On a curved boundary a(q) is larger than |G|, here about twice as large.
-            let most = if term == 2 { 2.0 } else { 1.2 };
-            assert!(with.samples as f64 <= most * free.samples as f64, "{law:?} {term}");
+            assert!(with.samples as f64 <= 1.2 * free.samples as f64, "{law:?} {term}");
         }
     }
 }
@@ -644,45 +642,25 @@ fn case_of(kind: &str, d: usize, norm: f64, seed: u64) -> Option<(Arc<dyn Term>,
 
 /// Level: if a share delta = 0.1 of all certificates were false, which is the most that is allowed, n/10 + 3.1 sqrt(0.09 n) or more of n would be so with
 /// probability 0.001. All seeds are fixed.
-#[expect(clippy::print_stdout, reason = "the long measurement shows its figures")]
-fn coverage(dims: &[usize], seeds: u64) {
-    let (mut tried, mut wrong) = (0_u32, 0_u32);
-    for kind in KINDS {
-        let before = (tried, wrong);
-        for (law, has_kurtosis) in ALL_LAWS {
-            for &d in dims {
-                for seed in 1..=seeds {
-                    let Some(case) = case_of(kind.name, d, 1.02 * EPS, seed) else { continue };
-                    let by_kurtosis = has_kurtosis && seed % 2 == 0;
-                    let basis = if by_kurtosis { Basis::Kurtosis(100.0) } else { Basis::Variance(1.0) };
-                    let claim = Claim { budget: Some(6_000), ..claim(EPS, basis) };
-                    tried += 1;
-                    wrong += u32::from(certify(case, law, seed, claim).verdict == Verdict::Certified);
-                }
-            }
-        }
-        println!("{:16} {} of {} false", kind.name, wrong - before.1, tried - before.0);
-        assert!(tried > before.0, "{}", kind.name);
-    }
-    println!("{:16} {wrong} of {tried} false, at most {DELTA} allowed", "all");
-    let n = f64::from(tried);
-    assert!(f64::from(wrong) < DELTA * n + 3.1 * (DELTA * (1.0 - DELTA) * n).sqrt(), "{wrong} of {tried}");
-}
-
 #[test]
 fn false_certificates_are_rare_for_every_kind_of_term_and_every_law() {
-    coverage(&[3], 1);
+    let (mut tried, mut wrong) = (0_u32, 0_u32);
+    for kind in KINDS {
+        for (i, (law, has_kurtosis)) in ALL_LAWS.into_iter().enumerate() {
+            let case = case_of(kind.name, 3, 1.02 * EPS, 1).unwrap();
+            let by_kurtosis = has_kurtosis && i % 2 == 0;
+            let basis = if by_kurtosis { Basis::Kurtosis(100.0) } else { Basis::Variance(1.0) };
+            let claim = Claim { budget: Some(6_000), ..claim(EPS, basis) };
+            tried += 1;
+            wrong += u32::from(certify(case, law, 1, claim).verdict == Verdict::Certified);
+        }
+    }
+    let n = f64::from(tried);
+    assert!(f64::from(wrong) < DELTA * n + 3.1 * (DELTA * (1.0 - DELTA) * n).sqrt(), "{wrong} of {tried}");
     // A certifier that never certifies would pass: a tenth of the target must be certified for every kind.
     for kind in KINDS {
         let case = case_of(kind.name, 3, 0.1 * EPS, 1).unwrap();
         let certificate = certify(case, Law::Normal, 1, claim(EPS, Basis::Variance(1.0)));
         assert_eq!(certificate.verdict, Verdict::Certified, "{}", kind.name);
     }
-}
-
-/// `cargo test --release -p pasta-opt --test term_runs -- --ignored --nocapture coverage_up_to`
-#[test]
-#[ignore = "minutes: 12 laws x 10 terms x up to 1,000 coordinates"]
-fn coverage_up_to_a_thousand_coordinates() {
-    coverage(&[1, 10, 100, 1000], 6);
 }

@@ -12,12 +12,12 @@ use pasta_report::console::flags::{self, count, number};
 
 /// Bound the gradient at a point from fresh samples, with a confidence level.
 ///
-/// Draws fresh samples at the point, never those that chose it, and stops as soon as they prove that |grad f| is at
-/// most the target. Nothing can be proved from samples alone: an event so rare that no sample shows it may carry the
-/// mean. So something is declared about the noise, and the answer says what. Exits with 0 if the point is certified
-/// and with 4 if it is not, also if what was declared is known to be false: then the certificate is void.
+/// Draws fresh samples at the point, never those that chose it, and stops as soon as they prove that |grad f| is at most the target.
+/// Samples alone prove nothing: they cannot rule out a rare event they have not seen. So you declare or assume something about the
+/// noise, and the answer repeats it. Exits with 0 if the point is certified and with 4 if it is not. If a declaration is known to be
+/// false, the certificate is void (4).
 ///
-/// Of a simulator it starts the program that the problem file names; that of a DIR which your pasta did not write on this machine needs --trust.
+/// A simulator is a program, which this command starts. If DIR was not written by your pasta on this machine, add --trust.
 #[derive(Args)]
 #[command(after_long_help = AFTER_HELP)]
 #[expect(clippy::struct_excessive_bools, reason = "flags, each on its own")]
@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "b", allow_hyphen_values = true, value_parser = number, help_heading = BASES)]
     #[arg(requires = "growth")]
     floor: Option<f64>,
-    /// Assume that the noise has at most this kurtosis: no event much rarer than 1/KAPPA carries it [if no number: 100]
+    /// Assume kurtosis <= KAPPA; events rarer than 1/KAPPA would break the bound [if no number: 100]
     #[arg(long, value_name = "KAPPA", allow_negative_numbers = true, value_parser = number, help_heading = BASES)]
     #[arg(num_args = 0..=1, default_missing_value = "100", conflicts_with_all = ["exact", "approximate"])]
     kurtosis: Option<f64>,
@@ -67,7 +67,7 @@ pub(crate) struct Arguments {
     /// Declare: 2 MU (f - inf f) <= |grad f|^2 (strongly convex, or PL); then f - inf f <= |grad f|^2/(2 MU)
     #[arg(long, value_name = "MU", allow_hyphen_values = true, value_parser = number, help_heading = DECLARED)]
     mu: Option<f64>,
-    /// Certify the gradient of the Moreau envelope phi_{1/LAMBDA} instead, for f with kinks; with --rho
+    /// For f with kinks: certify the gradient of the Moreau envelope phi_{1/LAMBDA} instead; with --rho
     #[arg(long, value_name = "LAMBDA", allow_hyphen_values = true, value_parser = number, help_heading = DECLARED)]
     #[arg(requires = "rho", conflicts_with_all = ["radius", "mu", "approximate"])]
     moreau: Option<f64>,
@@ -79,17 +79,17 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "K", allow_hyphen_values = true, value_parser = count, help_heading = DECLARED)]
     #[arg(requires = "moreau")]
     points: Option<u64>,
-    /// The number of this attempt at the claim: the K-th has samples of its own and DELTA/(K(K+1)) of the error
+    /// Number your attempts: the K-th gets fresh samples and DELTA/(K(K+1)) of the error probability
     ///
-    /// An attempt that failed has spent its error: a second one, with another seed or budget, spends delta again, and the
-    /// two together may be wrong with probability 2 delta. Attempts that are numbered from --attempt 1 on share delta, as those
-    /// of a certified run do: the K-th gets delta/(K(K+1)), so that all of them together never exceed it.
+    /// Retrying until one attempt succeeds inflates the error rate: two attempts with their own seeds may be wrong with
+    /// probability 2 delta. Attempts numbered from --attempt 1 on share delta, as those of a certified run do: the K-th gets
+    /// delta/(K(K+1)), so that all of them together never exceed it.
     #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     attempt: Option<u64>,
     /// Draw at most this many samples
     #[arg(long, value_name = "SAMPLES", allow_negative_numbers = true, value_parser = flags::sample_count)]
     budget: Option<u128>,
-    /// Seed of the samples; a second certificate of the same run needs another [default: the file's]
+    /// Seed of the samples; use another one for a second certificate of the same run [default: the file's]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::seed())]
     seed: Option<u64>,
     /// Threads; does not change a bit of the result

@@ -1,9 +1,9 @@
 //! Who takes part, with which settings.
 
-use pasta_opt::method::{self, Engine, METHODS, Values};
+use pasta_opt::method::{self, EXACT, Engine, METHODS, Values};
 use pasta_opt::oracle::About;
 use pasta_opt::recipe::{Constant, Constants};
-use pasta_opt::run::{Chosen, Given};
+use pasta_opt::run::{Chosen, Given, Problem};
 
 use super::race::Limits;
 use crate::spec::Contest;
@@ -45,10 +45,20 @@ const ETA: &str = "eta";
 /// A setting that has no default, but a scale: the gradient at the start.
 const THRESHOLD: &str = "threshold";
 
-/// Every method that needs nothing to be set and can run on such an oracle.
-pub(super) fn untuned(limits: &Limits, about: &About) -> Vec<Entrant> {
-    let runs_here = |method: &&method::Method| method.name != NEEDS_LOSSES || about.losses;
-    METHODS.iter().filter(runs_here).flat_map(|method| as_published(method, limits)).collect()
+/// Every method that needs nothing to be set and can run on such a problem.
+pub(super) fn untuned(limits: &Limits, problem: &Problem) -> Vec<Entrant> {
+    let losses = problem.oracle.about().losses;
+    let runs_here = |method: &&method::Method| method.name != NEEDS_LOSSES || losses;
+    let published = METHODS.iter().filter(runs_here).flat_map(|method| as_published(method, limits));
+    let is_exact = |chosen: &Chosen| chosen.name == EXACT;
+    let exact = Some(Chosen::usual(problem)).filter(is_exact).map(|exact| fit(&exact, limits));
+    exact.into_iter().chain(published).collect()
+}
+
+/// Second-order steps, to the target.
+fn fit(exact: &Chosen, limits: &Limits) -> Entrant {
+    let engine = limits.target.map_or_else(|| exact.engine.clone(), |target| exact.aimed_at(target));
+    Entrant { method: EXACT, entry: Entry::Untuned, batch: None, eta: None, engine }
 }
 
 /// The method that cannot run without losses.
@@ -80,7 +90,7 @@ fn engine(method: &method::Method, values: &Values, limits: &Limits, batch: Opti
 
 /// The file's own method, unless it takes part anyway.
 pub(super) fn own(method: &Chosen) -> Option<Entrant> {
-    if let Engine::Auto { .. } = method.engine {
+    if let Engine::Auto { .. } | Engine::Fit(_) = method.engine {
         return None;
     }
     let batch = match &method.engine {
@@ -102,6 +112,11 @@ pub(super) fn named(name: &str, contest: &Contest, limits: &Limits) -> Result<Ve
         return Err(Failure::input(format!(
             "--methods: {name} needs losses, which this problem does not give"
         )));
+    }
+    if method.needs_table() {
+        let exact = Chosen::exact(&contest.setup.problem);
+        let exact = exact.map_err(|reason| Failure::input(format!("--methods: {name}: {reason}")))?;
+        return Ok(vec![fit(&exact, limits)]);
     }
     let of_file = contest.own.as_ref().filter(|own| own.name == method.name).and_then(own);
     let Some(row) = method.row() else {

@@ -29,29 +29,30 @@ use pasta_report::console::{self, Exit, Failure, Signals, flags, say, with_threa
 const HELP: &str = "\
 Compare methods on a problem: how soon each reaches a target, how far it comes, how often it fails.
 
-Reads [problem] and [noise] of a file that `pasta solve` takes. Runs every
-method that needs nothing to be set (auto, and the others with the numbers
-that their authors publish), each with 1 and with 8 samples a step where that
-can be chosen; and the file's own [recipe], if it has one.
+Reads [problem] and [noise] of a file for `pasta solve`. Runs every method
+without required settings (auto, and the others with the settings that their
+authors publish), each with 1 and with 8 samples a step where you could choose
+that, and the file's own [recipe], if it has one.
 
     pasta compare examples/sine-bowl.toml --budget 50000
     pasta compare examples/sine-bowl.toml --target 0.1 --seeds 20
     pasta compare p.toml --target 0.1 --methods auto,dog,smooth --page race.html
     pasta compare p.toml --budget 1e5 --grid --csv runs.csv
 
-With --target a run ends as soon as it is there, or at the budget. Points are
-judged by the problem's formulas, which no method sees. Where only samples are
-known, a run is there when that is certified, and final gradients are measured
-by fresh samples that nobody pays for.
+With --target a run ends when it reaches the target, or at the budget. Points
+are judged by the problem's formulas, which no method sees. If only samples
+are known, a run has reached the target when that is certified, and final
+gradients are measured by fresh samples that count for no run.
 
 A simulator is checked once before the first run (docs/pipe.md).
 
-A recipe can be named if its constants are proved for the problem. The file's
-own has the constants of the file, and its fall-back.
+You can name a recipe if its constants are proved for the problem. The file's
+own recipe uses the constants of the file, and its fall-back.
 
---grid runs methods with a step size for nine of them, 1e-4 to 1, and adds two
-rows for each: the best in hindsight, which nobody has who does not know the
-answer, and the median. Methods without a published step size run only so.
+--grid tries nine step sizes, 1e-4 to 1, of every method that has one, and
+adds two rows for each method: the best in hindsight, which you only get if you
+know the answer, and the median. Methods without a published step size run
+only with --grid.
 
 The same seed gives the same bits on any number of threads.";
 
@@ -62,7 +63,7 @@ The same seed gives the same bits on any number of threads.";
 pub(crate) struct Arguments {
     /// The problem file.
     file: PathBuf,
-    /// Which methods, separated by commas [default: all that need nothing to be set, and the file's own]
+    /// Which methods, separated by commas [default: all without required settings, and the file's own]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     methods: Vec<String>,
     /// Stop a run when |grad f| <= EPS; 1% is a hundredth of the gradient at the start.
@@ -177,7 +178,7 @@ fn entrants(
 ) -> Result<Vec<Entrant>, Failure> {
     let mut entrants = Vec::new();
     if methods.is_empty() {
-        entrants = entrant::untuned(limits, contest.setup.problem.oracle.about());
+        entrants = entrant::untuned(limits, &contest.setup.problem);
         entrants.extend(contest.own.as_ref().and_then(entrant::own));
     } else {
         for name in methods {

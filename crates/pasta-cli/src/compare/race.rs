@@ -322,8 +322,7 @@ fn play(
         }
     };
     // The rounds of auto are few, and each ends with a point to be looked at.
-    let rounds =
-        matches!(entrant.engine, Engine::Auto { .. } | Engine::Hedged { .. } | Engine::Universal { .. });
+    let rounds = entrant.engine.is_certified() || matches!(entrant.engine, Engine::Auto { .. });
     let mut curve = vec![(1.0, judge.start_gradient)];
     let mut reached = None;
     let mut next = 1.0;

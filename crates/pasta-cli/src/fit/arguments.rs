@@ -7,6 +7,7 @@ use clap::Args;
 use pasta_opt::fit::Way;
 use pasta_opt::inference::StdErrors;
 use pasta_opt::method::{self, Values};
+pub(super) use pasta_opt::method::{AUTO, EXACT};
 use pasta_opt::proximal::Penalties;
 use pasta_opt::run::Target;
 use pasta_report::console::{Failure, flags};
@@ -14,17 +15,11 @@ use pasta_report::nearest;
 
 use crate::table::{Reading, Shaping, losses};
 
-/// The method of second-order steps.
-pub(super) const EXACT: &str = "exact";
-/// The method that takes any loss.
-pub(super) const AUTO: &str = "auto";
-
 /// Fit a linear model to a table, and certify it by exact passes over the rows.
 ///
-/// Minimises the mean loss of the rows plus the penalty until the exact gradient is a millionth of what it was at the start.
-/// Columns are standardised while fitting; the weights that are written belong to the columns as they are. No step size is asked
-/// for. A model is written only if it is certified, or if --budget or kinks in the loss are the reason why it is not; then the
-/// exit code says so.
+/// Minimises the mean loss of the rows plus the penalty until the exact gradient is a millionth of that at the start. You set no
+/// step size. Columns are standardised during the fit; the weights in the model are in the columns' own units. A model is written
+/// only if it is certified, or if --budget or kinks in the loss prevent that; the exit code then says so.
 #[derive(Args)]
 #[command(after_long_help = after_help())]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
@@ -51,10 +46,10 @@ pub(crate) struct Arguments {
     /// Keep all weights at 0 or above
     #[arg(long, conflicts_with = "lower")]
     pub(super) non_negative: bool,
-    /// The least that weights of the table's own columns may be: a number, or COLUMN=NUMBER, with commas between
+    /// Lower bounds of the weights, in the columns' own units: a number, or COLUMN=NUMBER, separated by commas
     #[arg(long, value_name = "BOUNDS", allow_hyphen_values = true, value_delimiter = ',')]
     pub(super) lower: Vec<String>,
-    /// The most
+    /// Upper bounds of the weights, likewise
     #[arg(long, value_name = "BOUNDS", allow_hyphen_values = true, value_delimiter = ',')]
     pub(super) upper: Vec<String>,
     /// Read at most this many rows; a row counts each time it is read [default: 2000 passes over the table, or more over a small one]
@@ -67,9 +62,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "K", allow_negative_numbers = true, conflicts_with_all = ["budget", "one_pass", "resume"],
           value_parser = clap::value_parser!(u32).range(2..))]
     pub(super) cv: Option<u32>,
-    /// The method: exact, second-order steps, for convex losses (whole matrices up to 512 weights of a class, their diagonals beyond); auto, which
-    /// needs no matrix and takes any loss; or another that docs/formats.md lists, with --steps and --set [default: exact for convex losses, of those
-    /// with kinks where a matrix costs at most some dozen passes, otherwise auto; the first line says which]
+    /// The method: exact, second-order steps for convex losses (whole matrices up to 512 weights of a class, their diagonals beyond); auto, which
+    /// needs no matrix and takes any loss; or another from docs/formats.md, with --steps and --set [default: exact for convex losses (with kinks:
+    /// only if a matrix costs at most a few dozen passes), otherwise auto; the first line says which]
     #[arg(long, value_name = "NAME")]
     pub(super) method: Option<String>,
     /// Steps of a method that has no end of its own
@@ -84,10 +79,10 @@ pub(crate) struct Arguments {
     /// Learn from a stream in one pass, in memory that does not grow, and certify by rows kept back from its end
     #[arg(long, conflicts_with_all = ["budget", "validation", "steps", "set", "page", "constants", "resume", "weight", "offset", "labels", "cache"])]
     pub(super) one_pass: bool,
-    /// With --one-pass: the kurtosis that the noise of a row's gradient has at most, an assumption on which the certificate rests
+    /// With --one-pass: assume that the noise of a row's gradient has at most this kurtosis; the certificate rests on it
     #[arg(long, value_name = "K", default_value_t = 100.0, value_parser = kurtosis, requires = "one_pass")]
     pub(super) kurtosis: f64,
-    /// With --one-pass: bytes of text that are learnt at a time; about five blocks are in memory
+    /// With --one-pass: bytes of text learnt at a time; about five such blocks are in memory
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20, requires = "one_pass",
           value_parser = clap::value_parser!(u32).range(1 << 16..=1 << 30))]
     pub(super) block: u32,
@@ -116,7 +111,7 @@ pub(crate) struct Arguments {
     /// Prove constants for the model file also where that takes as long as the fit (`pasta inspect` shows them)
     #[arg(long)]
     pub(super) constants: bool,
-    /// Tell everything about the run: every setting, why it stopped, the objective, the scores, the rows read
+    /// Show everything about the run: every setting, why it stopped, the objective, the scores, the rows read
     #[arg(long, conflicts_with = "json")]
     pub(super) details: bool,
     /// Print one JSON object instead of a table
@@ -283,15 +278,12 @@ impl Arguments {
                 .filter(|method| method.row().is_none())
                 .map(|method| method.name)
                 .collect();
-            let message =
-                format!("--method: unknown method {name:?}; expected one of {EXACT}, {}", names.join(", "));
+            let message = format!("--method: unknown method {name:?}; expected one of {}", names.join(", "));
             let usual = "a recipe with constants runs by `pasta solve` and a problem file";
-            return Err(Failure::input(message).hint(
-                match nearest(name, names.iter().copied().chain([EXACT])) {
-                    Some(meant) => format!("did you mean {meant}? {usual}"),
-                    None => usual.into(),
-                },
-            ));
+            return Err(Failure::input(message).hint(match nearest(name, names.iter().copied()) {
+                Some(meant) => format!("did you mean {meant}? {usual}"),
+                None => usual.into(),
+            }));
         };
         let mut values = Values::default();
         for (key, value) in &self.set {

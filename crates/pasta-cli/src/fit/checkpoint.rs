@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pasta_opt::checkpoint::{Checkpoint, Saver};
-use pasta_opt::gate::Gate;
-use pasta_opt::run::Target;
-use pasta_opt::walk::Walk;
+use pasta_opt::run::{Run, Target};
 use pasta_report::console::{self, Failure};
 use serde::Deserialize;
 
@@ -15,7 +13,7 @@ use super::arguments::Arguments;
 const SECTION: &str = "fit";
 
 /// Writes a checkpoint beside the model, or here.
-pub(super) fn keep(arguments: &Arguments, gate: &Gate, walk: &dyn Walk) -> Result<Option<PathBuf>, Failure> {
+pub(super) fn keep(arguments: &Arguments, run: &Run) -> Result<Option<PathBuf>, Failure> {
     let mut path = arguments.output.clone().unwrap_or_else(|| PathBuf::from("fit")).into_os_string();
     path.push(".checkpoint");
     let path = PathBuf::from(path);
@@ -24,8 +22,7 @@ pub(super) fn keep(arguments: &Arguments, gate: &Gate, walk: &dyn Walk) -> Resul
         return Ok(Some(path));
     }
     let mut saver = Saver::default();
-    gate.save(&mut saver);
-    walk.save(&mut saver);
+    run.save(&mut saver);
     saver.put(SECTION, &asked(arguments), []);
     saver.save(&path).map_err(Failure::system)?;
     Ok(Some(path))

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use pasta_opt::draws::Role;
 use pasta_opt::fit::{Exactly, Fit, FitError, Fitted, Way, exactly};
 use pasta_opt::gate::Gate;
+use pasta_opt::run;
 use pasta_opt::table::{Linear, Loss};
-use pasta_opt::walk::Walk;
 use pasta_report::console::{self, Bar, Exit, Failure, Signals};
 
 use super::arguments::Arguments;
@@ -37,28 +37,33 @@ pub(super) fn descend(
     signals: &Signals,
 ) -> Result<Descent, Failure> {
     let rows = linear.table().rows() as u128;
-    let way = match &arguments.resume {
-        Some(path) => Way::Resume(Box::new(asked_before(arguments, path)?)),
-        None => way,
+    let mut before = match &arguments.resume {
+        Some(path) => Some(asked_before(arguments, path)?),
+        None => None,
     };
     let bar = Bar::endless("");
     let mut curve = Vec::new();
-    let mut watch = |gate: &mut Gate, walk: &dyn Walk| {
+    let mut watch = |run: &run::Run| {
+        let (ledger, view) = (run.gate().ledger(), run.view());
         if bar.is_drawn() {
-            let passes = gate.ledger().samples() as f64 / rows as f64;
-            bar.say(format!("round {}, {passes:.1} passes", walk.view().step));
+            let passes = ledger.samples() as f64 / rows as f64;
+            bar.say(format!("round {}, {passes:.1} passes", view.step));
         }
         if arguments.page.is_some() && !console::is_muted() && curve.len() < 1000 {
             // By a gate of its own: looking is not part of the run. What goes wrong here shows in the next round.
             let mut look = Gate::over(linear.clone(), arguments.seed);
-            if let Ok(state) = exactly(&mut look, Role::Look, walk.view().point) {
-                curve.push((gate.ledger().samples(), state));
+            if let Ok(state) = exactly(&mut look, Role::Look, view.point) {
+                curve.push((ledger.samples(), state));
             }
         }
     };
     let (target, seed) = (arguments.target, arguments.seed);
     let fit = Fit { way, start: None, target, budget: Some(budget), seed };
-    let fitted = fit.run(linear, world::spread(linear.clone()), world::watch(signals.flag()), &mut watch);
+    let (oracle, stop) = (world::spread(linear.clone()), world::watch(signals.flag()));
+    let fitted = match &mut before {
+        Some(checkpoint) => fit.resume(linear, oracle, checkpoint, stop, &mut watch),
+        None => fit.run(linear, oracle, stop, &mut watch),
+    };
     drop(bar);
     match fitted {
         Ok(fitted) => {
@@ -68,7 +73,7 @@ pub(super) fn descend(
         }
         Err(FitError::Interrupted(None)) => Ok(Descent::Interrupted(None)),
         Err(FitError::Interrupted(Some(unfinished))) => {
-            keep(arguments, &unfinished.gate, &*unfinished.walk).map(Descent::Interrupted)
+            keep(arguments, &unfinished).map(Descent::Interrupted)
         }
         Err(error) if error.is_not_finite() => Err(not_finite(&error, linear.loss())),
         Err(error @ FitError::Halt(_)) => Err(Failure::system(error)),

@@ -144,10 +144,10 @@ impl Outcome {
 
     fn stopped(&self) -> String {
         match (self.stop, self.model.certificate.verdict) {
-            (Stop::Settled, Verdict::Certified) if self.model.certificate.gap.is_some() => {
+            (Stop::Certified, Verdict::Certified) if self.model.certificate.gap.is_some() => {
                 "f is close enough to its least value".into()
             }
-            (Stop::Settled, Verdict::Certified) => "the gradient is small enough".into(),
+            (Stop::Certified, Verdict::Certified) => "the gradient is small enough".into(),
             (Stop::PlannedEnd, Verdict::NotCertified) if self.is_auto() => {
                 "the budget has no room for another round".into()
             }

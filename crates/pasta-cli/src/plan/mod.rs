@@ -18,16 +18,16 @@ use pasta_report::console::{self, Exit, Failure};
 
 /// Show what a run would do, promise and cost, before it draws a sample.
 ///
-/// Name the recipe for what is known about f and give its constants. Out come the step size, the number of steps and
-/// the batch sizes of its theorem, the accuracy it promises, the samples it is expected to
-/// cost and, where one is known, a number of samples that zero-respecting methods cannot do without. The
-/// noise may grow without bound: its variance at x is at most B^2 |x - x0|^2 + b^2, x0 the start.
+/// Choose a recipe by what you know about f, and give its constants. You get the step size, the number of steps and the batch sizes
+/// of its theorem, the accuracy it promises, its expected cost in samples and, where one is known, a number of samples that no
+/// zero-respecting method can do without. The noise may grow without bound: its variance at x is at most B^2 |x - x0|^2 + b^2, x0 the
+/// start.
 ///
 /// `pasta plan RECIPE` alone names the constants that the recipe needs. Tables are rounded; --json is not.
 #[derive(Args)]
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Arguments {
-    /// The recipe, by what is known about f
+    /// The recipe, by what you know about f
     #[arg(value_name = "RECIPE", value_parser = recipe::names())]
     recipe: Option<String>,
     /// Compare every recipe whose constants are given
@@ -68,11 +68,11 @@ Examples:
   pasta plan --pilot examples/sine-bowl.toml --target 0.01
 
 What a promise means:
-  It bounds an expectation, over all noise and over the draw of the point
-  where the point is drawn, and it holds for every f and every oracle with
-  these constants. It says nothing if a constant is too small for your problem.
-  It is worst-case: an envelope, not a forecast, and most runs do better. It is
-  about the point that is named, which is not always the last one.";
+  It bounds an expectation over the noise (and over the draw of the point, if
+  the point is drawn), for every f and every oracle with these constants. It
+  says nothing if a constant is too small for your problem. It is a worst case,
+  not a forecast: most runs do better. It is about the named point, which is
+  not always the last one.";
 
 /// The constants that were given.
 struct ConstantFlags(Constants);

@@ -2,6 +2,7 @@
 
 mod folder;
 mod overriding;
+mod page;
 mod progress;
 mod result;
 
@@ -15,8 +16,7 @@ use clap::Args;
 use folder::RunFolder;
 pub(crate) use folder::{point as point_of, point_in, result_file, spec_file};
 use overriding::{Flags, Quick};
-use pasta_opt::checkpoint::CheckpointError;
-use pasta_opt::method;
+use page::LivePage;
 use pasta_opt::prelude::*;
 use pasta_opt::run::{Mark, RunError, Target, Task};
 use pasta_opt::trace::{self, is_milestone};
@@ -25,7 +25,7 @@ use result::Outcome;
 
 use crate::check;
 use crate::spec::trust::Origin;
-use crate::spec::{self, Overrides, Problem, QuickTry, Spec};
+use crate::spec::{self, Overrides, QuickTry, Spec};
 use crate::waiting::Waiting;
 use crate::world;
 use pasta_report::answer;
@@ -72,11 +72,11 @@ A file has the tables [problem], [noise] and [recipe]:
     kurtosis = 100          # assumed; or variance = V, or growth = B with
                             # floor = b (declared); or [noise], without any
 
-A table of data is a problem too, without [noise]: [problem] has
-table = "train.csv", loss = "logistic", and what flags of `pasta fit` say.
+A table of data is a problem, too, without [noise]: write table = "train.csv"
+and loss = "logistic" under [problem]; the other keys are flags of `pasta fit`.
 
-So is a simulator in any language (docs/pipe.md), a program that is started
-with your rights: look at the files of others before you run them. The
+So is a simulator in any language (docs/pipe.md). It is a program that runs
+with your rights: look at files of other people before you run them. The
 command is shown on stderr first.
 
     [problem]
@@ -84,15 +84,14 @@ command is shown on stderr first.
     dimension = 20
     start = 0.0
 
-docs/formats.md has every key and every method. A table of constants may
-have a line estimated = ["growth", "floor"], as `pasta calibrate` prints
-it: with measured constants nothing is promised.
+docs/formats.md has every key and every method; `pasta schema` tells them to
+an editor. `pasta calibrate` marks the constants that it measured by a line
+estimated = ["growth", "floor"]: nothing is promised with those.
 
-Flags override the file. Ctrl-C, SIGTERM and SIGHUP stop the step under
-way and write a checkpoint into the output folder, or into
-FILE.interrupted if there is none; `pasta resume DIR` goes on, bit for
-bit. A step of auto, which may be long, goes on from where it stopped;
-any other step begins anew."#;
+Flags override the file. Ctrl-C, SIGTERM and SIGHUP stop the run and write a
+checkpoint into the output folder, or into FILE.interrupted if there is none;
+`pasta resume DIR` goes on, bit for bit. A long step of auto continues where it
+stopped; any other step is repeated."#;
 
 /// Run what a problem file describes: a problem, its noise, and a method.
 #[derive(Args)]
@@ -117,7 +116,7 @@ pub(crate) struct Arguments {
 
 /// Continue a run that was interrupted or ran out of budget, bit for bit as if it had not stopped.
 ///
-/// Certificates go on where they were, too; but the attempt that a run makes when its budget ends counts as one.
+/// Certificates resume as well. The attempt made when a budget runs out counts as one attempt.
 ///
 /// A new budget or number of threads is written into the folder's problem.toml, for the next time.
 ///
@@ -143,9 +142,9 @@ pub(crate) struct ResumeArguments {
 }
 
 /// How a run talks.
-#[derive(Args, Clone, Copy)]
+#[derive(Args, Clone)]
 struct Style {
-    /// Tell everything, and not only the answer.
+    /// Show everything, not only the answer.
     #[arg(long)]
     details: bool,
     /// Print one JSON object instead of a table.
@@ -155,6 +154,10 @@ struct Style {
     #[arg(long, allow_negative_numbers = true, value_name = "SECONDS", value_parser = seconds)]
     #[arg(default_value_t = 10.0)]
     checkpoint_every: f64,
+    /// Write a page: verdict, curves, forecast, noise, ledger, settings. It is written anew every two seconds while the run goes on, and a browser
+    /// follows it. If FILE is a folder, such as that of --output, the page is page.html in it.
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -170,7 +173,7 @@ struct Live {
 }
 
 impl Style {
-    fn alarm(self) -> Arc<AtomicBool> {
+    fn alarm(&self) -> Arc<AtomicBool> {
         console::alarm(Duration::try_from_secs_f64(self.checkpoint_every).ok())
     }
 }
@@ -207,7 +210,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             Some(path) => RunFolder::create(path, &spec.effective, *overwrite)?,
             None => RunFolder::default(),
         };
-        go(&spec, Live { run, alarm }, keep, &signals, &rescue, *style)
+        go(&spec, Live { run, alarm }, keep, &signals, &rescue, style)
     })
 }
 
@@ -240,7 +243,7 @@ pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
             ));
         }
         let keep = RunFolder::open(path, &spec.effective, &run)?;
-        go(&spec, Live { run, alarm }, keep, &signals, path, *style)
+        go(&spec, Live { run, alarm }, keep, &signals, path, style)
     })
 }
 
@@ -251,12 +254,6 @@ fn refused(error: &RunError, path: &Path) -> Failure {
         RunError::Drawn { .. } => failure,
         _ => failure.hint("problem.toml must stay as the run wrote it; start another run with `pasta solve`"),
     }
-}
-
-/// The run of a checkpoint, to look at.
-fn stored(problem: &Problem, checkpoint: &mut Checkpoint) -> Result<Box<dyn Walk>, CheckpointError> {
-    let gate = Gate::resume_with_term(Arc::clone(&problem.oracle), problem.term.clone(), checkpoint)?;
-    method::resume(&gate, checkpoint)
 }
 
 impl Live {
@@ -311,10 +308,11 @@ fn go(
     mut keep: RunFolder,
     signals: &Signals,
     rescue: &Path,
-    style: Style,
+    style: &Style,
 ) -> Result<Exit, Failure> {
+    let mut page = style.page.as_deref().map(|path| LivePage::of(path, keep.path()));
     let (clock, before) = (Instant::now(), live.run.gate().ledger().samples());
-    let end = drive(&mut live, spec, &mut keep, style);
+    let end = drive(&mut live, spec, &mut keep, &mut page, style);
     let seconds = clock.elapsed().as_secs_f64();
     // Whatever happened, what was computed is kept.
     let saved = keep.save(&live);
@@ -322,6 +320,9 @@ fn go(
         Ok(stop) => stop,
         Err(halt) => {
             saved?;
+            if let Some(page) = &mut page {
+                page.fail(spec, &live, &halt.to_string());
+            }
             tell_where(spec, &live, &mut keep, rescue)?;
             return Err(Failure::system(&halt));
         }
@@ -330,6 +331,9 @@ fn go(
     let mut outcome = Outcome::new(spec, &live, stop, style);
     if stop == Stop::Interrupted {
         tell_where(spec, &live, &mut keep, rescue)?;
+        if let Some(page) = &mut page {
+            page.finish(spec, &live, &outcome)?;
+        }
         if style.json {
             console::print(&outcome, true)?;
         }
@@ -337,6 +341,9 @@ fn go(
     }
     keep.write_result(&mut outcome)?;
     console::print(&outcome, style.json)?;
+    if let Some(page) = &mut page {
+        page.finish(spec, &live, &outcome)?;
+    }
     // A run whose samples cost nothing says nothing that was not asked for.
     let has_cost = spec.price.is_some() || spec.problem.simulator.is_some();
     if has_cost || std::io::stderr().is_terminal() {
@@ -433,7 +440,8 @@ fn drive(
     live: &mut Live,
     spec: &Spec,
     keep: &mut RunFolder,
-    style: Style,
+    page: &mut Option<LivePage>,
+    style: &Style,
 ) -> Result<Result<Stop, Halt>, Failure> {
     let mut progress = Progress::start(live, spec.price.clone(), style.checkpoint_every);
     let mut has_forecast = live.run.outlook().first.is_some();
@@ -446,17 +454,23 @@ fn drive(
         })?;
     }
     keep.save(live)?;
+    if let Some(page) = page {
+        page.show(spec, live, &progress.words(live));
+    }
     let stop = loop {
         let due = match live.run.next() {
             Ok(Event::Step(record)) => {
                 let step = live.run.view().step;
                 if is_milestone(step) {
-                    keep.trace(&trace::Event::step(&record, live.run.standing()))?;
+                    let standing = live.run.standing();
+                    keep.trace(&trace::Event::step(&record, standing))?;
+                    page.iter_mut().for_each(|page| page.passed(&standing));
                 }
                 progress.tick(live, step)
             }
             Ok(Event::Tried(certificate)) => {
                 let view = live.run.view();
+                page.iter_mut().for_each(|page| page.tried(live.run.gate().ledger().samples(), &certificate));
                 keep.trace(&trace::Event::Tried {
                     step: view.step,
                     attempt: view.certification.map_or(0, |log| log.attempts),
@@ -478,6 +492,11 @@ fn drive(
         if !has_forecast && let Some(line) = prospect(spec, &live.run, progress.seconds_each(live)) {
             say_over_bar(&line);
             has_forecast = true;
+        }
+        if progress.takes_page()
+            && let Some(page) = page
+        {
+            page.show(spec, live, &progress.words(live));
         }
         if due {
             keep.save(live)?;

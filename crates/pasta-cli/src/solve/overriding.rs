@@ -17,24 +17,24 @@ pub(super) struct Flags {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     #[arg(value_parser = seed())]
     seed: Option<u64>,
-    /// Threads for batches that are drawn sample by sample; does not change a bit of the result.
+    /// Threads; does not change a bit of the result.
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = thread_count())]
     threads: Option<u16>,
     /// Stop before drawing more samples than this.
     #[arg(long, allow_negative_numbers = true, value_name = "SAMPLES", value_parser = sample_count)]
     budget: Option<u128>,
-    /// What to do where some answers at a point are NaN or infinite and others are not: stop (the default), or skip: leave those samples out,
-    /// which biases the result and voids a certificate.
+    /// If some samples at a point are NaN or infinite and others are not: stop (the default), or skip them, which biases the result and voids
+    /// certificates.
     #[arg(long, value_name = "stop|skip")]
     on_nan: Option<OnNan>,
-    /// Without a budget, go on where the target is not within reach (as no_limit = true in the file does).
+    /// Without a budget, go on even if the target is out of reach (like no_limit = true in the file).
     #[arg(long)]
     no_limit: bool,
     /// Target accuracy of the recipe; for auto, the same as --certify.
     #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
     target: Option<Target>,
-    /// Stop when |grad f| <= EPS is certified by fresh samples (as the table `[certificate]` of the file does); 1% is a
-    /// hundredth of the gradient at the start, which is measured. A recipe that aims at a larger gradient aims at EPS instead, unless --target says otherwise.
+    /// Stop when fresh samples certify |grad f| <= EPS (like [certificate] in the file); 1% means 1 % of the gradient at the start, which is
+    /// measured. A recipe with a larger target aims at EPS instead, unless you give --target.
     #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
     certify: Option<Target>,
     /// Samples of the run before it forecasts itself for the first time; none for no forecast [default: 1000].
@@ -102,8 +102,8 @@ impl Flags {
 /// A simulator on the command line, without a file.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Quick {
-    /// Start this simulator instead of reading a file: the program and its arguments, quoted as for a shell (none reads
-    /// it). The method is auto, so give --target or --budget.
+    /// Start this simulator instead of reading a file: the program and its arguments, quoted as for a shell (but no shell runs). The method is
+    /// auto, so give --target or --budget.
     #[arg(long, value_name = "WORDS", conflicts_with = "file", requires = "dimension", help_heading = HEADING)]
     command: Option<String>,
     /// The number of coordinates.

@@ -6,6 +6,7 @@ mod method;
 mod mutations;
 mod pipe;
 mod problem;
+mod schema;
 mod section;
 mod table;
 mod term;
@@ -20,12 +21,13 @@ use method::{Aim, FALLBACK, Read, read_method};
 use pasta_opt::certificate::Basis;
 use pasta_opt::forecast::{Price, PriceError};
 use pasta_opt::gate::{Gate, OnNan};
-use pasta_opt::method::{AUTO, UNIVERSAL};
+use pasta_opt::method::{AUTO, EXACT, UNIVERSAL};
 use pasta_opt::run::{Chosen, Target, Task};
 use pasta_opt::walk::{StopRule, Walk};
 pub use pipe::{QuickTry, Simulated};
 pub use problem::Problem;
 use problem::read_problem;
+pub use schema::schema;
 use section::{Section, Source, line_at};
 use table::{FILES, TABLE, read_table};
 pub use term::Ends;
@@ -214,11 +216,12 @@ impl ProblemFile {
         let recipe = root.item("recipe").map(|_| root.section("recipe")).transpose()?;
         let read = |aim| match &recipe {
             Some(recipe) => read_method(recipe, &problem, aim),
-            None => Ok(Read::auto()),
+            None => Ok(Read::usual(&problem)),
         };
         let mut overrides = overrides.clone();
-        let name = recipe.as_ref().map_or(Ok(Some(AUTO)), |recipe| recipe.text("name"))?;
-        if matches!(name, Some(AUTO | UNIVERSAL)) {
+        let usual = || Ok(Some(Chosen::usual(&problem).name));
+        let name = recipe.as_ref().map_or_else(usual, |recipe| recipe.text("name"))?;
+        if matches!(name, Some(AUTO | EXACT | UNIVERSAL)) {
             // What such a run aims at is what it has to certify.
             overrides.certify = overrides.certify.or(overrides.target.take());
         }
@@ -271,6 +274,9 @@ impl ProblemFile {
             gamma,
         };
         let method = task.choose(&problem).map_err(Failure::input)?;
+        // As `pasta fit` begins, unless the file says where.
+        let is_given = root.section("problem")?.item("start").is_some();
+        let problem = if method.name == EXACT && !is_given { problem.from_best_constant() } else { problem };
         let effective = write_overrides(&self.name, document, &overrides, problem.simulator.as_ref());
         Ok(Spec { threads, output, problem, task, method, price, effective })
     }
@@ -307,7 +313,7 @@ pub fn read_contest(path: &Path, overrides: &Overrides, stop: Arc<AtomicBool>) -
     if root.item("recipe").is_some() {
         let recipe = root.section("recipe")?;
         let method = own.insert(own_method(&recipe, problem, target)?);
-        if method.fallback || method.engine.is_certified() {
+        if method.fallback || method.engine.needs_rule() {
             let target = target.or(method.gradient_target());
             let rule = certificate_rule(&root, problem, method, target, overrides)?;
             let missing = if method.fallback { no_choice } else { no_target };
@@ -358,24 +364,27 @@ fn open<'d>(file: &str, text: &'d str) -> Result<Document<&'d str>, Failure> {
     })
 }
 
+/// The keys of a problem file.
+const KEYS: [&str; 13] = [
+    "seed",
+    "threads",
+    "budget",
+    "on_nan",
+    "no_limit",
+    "output",
+    "problem",
+    "noise",
+    "recipe",
+    "certificate",
+    TERM,
+    PROJECT,
+    PRICE,
+];
+
 fn root<'d>(file: &'d str, text: &'d str, document: &'d Document<&str>) -> Result<Section<'d>, Failure> {
     let source = Source { file, text };
     let root = Section { source, name: String::new(), table: document.as_table(), line: 1 };
-    root.only(&[
-        "seed",
-        "threads",
-        "budget",
-        "on_nan",
-        "no_limit",
-        "output",
-        "problem",
-        "noise",
-        "recipe",
-        "certificate",
-        TERM,
-        PROJECT,
-        PRICE,
-    ])?;
+    root.only(&KEYS)?;
     Ok(root)
 }
 

@@ -240,7 +240,7 @@ impl Contender {
                 // Of the others nothing is known beforehand.
                 _ => 0.0,
             },
-            Engine::Auto { .. } | Engine::Hedged { .. } | Engine::Universal { .. } => 0.0,
+            Engine::Auto { .. } | Engine::Hedged { .. } | Engine::Universal { .. } | Engine::Fit(_) => 0.0,
         }
     }
 }

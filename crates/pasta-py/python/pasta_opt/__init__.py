@@ -23,6 +23,7 @@ from ._oracle import Oracle, Problem
 from ._progress import Moment
 from ._result import Certificate, Forecast, Ledger, Result, Stop
 from ._serve import serve
+from ._stop import StopWhenCertified
 from ._stream import Stream
 from ._terms import Ball, Box, ElasticNet, GroupL2, L1, LogBarrier, NonNegative, OwnTerm, Polyhedron, Simplex, Term, TotalVariation
 from .methods import (
@@ -52,12 +53,13 @@ from .methods import (
     Storm,
     Universal,
     WeaklyConvex,
-    WeaklyConvexAsPrinted,
 )
 
 if TYPE_CHECKING:
     from . import jax as jax
+    from . import numpyro as numpyro
     from . import torch as torch
+    from . import vi as vi
     from ._pool import Pool as Pool
     from ._sklearn import PastaClassifier as PastaClassifier
     from ._sklearn import PastaRegressor as PastaRegressor
@@ -112,6 +114,7 @@ __all__ = [
     "Sps",
     "StarConvex",
     "Stop",
+    "StopWhenCertified",
     "Storm",
     "Stream",
     "Table",
@@ -120,7 +123,6 @@ __all__ = [
     "Universal",
     "Variance",
     "WeaklyConvex",
-    "WeaklyConvexAsPrinted",
     "__version__",
     "calibrate",
     "certify",
@@ -137,7 +139,15 @@ __all__ = [
     "verify",
 ]
 
-_LATER = {"PastaRegressor": "._sklearn", "PastaClassifier": "._sklearn", "Pool": "._pool", "jax": ".jax", "torch": ".torch"}
+_LATER = {
+    "PastaClassifier": "._sklearn",
+    "PastaRegressor": "._sklearn",
+    "Pool": "._pool",
+    "jax": ".jax",
+    "numpyro": ".numpyro",
+    "torch": ".torch",
+    "vi": ".vi",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -149,4 +159,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*__all__, *_LATER})

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @reading_streams
 def certify(
     oracle: AnyOracle,
-    x: Any,
+    x: Any = None,
     *,
     target: float,
     budget: float | None = None,
@@ -39,6 +39,9 @@ def certify(
     gamma: float | None = None,
 ) -> Certificate:
     """Bounds the gradient at a point that came from anywhere, by fresh samples, with a confidence of 1 - `delta`.
+
+    `oracle` is anything that :func:`minimize` takes, of JAX (:func:`pasta_opt.jax.oracle`), a module of PyTorch (:func:`pasta_opt.torch.oracle`) or an SVI of NumPyro
+    (:func:`pasta_opt.numpyro.oracle`); the last two know their point, so that `x` may be left out. Where the point is not certified, ``outlook`` says what is missing.
 
     The samples are not those of a run with the same seed. A :class:`Growth` is about the distance from x itself, so its growth does
     not matter: the variance at x is at most floor^2.

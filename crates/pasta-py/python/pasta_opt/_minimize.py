@@ -152,7 +152,7 @@ def minimize(
         (:class:`Native`) or of JAX (:func:`pasta_opt.jax.oracle`). It is called in this thread, one call at a time; what it raises is
         raised here.
     x0
-        The start, a vector; for JAX, a pytree.
+        The start, a vector or, for one coordinate, a number; for JAX, a pytree.
     target
         Stop as soon as fresh samples certify that the norm of the gradient is at most this: a number, or a share of the gradient at the start such
         as "1%", which the run measures first (``result.of_start``).
@@ -275,7 +275,7 @@ def resume(
 def bound(oracle: Any, x0: Any) -> tuple[Any, NDArray[np.float64], Callable[[NDArray[np.float64]], Any] | None]:
     """The oracle of vectors, the start as one, and the way back from vectors, if there is one."""
     if isinstance(oracle, Structured):
-        return oracle.bind(x0)
+        return oracle.bind(oracle.point() if x0 is None else x0)
     return oracle, _vector(x0), None
 
 
@@ -305,6 +305,8 @@ def _vector(x0: Any) -> NDArray[np.float64]:
     if array.dtype.kind not in "fiu":
         what = f"has dtype {array.dtype}" if array.ndim else f"is {_a(x0)}"
         raise TypeError(f"x0 must be a vector of real numbers, but {what}")
+    if array.ndim == 0:
+        array = array.reshape(1)
     if array.ndim != 1 or len(array) == 0:
         hint = "; give x0.ravel(), and reshape x in the oracle" if array.ndim > 1 else ""
         raise ValueError(f"x0 must be a vector of at least one number, but has shape {array.shape}{hint}")

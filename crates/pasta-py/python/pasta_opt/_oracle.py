@@ -125,6 +125,10 @@ class Structured:
         """An oracle of vectors, the start as one, and the way back."""
         raise NotImplementedError
 
+    def point(self) -> Any:
+        """The point that the oracle itself knows, for where none is given."""
+        raise TypeError("say at which point: this oracle does not know one of its own")
+
 
 class Streamed:
     """An oracle of rows that come once: a base class, for streams."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import os
 import shutil
 import warnings
@@ -64,11 +65,19 @@ class Certificate:
     words: str
     #: Where there is a term: gamma of the gradient mapping; None without.
     gamma: float | None = None
+    #: Where it is not certified, about how many samples would do at this point; None where none would, or where that is not known.
+    needed: int | None = None
+    #: What is missing, in a sentence; empty where it is certified.
+    outlook: str = ""
 
     @property
     def is_certified(self) -> bool:
         """Whether the bound is at most the target."""
         return self.verdict == "certified"
+
+    def __str__(self) -> str:
+        said = "certified" if self.is_certified else f"not certified ({self.words})"
+        return f"{said}: {self.statement}" + (f"\n{self.outlook}" if self.outlook else "")
 
 
 @dataclass(frozen=True)
@@ -121,6 +130,38 @@ class Result:
     report: str
     #: What was minimised with f, in words, where there were bounds or a term.
     term: str | None = None
+
+    @property
+    def success(self) -> bool:
+        """Whether the run came to its end: with a target, that it was certified; without one, that it ended as planned or settled."""
+        if self.asked:
+            return self.certificate is not None and self.certificate.is_certified
+        return self.stop.kind in ("planned-end", "settled")
+
+    @property
+    def message(self) -> str:
+        """Why the run ended: ``stop.meaning``, under SciPy's name."""
+        return self.stop.meaning
+
+    @property
+    def nit(self) -> int:
+        """Steps, under SciPy's name."""
+        return self.steps
+
+    @property
+    def nfev(self) -> int:
+        """Evaluations of samples, all roles together, under SciPy's name."""
+        return self.ledger.evaluations
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draws the distance from the start over the samples with matplotlib, and returns the axes."""
+        if axes is None:
+            import matplotlib.pyplot as plt  # type: ignore[import-untyped,import-not-found,unused-ignore]
+
+            axes = plt.figure().add_subplot()
+        axes.plot(self.trace["samples"], self.trace["distance"], marker=".")
+        axes.set(xlabel="samples", ylabel="distance from x0", title=f"{self.method}: {self.stop.kind}")
+        return axes
 
     def __repr__(self) -> str:
         return _table(self.answer)
@@ -180,7 +221,47 @@ def _table(rows: list[tuple[str, str]]) -> str:
 
 def certificate_of(data: dict[str, Any]) -> Certificate:
     """A certificate, from the engine's JSON."""
-    return Certificate(**{name: data[name] for name in Certificate.__dataclass_fields__ if name in data})
+    needed, outlook = _outlook(data)
+    fields = {name: data[name] for name in Certificate.__dataclass_fields__ if name in data}
+    return Certificate(**fields, needed=needed, outlook=outlook)
+
+
+#: A certificate by kurtosis needs some samples whatever the target: so many times the kurtosis, as measured (docs/certificate.md).
+_LEAST_OF_KURTOSIS = 45.0
+#: What looks at the variance and the tracks cost, over a single track with the variance known, as measured (docs/certificate.md).
+_OVERHEAD = 1.35
+
+
+def _outlook(data: dict[str, Any]) -> tuple[int | None, str]:
+    """About how many samples a certificate that failed would have needed at its point, and a sentence; a plan, not a promise."""
+    made, target, bound = data.get("made"), data["target"], data["bound"]
+    if data["verdict"] not in ("above", "out-of-budget") or made is None or data["of"] != "gradient":
+        return None, ""
+    begun = "no bound" if bound is None else f"bound {bound:.2g}"
+    begun += f" with {data['samples']:,} samples"
+    each, count = made["samples_each"], made["sub_batches"]
+    if count < 2:
+        needed = _rounded(each * made["planned"])
+        return needed, f"{begun}; {target:.2g} needs about {needed:,}"
+    error = made["scatter"] / (count * (count - 1.0))
+    gradient = math.sqrt(max(0.0, made["mean"] ** 2 - error))
+    if data["verdict"] == "above" or gradient >= 0.95 * target:
+        return None, f"{begun}; the gradient itself seems to be about {gradient:.2g}, which no number of samples brings below {target:.2g}: run on"
+    variance, delta = each * made["scatter"] / (count - 1.0), made["claim"]["delta"]
+    # A certificate is planned for a gradient of about half of its target, and gains little from a smaller one.
+    margin = min(target - gradient, target / 2)
+    wanted = _OVERHEAD * 2.0 * variance * math.log(1.0 / (0.64 * delta)) / margin**2
+    kurtosis = made["claim"]["basis"]
+    if isinstance(kurtosis, dict) and "kurtosis" in kurtosis:
+        wanted = max(wanted, _LEAST_OF_KURTOSIS * kurtosis["kurtosis"])
+    needed = _rounded(wanted)
+    return needed, f"{begun}; {target:.2g} needs about {needed:,} at this point"
+
+
+def _rounded(samples: float) -> int:
+    """Upwards, to two digits."""
+    unit = 10 ** max(0, math.floor(math.log10(max(samples, 1.0))) - 1)
+    return int(math.ceil(samples / unit) * unit)
 
 
 def read(

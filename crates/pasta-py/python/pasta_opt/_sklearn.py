@@ -188,8 +188,6 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
         outcome.begun = {**self._begun(table, X, [labels], named[0]), "parameters": [outcome.parameter]}
         if outcome.redundant is not None:
             warnings.warn(outcome.redundant, UserWarning, stacklevel=4)
-        if outcome.certificate.verdict == "certified":
-            outcome.stop = "certified"
         is_planned = outcome.stop == "planned-end" and has_steps
         if outcome.certificate.verdict != "certified" and not is_planned:
             warnings.warn(self._complaint(outcome, named[0]), ConvergenceWarning, stacklevel=4)
@@ -201,7 +199,7 @@ class _Linear(BaseEstimator):  # type: ignore[misc]
             return None, False
         if self.method == EXACT:
             return (EXACT, {}, 0, 0), False
-        method = methods.chosen(self.method, EXACT)
+        method = methods.chosen(self.method)
         return method.described(budget), method.has_steps()
 
     def _complaint(self, outcome: SimpleNamespace, loss: str) -> str:

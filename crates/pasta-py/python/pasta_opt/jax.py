@@ -109,3 +109,26 @@ def oracle(
     The start is a pytree, and so is ``result.params``. Numbers have the precision of the start; for double precision, enable JAX's x64.
     """
     return JaxOracle(loss, sample, block, name)
+
+
+def rows(data: Any) -> Callable[[Any], Any]:
+    """What `sample` of :func:`oracle` is for a data set in memory: rows drawn with replacement, from a pytree of arrays with a common first axis.
+
+    >>> import jax.numpy as jnp, jax.random, pasta_opt.jax
+    >>> draw = pasta_opt.jax.rows((jnp.arange(6.0).reshape(3, 2), jnp.arange(3)))
+    >>> a, y = draw(jax.random.key(0))
+    >>> bool(a[0] == 2 * y)
+    True
+    """
+    leaves = jax.tree.leaves(data)
+    sizes = {jnp.shape(leaf)[:1] for leaf in leaves}
+    if len(sizes) != 1 or sizes == {()} or sizes == {(0,)}:
+        raise ValueError(f"data must be arrays with a common first axis of at least one row, but their shapes are {[jnp.shape(leaf) for leaf in leaves]}")
+    ((size,),) = sizes
+    whole = jax.tree.map(jnp.asarray, data)
+
+    def sample(key: Any) -> Any:
+        row = jax.random.randint(key, (), 0, size)
+        return jax.tree.map(lambda leaf: leaf[row], whole)
+
+    return sample

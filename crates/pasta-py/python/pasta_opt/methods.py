@@ -60,6 +60,11 @@ class Auto(Method):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Exact(Method):
+    """Second-order steps on all rows of a :class:`pasta_opt.Table`, for convex losses. No constants; it ends by itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Universal(Method):
     """No constants, and a theorem: SGD with every step size at once, to a certificate. Needs a target."""
 
@@ -153,11 +158,6 @@ class WeaklyConvex(Method):
     def settings(self) -> dict[str, float]:
         """What is set; `lambda` is a word of Python."""
         return {name.rstrip("-"): value for name, value in super().settings().items()}
-
-
-@dataclass(frozen=True, kw_only=True)
-class WeaklyConvexAsPrinted(WeaklyConvex):
-    """Theorem 10 with the paper's batch sizes, whose promise can fail: for checking the paper."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -184,6 +184,8 @@ pub enum Quantity {
         /// gamma.
         gamma: f64,
     },
+    /// f(x) - inf f, where f is convex and passes over all rows of a table show how far it can still fall: a loss with kinks, or a term on the weights.
+    Gap,
     /// The norm of the gradient of the [Moreau envelope](moreau) with lambda.
     Moreau {
         /// lambda.
@@ -273,7 +275,7 @@ impl Certificate {
     pub fn gamma(&self) -> Option<f64> {
         match self.of {
             Quantity::GradientMapping { gamma } => Some(gamma),
-            Quantity::Gradient | Quantity::Moreau { .. } => None,
+            Quantity::Gradient | Quantity::Gap | Quantity::Moreau { .. } => None,
         }
     }
 
@@ -312,6 +314,7 @@ impl Certificate {
         let up = rounded_up(bound);
         match self.of {
             Quantity::Gradient => format!("|grad f(x)| {sign} {up}"),
+            Quantity::Gap => format!("f(x) - inf f <= {up}"),
             Quantity::Moreau { lambda, .. } => {
                 format!("|grad phi(x)| <= {up} for the Moreau envelope phi with lambda = {lambda}")
             }
@@ -328,6 +331,7 @@ impl Certificate {
         let (up, target) = (rounded_up(bound), rounded(self.target));
         match self.of {
             Quantity::Gradient => format!("|grad f| {sign} {up} (target {target})"),
+            Quantity::Gap => format!("f - inf f <= {up} (target {target})"),
             Quantity::Moreau { lambda, .. } => {
                 format!("|grad phi| <= {up} (target {target}, Moreau envelope with lambda {lambda})")
             }

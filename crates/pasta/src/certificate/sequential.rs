@@ -449,7 +449,7 @@ impl Certifier {
         known.bound().map(|bound| means.gradient(bound)).filter(|bound| bound.is_finite())
     }
 
-    /// |G| <= a(q) + s (v + beta^2)/2 + log(1/delta)/(s k), q the centre and the mean of what is clipped, beta >= |g - g0|.
+    /// |G| <= a(q) + s (v + beta^2)/2 + log(1/delta)/(s k), q the centre and the mean of what is clipped, beta >= |g - g0|; less where h curves.
     fn mapping_bound(
         &self,
         centred: &Centred,
@@ -471,13 +471,18 @@ impl Certifier {
         let of_centre = Known { log: rounding::log_up(track.log + Centred::log_of_centre()), ..known };
         let beta = of_centre.bound()?;
         let q = centred.plus(&track.sum, count);
-        let mapping = centred.mapping(term, &self.x);
+        let of_x = centred.mapping(term, &self.x);
         let rounded = rounding::clipping_error(count, dim, spread)
-            + mapping.rounding(&q)
+            + of_x.rounding(&q)
             + means.shift(centre + beta)
             + 4.0 * f64::EPSILON * (centre + beta + known.mean);
-        let bound = mapping.stationarity(&q) + rounding::deviation_up(&known, beta) + rounded;
-        Some(bound * (1.0 + 8.0 * f64::EPSILON)).filter(|bound| bound.is_finite())
+        let (a, tau) = (of_x.stationarity(&q), rounding::deviation_up(&known, beta) + rounded);
+        let flat = mapping::bound(a, tau, 0.0);
+        // The subgradient of h at x+ is G - g, as long as |g| - |G| at least; |x - x+| is gamma |G|.
+        let least = (centre * (1.0 - 1e-9) - beta - rounded - flat).max(0.0);
+        let modulus = term.modulus(&self.x, least, centred.gamma * flat) * (1.0 - 1e-9);
+        let bound = if modulus > 0.0 { mapping::bound(a, tau, centred.gamma * modulus) } else { flat };
+        Some(bound).filter(|bound| bound.is_finite())
     }
 
     /// Bounds v from the scatter of the sub-batch means, at counts that double.

@@ -144,7 +144,7 @@ impl Caution {
     /// let table = Table::new(features, Arc::new(labels), None, vec!["row".into(), "a".into()])?;
     /// let linear = Arc::new(Linear::new(Arc::new(table), Loss::LeastSquares, Design::default())?);
     /// let fit = Fit { way: Way::usual(&linear), start: None, target: None, budget: None, seed: 1 };
-    /// let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ())?;
+    /// let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_| ())?;
     /// let summary = Summary::of(&linear, &fitted, None);
     /// assert_eq!(Caution::of(&linear, &summary), [Caution::Counter { column: "row".into() }]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -23,7 +23,7 @@
 //! let table = Table::new(features, Arc::new(vec![0.0, 2.0, 1.0, 3.0]), None, vec!["a".into()])?;
 //! let linear = Arc::new(Linear::new(Arc::new(table), Loss::LeastSquares, Design::default())?);
 //! let fit = Fit { way: Way::usual(&linear), start: None, target: None, budget: None, seed: 1 };
-//! let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ())?;
+//! let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_| ())?;
 //! let summary = Summary::of(&linear, &fitted, None);
 //! // R: coef(summary(lm(c(0, 2, 1, 3) ~ c(0, 1, 2, 3))))
 //! let slope = &summary.coefficients[1];

@@ -1,15 +1,17 @@
 //! A method with its settings, ready for a problem, and what a theorem promises of it there.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::method::{self, AUTO, Engine, MethodError, Values};
+use crate::method::{self, AUTO, EXACT, Engine, MethodError, Plan as FitPlan, Values};
 use crate::objective::{Facts, Measure, Objective};
 use crate::recipe::{self, Constant, Constants, Plan, RecipeError, RecipeRow};
 use crate::schedule::ScheduleError;
 use crate::table::TableError;
+use crate::target::Target;
 use crate::walk::StopRule;
 
-use super::problem::{Problem, Truth};
+use super::problem::{KnownTable, Problem, Truth};
 
 /// What the user chooses, as against what is true of the problem.
 pub const CHOICES: [Constant; 3] = [Constant::Target, Constant::Variance, Constant::Lambda];
@@ -91,6 +93,14 @@ pub enum ChoiceError {
     /// The constants of a table cannot be proved.
     #[error(transparent)]
     Table(#[from] TableError),
+    /// The method reads the rows of a table, and there is none.
+    #[error("{name} is for tables of data, and {words} is none")]
+    NoTable {
+        /// The method.
+        name: &'static str,
+        /// The problem.
+        words: String,
+    },
     /// Nothing would end the run.
     #[error("{AUTO} needs a target or a budget")]
     NoEnd,
@@ -120,6 +130,22 @@ impl Chosen {
     /// The method without constants.
     pub fn auto(target: Option<f64>) -> Self {
         Self { name: AUTO, engine: Engine::Auto { target }, promise: None, fallback: false }
+    }
+
+    /// Second-order steps on the rows of a table.
+    pub fn exact(problem: &Problem) -> Result<Self, ChoiceError> {
+        let table = problem.table.as_ref();
+        let none = || ChoiceError::NoTable { name: EXACT, words: problem.words.clone() };
+        let plan = FitPlan::exact(Arc::clone(table.ok_or_else(none)?.linear()))?;
+        Ok(Self { name: EXACT, engine: Engine::Fit(plan), promise: None, fallback: false })
+    }
+
+    /// The quickest method that needs no constants: [`exact`](Self::exact) for a table with a loss that it fits and no term, otherwise the method without constants.
+    pub fn usual(problem: &Problem) -> Self {
+        let is_exact = |table: &KnownTable| problem.term.is_none() && FitPlan::is_quickest(table.linear());
+        let exact =
+            problem.table.as_ref().filter(|table| is_exact(table)).and_then(|_| Self::exact(problem).ok());
+        exact.unwrap_or_else(|| Self::auto(None))
     }
 
     /// A method that is no recipe, with its settings by name, for `steps` steps of `batch` samples.
@@ -183,6 +209,11 @@ impl Chosen {
         }
     }
 
+    /// Gives a fit its target, a number or a share of what is found at the start, and the rule of its certificate.
+    pub(crate) fn fit_to(&mut self, target: Option<Target>, rule: Option<StopRule>) {
+        self.engine.aim_fit(target, rule);
+    }
+
     /// True if it has no end of its own.
     pub fn is_endless(&self) -> bool {
         matches!(self.engine, Engine::Auto { .. } | Engine::Universal { .. })
@@ -202,6 +233,9 @@ impl Chosen {
             Engine::Auto { .. } => return Engine::Auto { target: Some(target) },
             Engine::Universal { rule } => {
                 return Engine::Universal { rule: rule.map(|rule| StopRule { target, ..rule }) };
+            }
+            Engine::Fit(plan) => {
+                return Engine::Fit(FitPlan { target: Some(Target::Norm(target)), ..plan.clone() });
             }
             _ => {}
         }
@@ -230,7 +264,7 @@ impl Chosen {
     pub fn planned_samples(&self) -> Option<f64> {
         match (&self.promise, &self.engine) {
             // What runs beside a recipe has no plan.
-            (_, Engine::Hedged { .. } | Engine::Universal { .. })
+            (_, Engine::Hedged { .. } | Engine::Universal { .. } | Engine::Fit(_))
             | (None, Engine::Schedule(_) | Engine::Auto { .. }) => None,
             (Some(promise), _) => Some(promise.plan.cost.samples),
             (None, Engine::Baseline(settings)) => Some(settings.steps as f64 * settings.batch as f64),

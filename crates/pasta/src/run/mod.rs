@@ -49,6 +49,7 @@ pub use crate::target::{OfStart, Target, TargetError};
 use crate::certificate::{Basis, Certificate, ClaimError};
 use crate::check::{self, Findings};
 use crate::checkpoint::{Checkpoint, CheckpointError, Saver};
+use crate::draws::Role;
 use crate::forecast::Outlook;
 use crate::gate::{Gate, Halt};
 use crate::method::{self, Engine};
@@ -122,6 +123,17 @@ impl Stored {
     pub fn of(checkpoint: &Checkpoint) -> Result<Self, CheckpointError> {
         checkpoint.peek(SECTION)
     }
+
+    /// The walk of a checkpoint, to look at.
+    pub fn walk(problem: &Problem, checkpoint: &mut Checkpoint) -> Result<Box<dyn Walk>, RunError> {
+        let stored = Self::of(checkpoint).ok();
+        let gate = Gate::resume_with_term(Arc::clone(&problem.oracle), problem.term.clone(), checkpoint)?;
+        let chosen = stored.map(|stored| stored.task.choose(problem)).transpose()?;
+        Ok(match chosen.map(|chosen| chosen.engine) {
+            Some(fit @ Engine::Fit(_)) => fit.resume(&gate, checkpoint)?,
+            _ => method::resume(&gate, checkpoint)?,
+        })
+    }
 }
 
 /// Why there is no run.
@@ -185,7 +197,9 @@ impl Run {
     }
 
     fn with(problem: Arc<Problem>, task: Task, chosen: Chosen, gate: Gate, walk: Box<dyn Walk>) -> Self {
-        let outlook = if chosen.engine.is_certified() {
+        let outlook = if let Engine::Fit(_) = chosen.engine {
+            Outlook::silent("second-order steps take few passes over the rows, and no samples tell how many")
+        } else if chosen.engine.is_certified() {
             Outlook::silent("several walks run side by side, and how long that takes was not tried")
         } else {
             Outlook::start(gate.about(), task.certify, task.pilot)
@@ -211,10 +225,23 @@ impl Run {
     /// A run at its start: nothing is drawn yet. It stops, also in the middle of a batch, when the flag is set.
     pub fn start(problem: Arc<Problem>, task: Task, stop: Arc<AtomicBool>) -> Result<Self, RunError> {
         let chosen = task.choose(&problem)?;
+        Self::begin(problem, task, chosen, stop)
+    }
+
+    /// A run of a method that was chosen.
+    pub(crate) fn begin(
+        problem: Arc<Problem>,
+        task: Task,
+        chosen: Chosen,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self, RunError> {
         task.check_end(&chosen)?;
         let start = problem.feasible_start(task.project)?;
         let gate = Gate::over(Arc::clone(&problem.oracle), task.seed).with_term(problem.term.clone());
-        let gate = task.limit(gate, stop);
+        let gate = task.limit(&chosen.engine, gate, stop);
+        if let (Engine::Fit(_), Some(rule)) = (&chosen.engine, task.certify) {
+            rule.check(gate.about())?;
+        }
         let walk = chosen.engine.clone().start(&gate, &start)?;
         let walk = certified(&task, &chosen, &gate, walk)?;
         Ok(Self::with(problem, task, chosen, gate, walk))
@@ -227,29 +254,43 @@ impl Run {
         checkpoint: &mut Checkpoint,
         stop: Arc<AtomicBool>,
     ) -> Result<Self, RunError> {
-        let other = |what: String| RunError::Checkpoint(CheckpointError::Settings { what });
         let stored = Stored::of(checkpoint).ok();
         let of_start = stored.as_ref().and_then(|stored| stored.of_start);
-        let task = match of_start.filter(|measured| Some(measured.share) == task.of_start) {
+        let mut task = match of_start.filter(|measured| Some(measured.share) == task.of_start) {
             Some(measured) => task.aimed(&measured),
             None => task,
         };
+        // What was usual when the run began stays its method.
+        if let (MethodSpec::Usual, Some(stored)) = (&task.method, &stored) {
+            task.method = stored.task.method.clone();
+        }
         let chosen = task.choose(&problem)?;
+        Self::go_on(problem, task, chosen, checkpoint, stop)
+    }
+
+    /// The run of a checkpoint, of a method that was chosen.
+    pub(crate) fn go_on(
+        problem: Arc<Problem>,
+        task: Task,
+        chosen: Chosen,
+        checkpoint: &mut Checkpoint,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self, RunError> {
+        let other = |what: String| RunError::Checkpoint(CheckpointError::Settings { what });
+        let stored = Stored::of(checkpoint).ok();
+        let of_start = stored.as_ref().and_then(|stored| stored.of_start);
         let outlook = checkpoint.take(FORECAST).map(|(outlook, _)| outlook);
         let with_certificates = checkpoint.has(CERTIFICATES);
         if with_certificates && task.certify.is_none() {
             return Err(other("the run has been making certificates, but none is asked for".into()));
         }
         let gate = Gate::resume_with_term(Arc::clone(&problem.oracle), problem.term.clone(), checkpoint)?;
-        let gate = task.limit(gate, stop);
-        if Engine::of(checkpoint)? != chosen.engine {
-            return Err(other("the checkpoint is of another method, or of other settings".into()));
-        }
+        let gate = task.limit(&chosen.engine, gate, stop);
         if gate.seed() != task.seed {
             let what = format!("the checkpoint is of seed {}, but {} is asked for", gate.seed(), task.seed);
             return Err(other(what));
         }
-        let walk = method::resume(&gate, checkpoint)?;
+        let walk = chosen.engine.resume(&gate, checkpoint)?;
         let drawn = gate.ledger().samples() + gate.under_way() + walk.view().under_way;
         if let Some(budget) = task.budget.filter(|budget| *budget < drawn) {
             return Err(RunError::Drawn { drawn, budget });
@@ -272,7 +313,13 @@ impl Run {
 
     /// True if the oracle was checked and the target measured, or neither need be: the next event is one of the method.
     pub fn is_prepared(&self) -> bool {
-        self.is_checked && (self.task.of_start.is_none() || self.of_start.is_some())
+        self.is_checked && self.share_to_measure().is_none()
+    }
+
+    /// The share of the gradient at the start that is the target, where that is still to be measured. A fit measures it by itself.
+    fn share_to_measure(&self) -> Option<f64> {
+        let is_open = self.of_start.is_none() && !matches!(self.chosen.engine, Engine::Fit(_));
+        self.task.of_start.filter(|_| is_open)
     }
 
     /// Does the next piece of work. After an end it keeps giving that end, unless the run was interrupted: then it goes on. An error is an oracle that
@@ -290,7 +337,7 @@ impl Run {
         if !self.is_checked {
             return self.check();
         }
-        if let Some(share) = self.task.of_start.filter(|_| self.of_start.is_none()) {
+        if let Some(share) = self.share_to_measure() {
             return self.measure(share);
         }
         let event = match self.walk.advance(&mut self.gate) {
@@ -300,7 +347,10 @@ impl Run {
                 }
                 Event::Step(record)
             }
-            Ok(Advance::Checked) => Event::Looked,
+            Ok(Advance::Checked) => match self.measured_by_fit() {
+                Some(measured) => Event::Aimed(measured),
+                None => Event::Looked,
+            },
             Ok(Advance::Planned) => Event::Planned,
             Ok(Advance::Paused) => Event::Paused,
             Ok(Advance::Tried(certificate)) => Event::Tried(self.judged(certificate)),
@@ -354,6 +404,19 @@ impl Run {
             }
             Err(halt) => Err(halt),
         }
+    }
+
+    /// What a fit found at its start, if its target is a share of that.
+    fn measured_by_fit(&mut self) -> Option<OfStart> {
+        let share = self.task.of_start.filter(|_| self.of_start.is_none())?;
+        // A gap is no share of a gradient.
+        let log = *self.walk.view().fit.filter(|log| !log.has_gap)?;
+        let samples = self.gate.ledger().of(Role::Look).samples;
+        let (gradient, target) = (log.start.gradient, log.target);
+        let measured = OfStart { share, gradient, error: 0.0, samples, target, gamma: None };
+        self.of_start = Some(measured);
+        self.task = self.task.clone().aimed(&measured);
+        Some(measured)
     }
 
     fn aim(&mut self, measured: OfStart) -> Result<(), Halt> {
@@ -420,6 +483,11 @@ impl Run {
     /// The gate, with its ledger.
     pub fn gate(&self) -> &Gate {
         &self.gate
+    }
+
+    /// The gate of a run that is over.
+    pub(crate) fn into_gate(self) -> Gate {
+        self.gate
     }
 
     /// Lets long steps pause when the flag is set: see [`Gate::with_pause`].

@@ -10,6 +10,7 @@ use super::chosen::{ChoiceError, Chosen, Given};
 use super::problem::Problem;
 use crate::forecast::Outlook;
 use crate::gate::{Gate, OnNan};
+use crate::method::{EXACT, Engine};
 use crate::recipe::{self, Constant, Constants};
 use crate::target::{OfStart, Target};
 use crate::walk::StopRule;
@@ -79,6 +80,8 @@ pub enum MethodSpec {
     /// The method without constants.
     #[default]
     Auto,
+    /// The quickest method that needs no constants: second-order steps on a table whose loss they fit, the method without constants elsewhere.
+    Usual,
     /// A method that is no recipe.
     Named {
         /// Its name in [`METHODS`](crate::method::METHODS).
@@ -110,6 +113,8 @@ impl MethodSpec {
     pub fn choose(&self, problem: &Problem) -> Result<Chosen, ChoiceError> {
         match self {
             Self::Auto => Ok(Chosen::auto(None)),
+            Self::Usual => Ok(Chosen::usual(problem)),
+            Self::Named { name, .. } if name == EXACT => Chosen::exact(problem),
             Self::Named { name, settings, steps, batch } => Chosen::named(name, settings, *steps, *batch),
             Self::Recipe { name, constants, estimated, proved, fallback } => {
                 let row = recipe::find(name).ok_or_else(|| ChoiceError::Unknown { name: name.clone() })?;
@@ -126,9 +131,9 @@ impl MethodSpec {
 
 impl Task {
     /// A gate with what it says about budget, samples that are not finite, and the check.
-    pub(super) fn limit(&self, gate: Gate, stop: Arc<AtomicBool>) -> Gate {
-        let gate =
-            gate.with_budget(self.budget).with_stop(stop).with_on_nan(self.on_nan).with_gamma(self.gamma);
+    pub(super) fn limit(&self, engine: &Engine, gate: Gate, stop: Arc<AtomicBool>) -> Gate {
+        let budget = self.budget.or_else(|| engine.usual_budget());
+        let gate = gate.with_budget(budget).with_stop(stop).with_on_nan(self.on_nan).with_gamma(self.gamma);
         let gate = if self.no_limit { gate.without_limit() } else { gate };
         if self.check { gate } else { gate.without_check() }
     }
@@ -137,10 +142,11 @@ impl Task {
     pub fn choose(&self, problem: &Problem) -> Result<Chosen, ChoiceError> {
         let mut chosen = self.method.choose(problem)?;
         chosen.aim(self.certify.map(|rule| rule.target));
+        chosen.fit_to(self.target(), self.certify);
         match self.certify {
             Some(rule) => chosen.hedge(rule),
             None if chosen.fallback => return Err(ChoiceError::NoCertificate),
-            None if chosen.engine.is_certified() => return Err(ChoiceError::NoTarget { name: chosen.name }),
+            None if chosen.engine.needs_rule() => return Err(ChoiceError::NoTarget { name: chosen.name }),
             None => {}
         }
         Ok(chosen)

@@ -113,4 +113,10 @@ impl Term for Ball {
         let words = format!("x is {distance} from the centre, more than the radius {}", self.radius);
         (distance > self.radius).then_some(Outside { coordinate: None, words })
     }
+
+    /// A subgradient v that is not 0 points out of the ball at a z on its boundary, and |x - centre| <= radius says
+    /// <z - centre, x - z> <= -|x - z|^2/2: so <v, x - z> <= -(|v|/radius) |x - z|^2/2.
+    fn modulus(&self, _: &[f64], least: f64, _: f64) -> f64 {
+        if self.radius > 0.0 { least / self.radius } else { 0.0 }
+    }
 }

@@ -68,6 +68,13 @@ pub trait Term: Send + Sync + fmt::Debug {
     fn piece(&self, _i: usize) -> Option<Piece> {
         None
     }
+
+    /// How strongly h curves near x: a number m >= 0 such that h(x) >= h(z) + <v, x - z> + m |x - z|^2/2 for every z of the domain with |x - z| <= `reach`
+    /// and every subgradient v of h at z with |v| >= `least`. 0 is always right; more makes certificates of the gradient mapping cheaper.
+    fn modulus(&self, x: &[f64], _least: f64, reach: f64) -> f64 {
+        let of = |(i, x): (usize, &f64)| self.piece(i).map_or(0.0, |piece| piece.modulus(*x, reach));
+        x.iter().enumerate().map(of).reduce(f64::min).unwrap_or(0.0)
+    }
 }
 
 /// The lengths gamma of a [prox](Term::prox).

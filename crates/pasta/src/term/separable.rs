@@ -78,6 +78,12 @@ impl Piece {
         clip(if self.l2 > 0.0 { soft / (1.0 + gamma * self.l2) } else { soft })
     }
 
+    /// A curvature that it has at least wherever |z - x| <= `reach`, kinks and ends apart, which only add to it.
+    pub fn modulus(&self, x: f64, reach: f64) -> f64 {
+        let log = if self.log_weight > 0.0 { self.log_weight / (x.abs() + reach).powi(2) } else { 0.0 };
+        self.l2 + log
+    }
+
     /// Why x, called coordinate i, is outside of its domain.
     pub(super) fn leaves(&self, i: usize, x: f64) -> Option<Outside> {
         let words = if x.is_nan() {

@@ -21,10 +21,12 @@
 //! ```
 
 mod certified;
+mod fitted;
 mod hedged;
 
-pub use certified::{Candidate, CertificateLog, Certified, StopRule};
+pub use certified::{Candidate, CertificateLog, Certified, Glimpse, StopRule};
 pub(crate) use certified::{LIKELY, Seen, Sighting};
+pub use fitted::{Ending, Exactly, FitLog, Verdict as FitVerdict};
 pub use hedged::Hedged;
 
 use crate::certificate::{Certificate, ClaimError};
@@ -217,6 +219,8 @@ pub struct View<'w> {
     pub gap: Option<f64>,
     /// The coordinates of a score that depend on others before them and are left out, where the walk has looked: see [`crate::newton`].
     pub left_out: Option<&'w [usize]>,
+    /// Where it began and what it aims at, where the walk is a fit to a table, and has begun.
+    pub fit: Option<&'w FitLog>,
 }
 
 impl<'w> View<'w> {
@@ -239,6 +243,7 @@ impl<'w> View<'w> {
             exact: None,
             gap: None,
             left_out: None,
+            fit: None,
         }
     }
 }
