@@ -579,6 +579,112 @@ fn the_examples_in_python_c_and_r_run_and_find_what_is_known() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn the_job_of_the_documentation_runs_with_a_stand_in_for_slurm_and_gives_the_bits_of_one_machine() {
+    let page = include_str!("../../../docs/pipe.md");
+    let section = page.split("## On a cluster").nth(1).unwrap();
+    let block = |kind: &str| {
+        let begun = section.split(&format!("```{kind}\n")).nth(1).unwrap();
+        begun.split("```").next().unwrap().to_owned()
+    };
+    let place = TestDir::new();
+    let example = |name: &str| std::fs::read_to_string(Path::new(EXAMPLES).join(name)).unwrap();
+    place.write("newsvendor.py", &example("newsvendor.py"));
+    place.write("cluster.toml", &block("toml"));
+    place.write("job.sh", &block("sh"));
+    // What a job step does to the command, and a note that it did.
+    let stand_in =
+        "#!/bin/sh\nwhile [ \"${1#-}\" != \"$1\" ]; do shift; done\necho step >> steps\nexec \"$@\"\n";
+    std::fs::create_dir(place.path("bin")).unwrap();
+    place.write("bin/srun", stand_in);
+    let path = format!(
+        "{}:{}:{}",
+        place.path("bin").display(),
+        Path::new(PASTA).parent().unwrap().display(),
+        std::env::var("PATH").unwrap()
+    );
+    let job = || {
+        let mut job = Command::new("sh");
+        job.arg("job.sh")
+            .current_dir(place.0.path())
+            .env("PATH", &path)
+            .env("PYTHONPATH", SDK)
+            .env(STATE, place.state());
+        job.output().unwrap()
+    };
+    assert!(Command::new("chmod").arg("+x").arg(place.path("bin/srun")).status().unwrap().success());
+    let said = job();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let steps = place.read("steps").lines().count();
+    assert!((1..=4).contains(&steps), "{steps}");
+    let result: Value = serde_json::from_str(&place.read("run/result.json")).unwrap();
+    let local = block("toml").replace("\"srun\", \"--ntasks=1\", \"--exact\", \"--unbuffered\", ", "");
+    place.write("local.toml", &local.replace("workers = 4", "workers = 1"));
+    let mut alone = place.pasta("solve local.toml --json");
+    let alone = alone.env("PYTHONPATH", SDK).output().unwrap();
+    let alone: Value = serde_json::from_slice(&alone.stdout).unwrap();
+    assert_eq!(result["point"], alone["point"]);
+    // Submitted again it goes on, or says that nothing is left to do.
+    let again = job();
+    assert!(unwrapped(&again.stderr).contains("the run already ended") || again.status.success());
+}
+
+#[test]
+fn a_simulator_whose_rows_come_once_says_when_there_are_no_more() {
+    let sim = r#"
+import json, random, struct, sys
+framing = sys.argv[1]
+hello = json.loads(sys.stdin.buffer.readline())
+say = sys.stdout.buffer
+say.write(json.dumps({"pasta": 1, "dimension": 2, "reproducible": False, "framing": framing}).encode() + b"\n")
+say.flush()
+rows = iter([[1 + random.gauss(0, 1), -2 + random.gauss(0, 1)] for _ in range(3000)])
+open("starts", "a").write("start\n")
+
+def answer(x, count):
+    taken = [row for _, row in zip(range(count), rows)]
+    return None if len(taken) < count else [sum(x[i] - row[i] for row in taken) for i in range(2)]
+
+while True:
+    if framing == "json":
+        line = sys.stdin.buffer.readline()
+        if not line:
+            break
+        ask = json.loads(line)
+        told = answer(ask["points"][0], ask["count"])
+        reply = {"id": ask["id"], "ended": True} if told is None else {"id": ask["id"], "gradients": [told]}
+        say.write(json.dumps(reply).encode() + b"\n")
+    else:
+        head = sys.stdin.buffer.read(40)
+        if len(head) < 40:
+            break
+        request, seed, first, count, points, wanted = struct.unpack("<QQQQII", head)
+        x = struct.unpack("<2d", sys.stdin.buffer.read(16))
+        told = answer(x, count)
+        say.write(struct.pack("<QII", request, 3, 0) if told is None else struct.pack("<QII2d", request, 0, 0, *told))
+    say.flush()
+"#;
+    for framing in ["json", "binary"] {
+        let place = TestDir::holding(&format!(
+            "seed = 1\nbudget = 100000\n[problem]\ncommand = [\"python3\", \"once.py\", \"{framing}\"]\nstart = [0.0, 0.0]\nworkers = 1\n\
+             [recipe]\nname = \"sgd\"\neta = 0.05\nsteps = 10000\nbatch = 8\n"
+        ));
+        place.write("once.py", sim);
+        let result = place.json("solve p.toml", 5);
+        assert_eq!(result["stop"]["kind"], "out-of-budget");
+        assert!(
+            result["stop"]["meaning"].as_str().unwrap().starts_with("the samples have come to an end"),
+            "{result}"
+        );
+        let point: Vec<f64> = serde_json::from_value(result["point"].clone()).unwrap();
+        // SGD with eta = 0.05 and 8 samples of variance 1: a deviation of sqrt(0.05/2/8) = 0.06, of which this is eight.
+        assert!((point[0] - 1.0).abs() < 0.5 && (point[1] + 2.0).abs() < 0.5, "{point:?}");
+        assert!(result["ledger"]["samples"].as_u64().unwrap() <= 3000);
+        assert_eq!(place.read("starts").lines().count(), 1);
+    }
+}
+
 /// Debian has no package of Julia, so CI cannot install it.
 #[test]
 fn a_simulator_in_julia_works_where_julia_is_installed() {

@@ -343,6 +343,9 @@ impl<'a> Exchange<'a> {
 
     /// Ends a worker; its job is done again by another process, or fails for good.
     fn fail(&mut self, k: usize, wrong: Wrong) -> Result<(), OracleError> {
+        if wrong == Wrong::Exhausted {
+            return Err(self.pipe.ended());
+        }
         let retry = wrong.is_worth_a_retry();
         let fault = self.fault(k, wrong);
         self.remember(fault.clone());

@@ -74,6 +74,8 @@ pub(crate) struct Tally {
     pub(crate) workers_started: AtomicU64,
     pub(crate) not_finite: AtomicU64,
     pub(crate) last: Mutex<Option<Fault>>,
+    /// Whether a worker said that there are no more samples.
+    has_ended: AtomicBool,
 }
 
 /// What the pool has done. Samples that were asked for again are in no ledger: they are here.
@@ -298,6 +300,10 @@ impl Oracle for Pipe {
         let Draw::Batch(batch) = &request.draw else {
             return Err(OracleError::new("it does not know its gradient, only samples of it"));
         };
+        // Nobody is asked again: a worker that is started anew might read the same rows from their beginning.
+        if self.tally.has_ended.load(Ordering::Relaxed) {
+            return Err(self.ended());
+        }
         let wanted = Wanted { losses: request.losses, squares: false };
         let Spare { bytes, vectors } = self.spare().pop().unwrap_or_default();
         let points = Points::new(request.points, wanted, self.hello.framing, bytes);
@@ -345,6 +351,12 @@ fn put(sum: &[f64], answer: &mut Answer<'_>) {
 }
 
 impl Pipe {
+    /// There are no more samples.
+    pub(crate) fn ended(&self) -> OracleError {
+        self.tally.has_ended.store(true, Ordering::Relaxed);
+        OracleError::exhausted(0)
+    }
+
     /// The sums of parts of a batch, and vectors that can be used again.
     fn sums(
         &self,

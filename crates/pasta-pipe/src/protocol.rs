@@ -168,8 +168,8 @@ impl<'a> Points<'a> {
                 let (status, length) = (word(head, 8), word(head, 12) as usize);
                 match status {
                     0 if length == 0 => Ok(Some(HEAD + 8 * self.numbers())),
-                    1 | 2 if length <= LONGEST_TEXT => Ok(Some(HEAD + length)),
-                    0..=2 => Err(Wrong::Garbage(format!("status {status} with a text of {length} bytes"))),
+                    1..=3 if length <= LONGEST_TEXT => Ok(Some(HEAD + length)),
+                    0..=3 => Err(Wrong::Garbage(format!("status {status} with a text of {length} bytes"))),
                     _ => Err(Wrong::Garbage(format!("status {status}, which is none"))),
                 }
             }
@@ -195,7 +195,10 @@ impl<'a> Points<'a> {
             let text = text.replace("-Infinity", "null").replace("Infinity", "null").replace("NaN", "null");
             serde_json::from_str(&text).map_err(|_| Wrong::Garbage(error.to_string()))
         })?;
-        let Reply { id: found, gradients, losses, squares, error, retry } = reply;
+        let Reply { id: found, gradients, losses, squares, error, retry, ended } = reply;
+        if ended {
+            return Err(Wrong::Exhausted);
+        }
         if let Some(sentence) = error {
             return Err(Wrong::Refused { sentence, retry });
         }
@@ -230,6 +233,7 @@ fn read_bytes(id: u64, bytes: &[u8], into: &mut Vec<f64>) -> Result<(), Wrong> {
             into.extend(rest.chunks_exact(8).map(double));
             Ok(())
         }
+        3 => Err(Wrong::Exhausted),
         status => {
             Err(Wrong::Refused { sentence: String::from_utf8_lossy(rest).into_owned(), retry: status == 2 })
         }
@@ -250,6 +254,8 @@ struct Reply {
     error: Option<String>,
     #[serde(default)]
     retry: bool,
+    #[serde(default)]
+    ended: bool,
 }
 
 fn finite(number: Option<f64>) -> f64 {
@@ -323,12 +329,15 @@ pub enum Wrong {
         /// Whether it wants to be asked again.
         retry: bool,
     },
+    /// It has no more samples.
+    #[error("has no more samples")]
+    Exhausted,
 }
 
 impl Wrong {
     /// Whether another worker may do better.
     pub(crate) fn is_worth_a_retry(&self) -> bool {
-        !matches!(self, Self::Refused { retry: false, .. })
+        !matches!(self, Self::Refused { retry: false, .. } | Self::Exhausted)
     }
 }
 

@@ -186,12 +186,12 @@ def reading_streams(function: Function) -> Function:
     """Has a function that asks about one point read a stream, and say if that ends before it is done."""
 
     @functools.wraps(function)
-    def streamed(oracle: Any, x: Any, **keywords: Any) -> Any:
+    def streamed(oracle: Any, *arguments: Any, **keywords: Any) -> Any:
         if not isinstance(oracle, Stream):
-            return function(oracle, x, **keywords)
+            return function(oracle, *arguments, **keywords)
         oracle.limit(None)
         try:
-            return function(oracle, x, **{**keywords, "threads": 1})
+            return function(oracle, *arguments, **{**keywords, "threads": 1})
         except ValueError as error:
             if oracle.ended is None:
                 raise
