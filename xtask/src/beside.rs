@@ -41,6 +41,19 @@ pub(crate) fn fit_peers(names: &[String]) -> bool {
         )
 }
 
+/// Compares fits with l1 and with weights that are not negative with those of scikit-learn, celer and skglm.
+pub(crate) fn l1_peers() -> bool {
+    let (root, target) = folders();
+    let environment = target.join("l1-peers");
+    built(&["--package", "pasta-cli"])
+        && made(&environment, &["numpy", "scipy", "scikit-learn", "celer", "skglm"])
+        && succeeds(
+            Command::new(python(&environment))
+                .arg(root.join("xtask/l1_peers.py"))
+                .arg(target.join("release/pasta")),
+        )
+}
+
 /// Compares the parsing of text with scikit-learn's and pandas'.
 pub(crate) fn bench_parse() -> bool {
     let (root, target) = folders();

@@ -50,6 +50,9 @@ cargo xtask COMMAND
   fit-peers
          passes and time of a fit to a small gradient beside scikit-learn and cyanure, likewise; arguments
          are the beginnings of names of tables
+  l1-peers
+         objectives and times of fits with l1 and non-negative weights beside scikit-learn, celer and
+         skglm, likewise
   bench-parse
          speed and memory of reading LIBSVM and CSV text beside scikit-learn and pandas, likewise
   bench-stream
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
         "site" => site::run(),
         "bench-peers" => peers::run(),
         "fit-peers" => beside::fit_peers(&rest),
+        "l1-peers" => beside::l1_peers(),
         "bench-parse" => beside::bench_parse(),
         "bench-stream" => beside::bench_stream(&rest),
         "bench-py" => python::bench(),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use pasta_io::{Data, Label, Source};
+use pasta_io::{Data, Label, Source, Unseen};
 use pasta_opt::conformal::Conformal;
 use pasta_opt::score::{Score, class, has_classes};
 use pasta_opt::table::{Model, Outside, TableError};
@@ -40,6 +40,10 @@ pub(crate) struct Arguments {
     /// fitted with --validation
     #[arg(long, value_name = "LEVEL", conflicts_with_all = ["scores", "probabilities"])]
     interval: Option<f64>,
+    /// Take words that the model has not seen for missing values, and count them: no word of their column counts then, or with --missing drop-row the row has no
+    /// prediction
+    #[arg(long)]
+    unseen: bool,
     /// Threads; does not change a bit of the result
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = flags::thread_count())]
     threads: Option<u16>,
@@ -84,6 +88,10 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     if options.offset.is_some() && file.offset.is_none() {
         return Err(Failure::input("--offset: the model was fitted without one").in_file(&name));
     }
+    options.unseen = arguments.unseen;
+    if !options.interact.is_empty() {
+        return Err(Failure::input("--interact: the model knows its interactions"));
+    }
     options.offset = options.offset.or_else(|| file.offset.clone());
     let mut data = load(&source, &options, Some(&file.encoding))?;
     let wrong = |error| refused(&source.name(), &file.encoding.names(), &error);
@@ -119,6 +127,9 @@ fn predict(arguments: &Arguments) -> Result<Exit, Failure> {
     if dropped > 0 {
         let rows = counted(dropped as u64, "row");
         say(&format!("{}: {rows} with a missing value: NA in the output", source.name()));
+    }
+    if !data.unseen.is_empty() {
+        say(&unseen_words(&source.name(), &data.unseen));
     }
     if outside.rows > 0 {
         say(&outside_words(&source.name(), &outside, &file));
@@ -232,6 +243,17 @@ fn conformal(file: &ModelFile, level: f64) -> Result<&Conformal, Failure> {
         Failure::input(message)
             .hint("fit it with --validation 0.2, say: the rows put aside calibrate the intervals")
     })
+}
+
+/// Which words the model has not seen.
+fn unseen_words(source: &str, unseen: &[Unseen]) -> String {
+    let one = |Unseen { column, cells, words }: &Unseen| {
+        let more = if *cells > words.len() as u64 { ", .." } else { "" };
+        format!("{column} ({}: {}{more})", grouped(u128::from(*cells)), words.join(", "))
+    };
+    let cells = counted(unseen.iter().map(|one| one.cells).sum(), "cell");
+    let columns: Vec<String> = unseen.iter().map(one).collect();
+    format!("{source}: {cells} with words that the model has not seen: {}", columns.join("; "))
 }
 
 /// Which rows have values that the rows of the fit had not.

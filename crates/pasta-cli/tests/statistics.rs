@@ -4,6 +4,7 @@
 mod place;
 
 use place::{TestDir, unwrapped};
+use predicates::prelude::PredicateBooleanExt;
 use predicates::str::contains;
 use serde_json::Value;
 
@@ -255,4 +256,126 @@ fn an_offset_is_asked_for_wherever_the_model_goes() {
     let score: f64 = String::from_utf8(text).unwrap().lines().nth(1).unwrap().parse().unwrap();
     // The logarithm of R's prediction.
     assert!((score - 4.748358274055507_f64.ln()).abs() < 1e-9, "{score}");
+}
+
+/// Colours, a number, and labels of both.
+fn coloured() -> String {
+    table("a,colour,y", 60, |k| {
+        let colour = ["red", "green", "blue"][k as usize % 3];
+        format!("{},{colour},{}", noise(k), 2.0 * noise(k) + f64::from(k % 3) + 0.1 * noise(k + 500))
+    })
+}
+
+#[test]
+fn words_that_the_model_has_not_seen_are_counted_if_they_may_be_there() {
+    let place = TestDir::new();
+    place.write("t.csv", &coloured());
+    place.json("fit t.csv --one-hot -o m.json", 0);
+    place.write("new.csv", "a,colour\n0.5,red\n0.5,mauve\n0.5,violet\n0.5,mauve\n");
+    let refused = place.pasta("predict m.json new.csv").assert().code(2);
+    refused.stderr(contains("\"mauve\" is not one of its 3 categories").and(contains("--unseen")));
+    let output = place.pasta("predict m.json new.csv --unseen").output().unwrap();
+    let said = unwrapped(&output.stderr);
+    assert!(
+        said.contains("3 cells with words that the model has not seen: colour (3: mauve, violet, ..)"),
+        "{said}"
+    );
+    // A word of which no column counts is one in the place of the reference.
+    let reference =
+        place.json("fit t.csv --one-hot", 0)["left_out"][0]["feature"].as_str().unwrap().to_owned();
+    let word = reference.strip_prefix("colour=").unwrap();
+    place.write("reference.csv", &format!("a,colour\n0.5,{word}\n"));
+    let expected = place.pasta("predict m.json reference.csv").output().unwrap().stdout;
+    let lines: Vec<String> = String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect();
+    assert_eq!(lines[1..], vec![String::from_utf8(expected).unwrap().trim().to_owned(); 3]);
+    let dropped = place.pasta("predict m.json new.csv --unseen --missing drop-row").output().unwrap();
+    let lines = String::from_utf8(dropped.stdout).unwrap();
+    assert_eq!(lines.lines().skip(1).collect::<Vec<_>>(), ["NA"; 3]);
+}
+
+#[test]
+fn an_interaction_is_the_product_of_its_columns() {
+    let place = TestDir::new();
+    place.write("t.csv", &table("a,b,y", 50, |k| usual(k).map(|x| x.to_string()).join(",")));
+    let by_hand = table("a,b,a:b,y", 50, |k| {
+        let [a, b, y] = usual(k);
+        format!("{a},{b},{},{y}", a * b)
+    });
+    place.write("hand.csv", &by_hand);
+    let (asked, hand) = (place.json("fit t.csv --interact a:b -o m.json", 0), place.json("fit hand.csv", 0));
+    assert_eq!(asked["weights"], hand["weights"]);
+    assert_eq!(asked["summary"], hand["summary"]);
+    // Sparse rows, columns in another order, and a model that says itself what it needs.
+    let sparse = place.json("fit t.csv --interact a:b --storage sparse", 0);
+    let weight = |fit: &Value| fit["weights"]["a:b"].as_f64().unwrap();
+    assert!((weight(&sparse) - weight(&hand)).abs() < 1e-9 * weight(&hand).abs(), "{sparse}");
+    place.write("new.csv", "b,a\n0.5,0.25\n");
+    place.write("hand-new.csv", "a,b,a:b\n0.25,0.5,0.125\n");
+    place.json("fit hand.csv -o h.json", 0);
+    let predict = |words: &str| place.pasta(words).output().unwrap().stdout;
+    assert_eq!(predict("predict m.json new.csv"), predict("predict h.json hand-new.csv"));
+    // The words of a column each have a product.
+    place.write("c.csv", &coloured());
+    let fit = place.json("fit c.csv --one-hot --interact a:colour", 0);
+    let names: Vec<&String> = fit["weights"].as_object().unwrap().keys().collect();
+    for name in ["a:colour=blue", "a:colour=green", "a:colour=red"] {
+        assert!(names.iter().any(|own| *own == name), "{names:?}");
+    }
+    for (words, said) in [
+        ("fit t.csv --interact a:c", "\"c\""),
+        ("fit t.csv --interact a", "an interaction joins two columns"),
+        ("fit t.csv --interact a:y", "\"y\""),
+        ("fit t.csv --interact a:b --cache", "interactions"),
+        ("fit t.csv --interact a:b --one-pass --loss least-squares", "--interact"),
+        ("predict m.json new.csv --interact a:b", "the model knows its interactions"),
+    ] {
+        place.pasta(words).assert().code(2).stderr(contains(said));
+    }
+    place.write("t.svm", "1 1:2 2:3\n2 1:1 2:1\n");
+    let refused = place.pasta("fit t.svm --loss least-squares --interact 1:2").assert().code(2);
+    refused.stderr(contains("interactions are for columns of CSV files"));
+    // A column has the name of the product.
+    place.pasta("fit hand.csv --interact a:b").assert().code(2).stderr(contains("a:b"));
+}
+
+#[test]
+fn classes_are_told_apart_in_full_on_request() {
+    let place = TestDir::new();
+    place.write(
+        "t.csv",
+        &table("a,y", 80, |k| format!("{},{}", noise(k), u8::from(noise(k) + noise(k + 99) > 1.0))),
+    );
+    let output = place.pasta("fit t.csv --validation 0.3 --details").output().unwrap();
+    let said = unwrapped(&output.stdout);
+    for words in
+        ["area under ROC", "on rows not fitted", "Rows of each class", "Predicted probabilities in tenths"]
+    {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let result = place.json("fit t.csv --validation 0.3 --page p.html", 0);
+    let areas =
+        [&result["roc"]["area"], &result["validation"]["roc"]["area"]].map(|area| area.as_f64().unwrap());
+    assert!(areas.iter().all(|area| (0.5..=1.0).contains(area)), "{areas:?}");
+    let page = place.read("p.html");
+    assert!(page.contains("ROC") && page.contains(&format!("{:.4}", areas[0])));
+}
+
+#[test]
+fn errors_from_resamples_are_for_kinks_too() {
+    let place = TestDir::new();
+    place.write("t.csv", &table("a,b,y", 100, |k| usual(k).map(|x| x.to_string()).join(",")));
+    let fit = "fit t.csv --loss absolute --std-errors bootstrap --resamples 40";
+    let result = place.json(fit, 0);
+    assert_eq!(result["summary"]["std_errors"], "bootstrap");
+    assert_eq!(result["summary"]["resamples"]["asked"], 40);
+    let all = result["summary"]["coefficients"].as_array().unwrap();
+    assert!(all.iter().all(|one| one["std_error"].as_f64().is_some_and(|error| error > 0.0)), "{all:?}");
+    let alone = place.json("fit t.csv --loss absolute", 0);
+    assert_eq!(alone["weights"], result["weights"]);
+    assert!(result["passes"].as_f64() > alone["passes"].as_f64(), "resamples are read, and counted");
+    let said = place.pasta(fit).output().unwrap().stdout;
+    assert!(unwrapped(&said).contains("bootstrap, 40 resamples of the rows"));
+    let penalised = place.json(&format!("{fit} --penalty 0.1"), 0);
+    assert!(penalised["summary"]["omitted"].as_str().unwrap().contains("penalty"), "{penalised}");
+    place.pasta("fit t.csv --resamples 40").assert().code(2);
 }

@@ -106,9 +106,10 @@ pub fn cached(
     let refuse = |what: &str| Err(fail(Fault::Choice(format!("{what} cannot be read through a cache"))));
     if options.one_hot
         || !options.categories.is_empty()
+        || !options.interact.is_empty()
         || !matches!(options.missing, Missing::Refuse | Missing::Zero)
     {
-        return refuse("columns of words and missing values");
+        return refuse("columns of words, missing values and interactions");
     }
     let about = fs::metadata(path).map_err(system)?;
     if !about.is_file() {
@@ -560,6 +561,7 @@ fn map(place: &Path, contents: Contents, labelled: bool, compared: bool) -> Resu
         left_out,
         filled,
         missing: Vec::new(),
+        unseen: Vec::new(),
         written_as_codes: Vec::new(),
         mapped: true,
     })

@@ -23,6 +23,9 @@ pub enum Encoding {
         columns: Vec<Code>,
         /// Whether they have names of their own: then they are matched by name, in any order.
         named: bool,
+        /// Pairs of them whose products are features, too, behind all others.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        interactions: Vec<[String; 2]>,
     },
 }
 
@@ -52,12 +55,18 @@ impl Encoding {
                 let first = first_index.unwrap_or(1) as usize;
                 (first..first + columns).map(|k| k.to_string()).collect()
             }
-            Self::Cells { columns, .. } => {
+            Self::Cells { columns, interactions, .. } => {
                 let names = columns.iter().flat_map(|code| match &code.categories {
                     None => vec![code.name.clone()],
                     Some(words) => words.iter().map(|word| format!("{}={word}", code.name)).collect(),
                 });
-                names.collect()
+                let mut names: Vec<String> = names.collect();
+                let products: Vec<String> = products(columns, interactions)
+                    .into_iter()
+                    .map(|[a, b]| format!("{}:{}", names[a], names[b]))
+                    .collect();
+                names.extend(products);
+                names
             }
         }
     }
@@ -80,15 +89,18 @@ impl Encoding {
     pub fn width(&self) -> usize {
         match self {
             Self::Numbered { columns, .. } => *columns,
-            Self::Cells { columns, .. } => columns.iter().map(Code::width).sum(),
+            Self::Cells { columns, interactions, .. } => {
+                columns.iter().map(Code::width).sum::<usize>() + products(columns, interactions).len()
+            }
         }
     }
 
     /// Refuses two columns of numbers with one name: a column `c=r` beside a column `c` with the word `r`.
     pub(crate) fn check_names(&self) -> Result<(), Fault> {
-        let Self::Cells { columns, .. } = self else { return Ok(()) };
+        let Self::Cells { columns, interactions, .. } = self else { return Ok(()) };
         // Names of columns differ, so do words of a column.
-        if !columns.iter().any(|code| code.categories.is_some() && columns.len() > 1) {
+        let has_words = columns.iter().any(|code| code.categories.is_some() && columns.len() > 1);
+        if !has_words && interactions.is_empty() {
             return Ok(());
         }
         let mut seen = HashSet::new();
@@ -107,7 +119,9 @@ impl Encoding {
     pub(crate) fn numbers(&self) -> Option<usize> {
         match self {
             Self::Numbered { columns, .. } => Some(*columns),
-            Self::Cells { columns, named: false } if columns.iter().all(|code| code.categories.is_none()) => {
+            Self::Cells { columns, named: false, interactions }
+                if interactions.is_empty() && columns.iter().all(|code| code.categories.is_none()) =>
+            {
                 Some(columns.len())
             }
             Self::Cells { .. } => None,
@@ -124,4 +138,23 @@ impl Encoding {
             Self::Cells { columns, .. } => columns.clone(),
         }
     }
+}
+
+/// The columns of numbers, two by two, whose products are features.
+pub(crate) fn products(columns: &[Code], interactions: &[[String; 2]]) -> Vec<[usize; 2]> {
+    let within = |name: &String| {
+        let mut begin = 0;
+        for code in columns {
+            if code.name == *name {
+                return begin..begin + code.width();
+            }
+            begin += code.width();
+        }
+        0..0
+    };
+    let all = interactions.iter().flat_map(|[a, b]| {
+        let (left, right) = (within(a), within(b));
+        left.flat_map(move |a| right.clone().map(move |b| [a, b]))
+    });
+    all.collect()
 }

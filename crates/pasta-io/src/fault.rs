@@ -250,6 +250,9 @@ impl Fault {
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
+            Self::Category { .. } => {
+                "pasta predict --unseen takes such words for missing values, and counts them"
+            }
             Self::Query => "remove the qid: pairs",
             Self::Missing { .. } => {
                 "--missing mean, median or zero fills it, --missing drop-row leaves the row out"

@@ -81,10 +81,23 @@ pub struct Data {
     pub filled: u64,
     /// The columns of the file in which cells were missing, filled in or not, and how many were.
     pub missing: Vec<(String, u64)>,
+    /// Columns in which words stand that the encoding has not seen, where [that is allowed](Options::unseen).
+    pub unseen: Vec<Unseen>,
     /// Columns of numbers in a CSV file in which some are written like codes, with zeros in front or more digits than a double keeps, and the first of these.
     pub written_as_codes: Vec<(String, String)>,
     /// Whether the columns are mapped from a file, so that they take no memory of their own.
     pub mapped: bool,
+}
+
+/// Words of a column that the encoding has not seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unseen {
+    /// The name of the column.
+    pub column: String,
+    /// How many cells hold such words.
+    pub cells: u64,
+    /// The first few of them.
+    pub words: Vec<String>,
 }
 
 /// The kinds of files.
@@ -177,6 +190,10 @@ pub struct Options {
     /// CSV: columns that hold categories, by name or number: zeros and ones are made of all that they hold, of numbers too, and of `None`, `N/A`, `n/a` and `.`,
     /// which mean a missing value elsewhere.
     pub categories: Vec<String>,
+    /// CSV: pairs of columns whose products are features, too, as `a:b`. The words of a column each have their own.
+    pub interact: Vec<String>,
+    /// True if a word that the encoding has not seen counts as a value that is missing, and is [counted](Data::unseen), instead of being refused.
+    pub unseen: bool,
     /// LIBSVM: the index of the first column, 0 or 1; if not given, 0 where that appears and 1 elsewhere.
     pub first_index: Option<u32>,
     /// LIBSVM: how many columns there are; if not given, as many as appear, and at most as many as the text has bytes, or 2^20.

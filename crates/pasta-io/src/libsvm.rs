@@ -82,6 +82,7 @@ pub(crate) fn read<T: Number>(
         left_out: Vec::new(),
         filled: 0,
         missing: Vec::new(),
+        unseen: Vec::new(),
         written_as_codes: Vec::new(),
         mapped: false,
     })
@@ -114,6 +115,7 @@ fn check_choices(options: &Options) -> Result<(), Located> {
         ),
         (options.weight.is_some(), "a LIBSVM file has no column of weights"),
         (options.offset.is_some(), "a LIBSVM file has no column of offsets"),
+        (!options.interact.is_empty(), "interactions are for columns of CSV files"),
         (!options.ignore.is_empty(), "columns of a LIBSVM file cannot be ignored"),
         (!options.categories.is_empty(), "columns of a LIBSVM file hold numbers, not categories"),
     ];

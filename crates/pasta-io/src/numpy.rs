@@ -431,9 +431,10 @@ pub(crate) fn read_npy(
 /// Refuses what only text has.
 fn plain(options: &Options) -> Result<(), Fault> {
     let named = options.weight.as_ref().or(options.offset.as_ref());
-    if named.is_some() || !options.ignore.is_empty() || !options.categories.is_empty() {
+    let columns = [&options.ignore, &options.categories, &options.interact];
+    if named.is_some() || columns.iter().any(|names| !names.is_empty()) {
         return Err(Fault::Choice(
-            "columns of arrays cannot be weights or offsets, be ignored or hold categories".into(),
+            "columns of arrays cannot be weights or offsets, be ignored, hold categories or interact".into(),
         ));
     }
     if options.storage == Storage::Sparse {
@@ -498,6 +499,7 @@ fn finish(
         left_out: Vec::new(),
         filled: 0,
         missing: Vec::new(),
+        unseen: Vec::new(),
         written_as_codes: Vec::new(),
         mapped: false,
     })
@@ -524,9 +526,10 @@ const WEIGHTS: &[&str] = &["sample_weight", "weights", "w"];
 
 fn archive<R: Read + Seek>(from: R, options: &Options, encoding: Option<&Encoding>) -> Result<Data, Located> {
     let named = options.weight.as_ref().or(options.offset.as_ref());
-    if named.is_some() || !options.ignore.is_empty() || !options.categories.is_empty() {
+    let columns = [&options.ignore, &options.categories, &options.interact];
+    if named.is_some() || columns.iter().any(|names| !names.is_empty()) {
         return Err(Fault::Choice(
-            "columns of arrays cannot be weights or offsets, be ignored or hold categories".into(),
+            "columns of arrays cannot be weights or offsets, be ignored, hold categories or interact".into(),
         )
         .into());
     }

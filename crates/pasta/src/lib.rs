@@ -132,8 +132,10 @@ pub mod term;
 pub mod assess {
     pub use crate::conformal::{Conformal, ConformalError};
     pub use crate::cross::{CrossValidation, Tried};
-    pub use crate::inference::{Caution, Coefficient, Explained, Law, Omitted, StdErrors, Summary, Test};
-    pub use crate::score::{Bin, Score};
+    pub use crate::inference::{
+        Caution, Coefficient, Explained, Law, Omitted, Resamples, StdErrors, Summary, Test,
+    };
+    pub use crate::score::{Bin, Roc, Score};
 }
 
 mod algorithm;

@@ -1,5 +1,6 @@
 //! How well a model does on rows, beside a model without columns.
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::table::{Features, Labels, Loss, Model, TableError};
@@ -41,6 +42,79 @@ pub struct Bin {
     pub predicted: f64,
     /// The share of them for which it came true.
     pub observed: f64,
+}
+
+/// How well scores tell the second of two classes from the first, whatever the threshold.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Roc {
+    /// The probability that a row of the second class has a larger score than one of the first; a tie counts half.
+    pub area: f64,
+    /// Shares of the first class and of the second with a score above a threshold, from (0, 0) to (1, 1): at most some 400 points.
+    pub points: Vec<(f64, f64)>,
+}
+
+impl Roc {
+    /// Points of the curve are at least this far from each other, along one of the axes.
+    const APART: f64 = 1.0 / 200.0;
+
+    /// The curve of a model on rows, weighted if they are; `None` unless the model tells two classes by one score, and both are there.
+    ///
+    /// ```
+    /// use pasta_opt::assess::Roc;
+    /// use pasta_opt::table::{Dense, Features, Loss, Model};
+    ///
+    /// let (weights, intercepts) = (vec![1.0], vec![0.0]);
+    /// let model = Model { loss: Loss::Logistic, columns: 1, degree: 1, scaling: None, weights, intercepts };
+    /// let features = Features::Dense(Dense { rows: 4, columns: 1, values: vec![0.0, 1.0, 1.0, 2.0].into() });
+    /// // Of four pairs three are in order, and one is a tie.
+    /// let roc = Roc::of(&model, &features, &[0.0, 0.0, 1.0, 1.0], None)?.unwrap();
+    /// assert_eq!(roc.area, 3.5 / 4.0);
+    /// assert_eq!(roc.points, [(0.0, 0.0), (0.0, 0.5), (0.5, 1.0), (1.0, 1.0)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn of(
+        model: &Model,
+        features: &Features,
+        labels: &[f64],
+        weights: Option<&[f64]>,
+    ) -> Result<Option<Self>, TableError> {
+        if !has_classes(model.loss) || model.outputs() != 1 {
+            return Ok(None);
+        }
+        let weight = |row: usize| weights.map_or(1.0, |weights| weights[row]);
+        let scores = model.scores(features)?;
+        let mut rows: Vec<(f64, usize, f64)> = scores
+            .iter()
+            .zip(labels)
+            .enumerate()
+            .map(|(row, (score, label))| (*score, class_of(*label), weight(row)))
+            .filter(|row| row.2 > 0.0)
+            .collect();
+        let mut totals = [0.0; 2];
+        rows.iter().for_each(|(_, class, weight)| totals[*class] += weight);
+        if totals[0] == 0.0 || totals[1] == 0.0 {
+            return Ok(None);
+        }
+        // Stable, so that the sums of weights have the same bits on any number of threads.
+        rows.par_sort_by(|a, b| b.0.total_cmp(&a.0));
+        let (mut above, mut area, mut points) = ([0.0; 2], 0.0, vec![(0.0, 0.0)]);
+        for tied in rows.chunk_by(|a, b| a.0 == b.0) {
+            let mut here = [0.0; 2];
+            tied.iter().for_each(|(_, class, weight)| here[*class] += weight);
+            area += here[0] * (above[1] + 0.5 * here[1]);
+            above = [above[0] + here[0], above[1] + here[1]];
+            let point = (above[0] / totals[0], above[1] / totals[1]);
+            let last = points[points.len() - 1];
+            if point.0 - last.0 >= Self::APART || point.1 - last.1 >= Self::APART {
+                points.push(point);
+            }
+        }
+        if points[points.len() - 1] != (1.0, 1.0) {
+            points.push((1.0, 1.0));
+        }
+        Ok(Some(Self { area: area / totals[0] / totals[1], points }))
+    }
 }
 
 /// Parts of the probabilities.

@@ -4,10 +4,12 @@
 
 use std::sync::Arc;
 
+use pasta_opt::assess::Roc;
+use pasta_opt::draws::{Address, Role};
 use pasta_opt::fit::{Fit, Fitted, LeftOut, Redundant, Way};
 use pasta_opt::inference::{Law, Omitted, StdErrors, Summary};
 use pasta_opt::run::Target;
-use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Sparse, Table};
+use pasta_opt::table::{Dense, Design, Features, Linear, Loss, Model, Sparse, Table};
 
 /// Of R's `mtcars`: mpg, wt, hp, qsec, am, carb, gear.
 const MTCARS: [[f64; 7]; 32] = [
@@ -551,4 +553,139 @@ fn huber_with_a_wide_delta_has_the_sandwich_of_least_squares() {
     let table = mtcars(&[1, 2], 0, None);
     let got = summary(&table, Loss::Huber { delta: 1e3 }, Some(StdErrors::Hc0));
     near(errors(&got), MTCARS_LM.hc0, 1e-6);
+}
+
+/// Numbers between 0 and 1, several for each row.
+fn draws(rows: usize, each: usize) -> Vec<Vec<f64>> {
+    let row = |sample| {
+        let mut stream = Address { seed: 11, role: Role::Setup, step: 3, sample }.stream();
+        (0..each).map(|_| stream.uniform()).collect()
+    };
+    (0..rows as u64).map(row).collect()
+}
+
+/// A column of numbers and labels 1 + 2 a + noise, whose deviation grows with a if asked for.
+fn noisy_line(rows: usize, funnel: bool) -> Arc<Table> {
+    let draws = draws(rows, 3);
+    let noise = |row: &[f64]| {
+        let normal = (-2.0 * (1.0 - row[1]).ln()).sqrt() * (std::f64::consts::TAU * row[2]).cos();
+        normal * if funnel { 3.0 * row[0] } else { 1.0 }
+    };
+    let labels: Vec<f64> = draws.iter().map(|row| 1.0 + 2.0 * row[0] + noise(row)).collect();
+    let values: Vec<f64> = draws.iter().map(|row| row[0]).collect();
+    let features = Features::Dense(Dense { rows, columns: 1, values: values.into() });
+    Arc::new(Table::new(features, Arc::new(labels), None, vec!["a".into()]).unwrap())
+}
+
+fn bootstrapped(table: &Arc<Table>, loss: Loss, resamples: u32) -> Summary {
+    let linear = Arc::new(Linear::new(Arc::clone(table), loss, Design::default()).unwrap());
+    let fit = Fit { way: Way::usual(&linear), start: None, target: None, budget: None, seed: 1 };
+    let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ()).unwrap();
+    let names = linear.feature_names();
+    Summary::bootstrapped(&linear, &fitted, &names, resamples, 1, &Arc::default()).unwrap().0
+}
+
+#[test]
+fn resamples_spread_as_the_sandwich_says() {
+    let table = noisy_line(600, true);
+    let (got, other) = (
+        bootstrapped(&table, Loss::LeastSquares, 400),
+        summary(&table, Loss::LeastSquares, Some(StdErrors::Hc0)),
+    );
+    let resamples = got.resamples.unwrap();
+    assert_eq!((resamples.used, resamples.asked, got.std_errors), (400, 400, Some(StdErrors::Bootstrap)));
+    for (got, other) in got.coefficients.iter().zip(&other.coefficients) {
+        assert_eq!(got.estimate, other.estimate);
+        let ratio = got.std_error.unwrap() / other.std_error.unwrap();
+        // A deviation over 400 draws has itself the deviation 1/sqrt(800) = .035; five of these, and .01 for what is of order 1/600.
+        assert!((ratio - 1.0).abs() < 0.19, "{ratio}");
+        // The middle 95 % of a normal law are 3.92 deviations wide; an end of them over 400 draws is off by .13 deviations, two of these ends five times by .93.
+        let [low, high] = got.interval.unwrap();
+        assert!(((high - low) / got.std_error.unwrap() - 3.92).abs() < 0.93);
+    }
+}
+
+#[test]
+fn losses_with_kinks_have_errors_from_resamples() {
+    let rows = 500;
+    let got = bootstrapped(&noisy_line(rows, false), Loss::Absolute, 200);
+    // Median regression with normal noise of deviation 1: sqrt(pi/2) times the error of least squares, whose column is uniform.
+    let expected = (std::f64::consts::FRAC_PI_2 * 12.0 / rows as f64).sqrt();
+    let ratio = got.coefficients[1].std_error.unwrap() / expected;
+    // The density of the residuals at 0 is known from 500 of them to some 15 %, and 200 draws add 5 %.
+    assert!((ratio - 1.0).abs() < 0.45, "{ratio}");
+}
+
+#[test]
+fn resamples_have_the_same_bits_on_one_thread() {
+    let table = noisy_line(50, false);
+    let all = bootstrapped(&table, Loss::LeastSquares, 40);
+    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    assert_eq!(one.install(|| bootstrapped(&table, Loss::LeastSquares, 40)), all);
+}
+
+#[test]
+fn resamples_without_a_column_do_not_count() {
+    // The second column is 1 in the first row alone, which (1 - 1/60)^60 = .365 of the resamples lack.
+    let line = noisy_line(60, false);
+    let a = draws(60, 3);
+    let values: Vec<f64> = (0..60).flat_map(|k| [a[k][0], if k == 0 { 1.0 } else { 0.0 }]).collect();
+    let features = Features::Dense(Dense { rows: 60, columns: 2, values: values.into() });
+    let names = vec!["a".into(), "first".into()];
+    let table = Arc::new(Table::new(features, Arc::clone(&line.labels), None, names).unwrap());
+    let resamples = bootstrapped(&table, Loss::LeastSquares, 400).resamples.unwrap();
+    // Of 400 draws 254 with a deviation of 9.6, five of them at most off.
+    assert!((206..=302).contains(&resamples.used), "{resamples:?}");
+    // Two of them leave a quarter of resamples at most, and nothing is said.
+    let lonely: Vec<f64> = (0..60)
+        .flat_map(|k| {
+            [a[k][0], f64::from(u8::from(k == 0)), f64::from(u8::from(k == 1)), f64::from(u8::from(k == 2))]
+        })
+        .collect();
+    let features = Features::Dense(Dense { rows: 60, columns: 4, values: lonely.into() });
+    let names = ["a", "b", "c", "d"].map(String::from).to_vec();
+    let table = Arc::new(Table::new(features, Arc::clone(&line.labels), None, names).unwrap());
+    let got = bootstrapped(&table, Loss::LeastSquares, 400);
+    assert!(matches!(got.omitted, Some(Omitted::Resamples { asked: 400, .. })), "{:?}", got.omitted);
+    assert!(got.coefficients.iter().all(|one| one.std_error.is_none()));
+}
+
+#[test]
+fn the_area_under_the_curve_counts_pairs_in_order() {
+    let rows = 300;
+    let draws = draws(rows, 3);
+    // Scores on a grid, so that many are tied.
+    let scores: Vec<f64> = draws.iter().map(|row| (8.0 * row[0]).floor()).collect();
+    let labels: Vec<f64> = draws.iter().map(|row| f64::from(u8::from(row[1] < 0.2 + 0.6 * row[0]))).collect();
+    let weights: Vec<f64> = draws.iter().map(|row| (3.0 * row[2]).floor()).collect();
+    let features = Features::Dense(Dense { rows, columns: 1, values: scores.clone().into() });
+    let model = Model {
+        loss: Loss::Logistic,
+        columns: 1,
+        degree: 1,
+        scaling: None,
+        weights: vec![1.0],
+        intercepts: vec![-4.0],
+    };
+    let roc = Roc::of(&model, &features, &labels, Some(&weights)).unwrap().unwrap();
+    let (mut right, mut all) = (0.0, 0.0);
+    for one in (0..rows).filter(|row| labels[*row] == 1.0) {
+        for zero in (0..rows).filter(|row| labels[*row] == 0.0) {
+            let weight = weights[one] * weights[zero];
+            all += weight;
+            right += weight
+                * if scores[one] == scores[zero] {
+                    0.5
+                } else {
+                    f64::from(u8::from(scores[one] > scores[zero]))
+                };
+        }
+    }
+    assert!((roc.area - right / all).abs() < 1e-12);
+    // By trapezia between its points, of which there is one for each of the eight scores.
+    let area: f64 = roc.points.windows(2).map(|p| (p[1].0 - p[0].0) * 0.5 * (p[0].1 + p[1].1)).sum();
+    assert_eq!(roc.points.len(), 9);
+    assert!((area - roc.area).abs() < 1e-12);
+    // Of one class alone there is none.
+    assert!(Roc::of(&model, &features, &vec![1.0; rows], None).unwrap().is_none());
 }

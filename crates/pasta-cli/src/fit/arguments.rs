@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pasta_opt::fit::Way;
-use pasta_opt::inference::StdErrors;
+use pasta_opt::inference::{RESAMPLES, StdErrors};
 use pasta_opt::method::{self, Values};
 pub(super) use pasta_opt::method::{AUTO, EXACT};
 use pasta_opt::proximal::Penalties;
@@ -77,7 +77,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = setting)]
     pub(super) set: Vec<(String, f64)>,
     /// Learn from a stream in one pass, in memory that does not grow, and certify by rows kept back from its end
-    #[arg(long, conflicts_with_all = ["budget", "validation", "steps", "set", "page", "constants", "resume", "weight", "offset", "labels", "cache"])]
+    #[arg(long, conflicts_with_all = ["budget", "validation", "steps", "set", "page", "constants", "resume", "weight", "offset", "interact", "labels", "cache"])]
     pub(super) one_pass: bool,
     /// With --one-pass: assume that the noise of a row's gradient has at most this kurtosis; the certificate rests on it
     #[arg(long, value_name = "K", default_value_t = 100.0, value_parser = kurtosis, requires = "one_pass")]
@@ -98,10 +98,14 @@ pub(crate) struct Arguments {
     /// Write a page with the curve of the run to this file; takes a pass for each point of the curve, which is not counted and changes nothing
     #[arg(long, value_name = "FILE")]
     pub(super) page: Option<PathBuf>,
-    /// How standard errors are computed: classical (from second derivatives), hc0 or hc1 (sandwich), or none [default: classical, for losses that are
+    /// How standard errors are computed: classical (from second derivatives), hc0 or hc1 (sandwich), bootstrap (from fits of resampled rows, for all losses), or none [default: classical, for losses that are
     /// likelihoods, if that takes about a second at most]
-    #[arg(long, value_name = "KIND", value_parser = ["classical", "hc0", "hc1", "none"], conflicts_with_all = ["robust", "one_pass"])]
+    #[arg(long, value_name = "KIND", value_parser = ["classical", "hc0", "hc1", "bootstrap", "none"], conflicts_with_all = ["robust", "one_pass"])]
     pub(super) std_errors: Option<String>,
+    /// With --std-errors bootstrap: resamples of the rows, each of which is fitted
+    #[arg(long, value_name = "N", default_value_t = RESAMPLES, requires = "std_errors", allow_negative_numbers = true,
+          value_parser = clap::value_parser!(u32).range(20..=100_000))]
+    pub(super) resamples: u32,
     /// Sandwich standard errors, for noise that varies from row to row: the same as --std-errors hc1
     #[arg(long, conflicts_with = "one_pass")]
     pub(super) robust: bool,

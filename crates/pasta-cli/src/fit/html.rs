@@ -2,8 +2,7 @@
 
 use pasta_opt::cross::Tried;
 use pasta_opt::fit::Exactly;
-use pasta_report::number::significant;
-use pasta_report::{Axis, Chart, Column, Page, Part, Scale, Section, Series, Shape, Table, Tone};
+use pasta_report::{Axis, Chart, Page, Part, Scale, Section, Series, Shape, Table, Tone};
 
 use super::descent::Run;
 use super::outcome::Outcome;
@@ -36,11 +35,12 @@ pub(super) fn page(outcome: &Outcome, run: &Run) -> Page {
     let parts = vec![
         Part::Figure(chart("gradient", "|grad f|", gradients, Scale::Log)),
         Part::Figure(chart("objective", "objective", points(|state| state.objective), Scale::Linear)),
-        Part::Quote(outcome.told()),
+        Part::Table(Table::labelled(outcome.rest())),
     ];
     let classes = &outcome.model.classes.0;
     let mut coefficients = vec![Part::Table(words::table(&outcome.summary, classes, SHOWN))];
     coefficients.extend(words::notes(&outcome.summary, classes, SHOWN).into_iter().map(Part::Text));
+    coefficients.push(Part::Text(words::explained(&outcome.summary.explained, &outcome.training)));
     Page {
         title: format!("{} loss on {}", outcome.model.loss.row().name, outcome.model.data.file),
         lead: match outcome.failure() {
@@ -48,6 +48,7 @@ pub(super) fn page(outcome: &Outcome, run: &Run) -> Page {
             None => format!("{}.", words::headline(outcome)),
         },
         sections: vec![
+            Section::new("The answer", vec![Part::Table(Table::labelled(outcome.whole_answer()))]),
             Section::new("Coefficients", coefficients),
             Section::new("Predictions and labels", predictions(outcome)),
             Section::new("The run", parts),
@@ -112,6 +113,16 @@ fn predictions(outcome: &Outcome) -> Vec<Part> {
             references: Vec::new(),
         }));
     }
+    if let Some(roc) = &outcome.roc {
+        let held = outcome.validation.as_ref().and_then(|validation| validation.roc.as_ref());
+        let mut all = vec![series("rows that were fitted", Tone::Blue, Shape::Line(roc.points.clone()))];
+        all.extend(held.map(|roc| series("rows not fitted", Tone::Green, Shape::Line(roc.points.clone()))));
+        all.push(series("chance", Tone::Grey, Shape::Line(vec![(0.0, 0.0), (1.0, 1.0)])));
+        let area = words::roc(outcome).unwrap_or_default();
+        let caption = format!("Area under the curve: {area}. Each point is a threshold of the score.");
+        let axes = ["share of the first class above it", "share of the second class above it"];
+        parts.push(chart("roc", "ROC: how well the score tells the classes apart", &caption, axes, all));
+    }
     let score = &outcome.training;
     if let Some(table) = words::confusion(score, &outcome.model.classes.0) {
         parts.push(Part::Table(table));
@@ -130,15 +141,7 @@ fn predictions(outcome: &Outcome) -> Vec<Part> {
             ["predicted", "observed"],
             both,
         ));
-        let rows = score
-            .calibration
-            .iter()
-            .map(|bin| [bin.weight, bin.predicted, bin.observed].map(|value| significant(value, 4)).to_vec());
-        parts.push(Part::Table(Table {
-            caption: "Predicted probabilities in tenths".into(),
-            columns: Column::all(b"rrr", ["weight of rows", "mean predicted", "share observed"]),
-            rows: rows.collect(),
-        }));
+        parts.extend(words::calibration(score).map(Part::Table));
     }
     parts
 }

@@ -7,8 +7,8 @@ use pasta_opt::conformal::Conformal;
 use pasta_opt::fit::{Fitted, LeftOut, Redundant};
 use pasta_opt::gate::Halt;
 use pasta_opt::inference::{Caution, Summary};
-use pasta_opt::score::{Score, has_classes};
-use pasta_opt::table::{Linear, Model};
+use pasta_opt::score::{Roc, Score, has_classes};
+use pasta_opt::table::{Features, Linear, Model};
 use pasta_opt::{kinks, newton};
 use pasta_report::console::{Failure, Signals};
 
@@ -25,6 +25,8 @@ const QUICK: f64 = 4e6;
 pub(super) struct Trained {
     model: Model,
     pub(super) score: Score,
+    /// The coefficients with errors from resamples, where these were asked for.
+    pub(super) resampled: Option<Summary>,
 }
 
 /// The model at the end of a run.
@@ -34,7 +36,7 @@ pub(super) fn trained(file: &str, loaded: &Loaded, run: &Run) -> Result<Trained,
     let weights = table.weights.as_ref().map(|weights| (**weights).as_ref());
     let score = Score::of(&model, &table.features, (*table.labels).as_ref(), weights);
     let score = score.map_err(|error| refused(file, &loaded.encoding.names(), &error))?;
-    Ok(Trained { model, score })
+    Ok(Trained { model, score, resampled: None })
 }
 
 /// Whether the loss falls for ever from the end of the run, where that can be told with less work than a few dozen passes. Of classes that are separated it is
@@ -58,7 +60,7 @@ pub(super) fn judge(
     file: &str,
     Opened { loaded, validation, .. }: &Opened,
     run: &Run,
-    Trained { model, score: training }: Trained,
+    Trained { model, score: training, resampled }: Trained,
     method: String,
     falls: bool,
 ) -> Result<Outcome, Failure> {
@@ -68,16 +70,23 @@ pub(super) fn judge(
     let names = loaded.encoding.names();
     let wrong = |error| refused(file, &names, &error);
     let mut conformal = None;
+    let looks_closer = arguments.details || arguments.json || arguments.page.is_some();
+    let roc = |features: &Features, labels: &[f64], weights: Option<&[f64]>| {
+        if looks_closer { Roc::of(&model, features, labels, weights).map_err(wrong) } else { Ok(None) }
+    };
     let validation = match validation {
         None => None,
         Some((name, rows)) => {
             let score = Score::of(&model, &rows.features, &rows.labels, rows.weights.as_deref());
             let score = score.map_err(wrong)?;
             conformal = Conformal::of(&model, &rows.features, &rows.labels).map_err(wrong)?;
-            Some(Validation { of: name.clone(), score })
+            let roc = roc(&rows.features, &rows.labels, rows.weights.as_deref())?;
+            Some(Validation { of: name.clone(), score, roc })
         }
     };
-    let summary = Summary::of(linear, run, arguments.std_errors());
+    let weights = table.weights.as_ref().map(|weights| (**weights).as_ref());
+    let roc = roc(&table.features, (*table.labels).as_ref(), weights)?;
+    let summary = resampled.unwrap_or_else(|| Summary::of(linear, run, arguments.std_errors()));
     let mut file = model_file(arguments, file, loaded, run, &model, &method)?;
     file.conformal = conformal;
     if summary.std_errors.is_some() {
@@ -104,6 +113,7 @@ pub(super) fn judge(
         },
         passes: run.gate.ledger().samples() as f64 / table.rows() as f64,
         training,
+        roc,
         validation,
         output: arguments.output.as_ref().map(|path| path.display().to_string()),
         model: file,

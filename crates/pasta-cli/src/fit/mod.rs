@@ -19,6 +19,7 @@ use pasta_io::Source;
 use pasta_opt::cross::{CrossValidation, PENALTIES};
 use pasta_opt::fit::{AtScale, FitError, PENALTY, Way, usual_budget};
 use pasta_opt::gate::{Gate, Halt};
+use pasta_opt::inference::{StdErrors, Summary};
 use pasta_opt::score::has_classes;
 use pasta_opt::stop::Stop;
 use pasta_opt::table::{Linear, Loss};
@@ -132,6 +133,7 @@ fn fit(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(crossed) = &crossed {
         run.fitted.gate.merge(&crossed.gate);
     }
+    trained.resampled = resampled(arguments, &opened.loaded.linear, &mut run, &signals)?;
     let mut outcome = judging::judge(arguments, &file, &opened, &run, trained, method, falls)?;
     outcome.rescued = rescued;
     outcome.crossed = crossed;
@@ -178,15 +180,41 @@ fn cross(
 ) -> Result<CrossValidation, Failure> {
     let folds = arguments.cv.unwrap_or(FOLDS) as usize;
     let crossed = CrossValidation::of(linear, penalties, folds, arguments.seed, &signals.flag());
-    crossed.map_err(|error| match error {
+    crossed.map_err(|error| without_refits(error, linear.loss(), &format!("--cv {folds}"), signals))
+}
+
+/// The coefficients with standard errors from resamples of the rows, if these are asked for.
+fn resampled(
+    arguments: &Arguments,
+    linear: &Arc<Linear>,
+    run: &mut Run,
+    signals: &Signals,
+) -> Result<Option<Summary>, Failure> {
+    if arguments.std_errors() != Some(StdErrors::Bootstrap) {
+        return Ok(None);
+    }
+    if world::rank().is_some() {
+        return Err(Failure::input("--std-errors bootstrap: not with several processes"));
+    }
+    let (names, count, seed) = (linear.feature_names(), arguments.resamples, arguments.seed);
+    let found = Summary::bootstrapped(linear, &run.fitted, &names, count, seed, &signals.flag());
+    let (summary, gate) =
+        found.map_err(|error| without_refits(error, linear.loss(), "--std-errors bootstrap", signals))?;
+    run.fitted.gate.merge(&gate);
+    Ok(Some(summary))
+}
+
+/// Why fits of parts of the rows did not end.
+fn without_refits(error: FitError, loss: Loss, flag: &str, signals: &Signals) -> Failure {
+    match error {
         FitError::Interrupted(_) => {
             let mut failure = Failure::input("interrupted; nothing was written");
             failure.exit = signals.received().unwrap_or(Exit::Interrupted);
             failure
         }
-        error if error.is_not_finite() => descent::not_finite(&error, linear.loss()),
-        error => Failure::input(format!("--cv {folds}: {error}")),
-    })
+        error if error.is_not_finite() => descent::not_finite(&error, loss),
+        error => Failure::input(format!("{flag}: {error}")),
+    }
 }
 
 /// Fits the table again, with the usual penalty, and counts what was read before.

@@ -2,7 +2,7 @@
 
 use pasta_opt::cross::CrossValidation;
 use pasta_opt::inference::{Caution, Summary};
-use pasta_opt::score::Score;
+use pasta_opt::score::{Roc, Score};
 use pasta_opt::stop::Stop;
 use pasta_report::console::{Exit, Failure, Report, Tone};
 use pasta_report::number::{given, real, upward};
@@ -26,6 +26,8 @@ pub(super) struct Outcome {
     pub(super) other: Option<&'static str>,
     pub(super) passes: f64,
     pub(super) training: Score,
+    /// How well scores tell two classes apart on the rows that were fitted, where everything is told.
+    pub(super) roc: Option<Roc>,
     pub(super) validation: Option<Validation>,
     /// The coefficients, and what they explain.
     pub(super) summary: Summary,
@@ -56,6 +58,8 @@ pub(super) struct Validation {
     pub(super) of: String,
     #[serde(flatten)]
     pub(super) score: Score,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) roc: Option<Roc>,
 }
 
 impl Outcome {
@@ -208,6 +212,7 @@ impl Serialize for Outcome {
         map.serialize_entry("result", &words::headline(self))?;
         map.serialize_entry("cautions", &self.cautions)?;
         map.serialize_entry("training", &self.training)?;
+        map.serialize_entry("roc", &self.roc)?;
         map.serialize_entry("validation", &self.validation)?;
         map.serialize_entry("cross_validation", &self.crossed)?;
         map.serialize_entry("summary", &self.summary)?;
@@ -278,7 +283,7 @@ impl Outcome {
     }
 
     /// All else about the run.
-    fn rest(&self) -> Vec<(String, String)> {
+    pub(super) fn rest(&self) -> Vec<(String, String)> {
         let certificate = &self.model.certificate;
         let row = |name: &str, value: String| (name.to_owned(), value);
         let mut rows = vec![
@@ -295,9 +300,10 @@ impl Outcome {
             ),
             row("training", score_words(&self.training)),
         ];
-        if let Some(Validation { of, score }) = &self.validation {
+        if let Some(Validation { of, score, .. }) = &self.validation {
             rows.push(row("validation", format!("{} of {of}", score_words(score))));
         }
+        rows.extend(words::roc(self).map(|area| row("area under ROC", area)));
         rows.push(row(
             "rows read",
             format!("{}, {:.1} passes", grouped(self.model.ledger.samples()), self.passes),
@@ -305,19 +311,29 @@ impl Outcome {
         rows
     }
 
-    /// Everything, for those who ask and for a page.
-    pub(super) fn told(&self) -> String {
-        let answer = self.answer().into_iter().map(|row| (row.label.to_owned(), row.text));
-        Table::labelled(answer.chain(self.rest())).text()
+    /// The answer for a page, which has room for all of it.
+    pub(super) fn whole_answer(&self) -> Vec<(String, String)> {
+        self.answer().into_iter().map(|row| (row.label.to_owned(), row.text)).collect()
     }
 }
 
 impl Report for Outcome {
     fn text(&self) -> String {
-        let answer = if self.details { self.told() } else { brief(self.answer()) };
+        let answer = if self.details {
+            Table::labelled(self.whole_answer().into_iter().chain(self.rest())).text()
+        } else {
+            brief(self.answer())
+        };
         let coefficients = words::coefficients(&self.summary, &self.model.classes.0);
         let explained = fitted(&words::explained(&self.summary.explained, &self.training));
-        format!("{answer}\n\n{coefficients}\n{explained}")
+        let mut text = format!("{answer}\n\n{coefficients}\n{explained}");
+        if self.details {
+            let confusion = words::confusion(&self.training, &self.model.classes.0);
+            for table in confusion.into_iter().chain(words::calibration(&self.training)) {
+                text += &format!("\n\n{}", table.text());
+            }
+        }
+        text
     }
 
     fn tone(&self) -> Tone {

@@ -3,8 +3,8 @@
 use std::iter;
 
 use pasta_opt::cross::CrossValidation;
-use pasta_opt::inference::{Coefficient, Explained, LEVEL, Law, Summary};
-use pasta_opt::score::Score;
+use pasta_opt::inference::{Coefficient, Explained, LEVEL, Law, Resamples, Summary};
+use pasta_opt::score::{Bin, Score};
 use pasta_report::number::{given, real, significant};
 use pasta_report::{Column, Table, fitted, unbroken};
 
@@ -167,6 +167,24 @@ pub(super) fn confusion(score: &Score, classes: &[String]) -> Option<Table> {
     })
 }
 
+/// What probabilities are worth, in tenths; `None` where the loss has none.
+pub(super) fn calibration(score: &Score) -> Option<Table> {
+    let row =
+        |bin: &Bin| [bin.weight, bin.predicted, bin.observed].map(|value| significant(value, 4)).to_vec();
+    (!score.calibration.is_empty()).then(|| Table {
+        caption: "Predicted probabilities in tenths".into(),
+        columns: Column::all(b"rrr", ["weight of rows", "mean predicted", "share observed"]),
+        rows: score.calibration.iter().map(row).collect(),
+    })
+}
+
+/// The area under the ROC curve of two classes, on the rows that were fitted and on others.
+pub(super) fn roc(outcome: &Outcome) -> Option<String> {
+    let held = outcome.validation.as_ref().and_then(|validation| validation.roc.as_ref());
+    let held = held.map_or_else(String::new, |roc| format!("; {:.4} on rows not fitted", roc.area));
+    outcome.roc.as_ref().map(|roc| format!("{:.4}{held}", roc.area))
+}
+
 /// What stands below the coefficients.
 pub(super) fn notes(summary: &Summary, classes: &[String], shown: usize) -> Vec<String> {
     let mut notes = Vec::new();
@@ -181,6 +199,16 @@ pub(super) fn notes(summary: &Summary, classes: &[String], shown: usize) -> Vec<
             kind.name(),
             100.0 * LEVEL
         )),
+        (Some(kind), _) if summary.resamples.is_some() => notes.extend(summary.resamples.map(|resamples| {
+            let Resamples { used, asked, .. } = resamples;
+            let without = if used < asked {
+                format!(" ({} without a certified fit of the same columns not counted)", asked - used)
+            } else {
+                String::new()
+            };
+            let level = 100.0 * LEVEL;
+            format!("std. errors: {}, {asked} resamples of the rows{without}; intervals: the middle {level} % of them", kind.name())
+        })),
         (Some(kind), _) => {
             notes.push(format!("std. errors: {}; intervals cover with {} %", kind.name(), 100.0 * LEVEL));
         }

@@ -42,6 +42,9 @@ pub(crate) struct Reading {
     /// too, and `None`, `N/A` and `.`, which mean a missing value elsewhere
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) categories: Vec<String>,
+    /// Make features of the products of two columns of a CSV file, with commas between pairs: --interact age:dose. The words of a column each have their own
+    #[arg(long, value_name = "A:B", value_delimiter = ',')]
+    pub(crate) interact: Vec<String>,
     /// Whether the first line of a CSV file holds names [default: if no cell of it is a number, or a word in it stands above numbers
     /// only]
     #[arg(long, value_name = "yes|no", value_parser = yes_or_no)]
@@ -137,6 +140,8 @@ impl Reading {
             }),
             one_hot: self.one_hot,
             categories: self.categories.clone(),
+            interact: self.interact.clone(),
+            unseen: false,
             first_index: self.first_index,
             columns: self.columns.map(|columns| usize::try_from(columns).unwrap_or(usize::MAX)),
             grow: false,

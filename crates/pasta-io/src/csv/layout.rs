@@ -51,6 +51,10 @@ pub(super) struct Layout<'e> {
     pub(super) categories: Vec<bool>,
     /// Of each feature, whether it was said to hold categories: then `None` is one, too.
     pub(super) asked: Vec<bool>,
+    /// Whether a word that the encoding has not counts as missing.
+    pub(super) unseen: bool,
+    /// Pairs of features whose products are features, too.
+    pub(super) interactions: Vec<[String; 2]>,
     pub(super) encoding: Option<&'e Encoding>,
     /// What becomes of each feature, by the encoding.
     pub(super) codes: Option<Vec<Code>>,
@@ -118,6 +122,8 @@ impl<'e> Layout<'e> {
             one_hot: options.one_hot,
             categories: Vec::new(),
             asked: Vec::new(),
+            unseen: options.unseen,
+            interactions: Vec::new(),
             encoding,
             codes: encoding.map(Encoding::codes),
             known: Vec::new(),
@@ -201,7 +207,26 @@ impl<'e> Layout<'e> {
             }
             self.asked.clone_from(&self.categories);
         }
+        self.interactions = match self.encoding {
+            Some(Encoding::Cells { interactions, .. }) => interactions.clone(),
+            Some(Encoding::Numbered { .. }) => Vec::new(),
+            None => options.interact.iter().map(|pair| self.pair(pair)).collect::<Result<_, _>>()?,
+        };
         if self.names.is_empty() { Err(Fault::NoFeatures) } else { Ok(()) }
+    }
+
+    /// The two features of a pair `a:b`. Names may have colons in them.
+    fn pair(&self, text: &str) -> Result<[String; 2], Fault> {
+        let is_feature = |name: &&str| self.names.iter().any(|own| own == name);
+        let cuts = text.match_indices(':').map(|(at, _)| [&text[..at], &text[at + 1..]]);
+        if let Some(pair) = cuts.clone().find(|pair| pair.iter().all(|name| is_feature(&name))) {
+            return Ok(pair.map(str::to_owned));
+        }
+        let Some(pair) = cuts.clone().next() else {
+            return Err(Fault::Choice(format!("an interaction joins two columns, as a:b, but is {text:?}")));
+        };
+        let unknown = pair.into_iter().find(|name| !is_feature(name)).unwrap_or(text);
+        Err(Fault::NoColumn { name: unknown.to_owned(), columns: self.names.clone() })
     }
 
     /// Matches columns with those of the encoding: by name where both have names, in their order otherwise.

@@ -119,6 +119,8 @@ struct Part<T> {
     first_words: Vec<Option<Place>>,
     /// The first number of each feature that is written like a code.
     first_codes: Vec<Option<String>>,
+    /// Words of each feature that the encoding has not seen: how many, and the first of them; nothing where they are refused.
+    unseen: Vec<(u64, Vec<String>)>,
     names: Names,
 }
 
@@ -127,6 +129,17 @@ fn is_code(cell: &[u8]) -> bool {
     const KEPT: usize = 15;
     let zeros = cell.len() > 1 && cell[0] == b'0';
     (zeros || cell.len() > KEPT) && cell.iter().all(u8::is_ascii_digit)
+}
+
+/// Words that a message names, at most.
+const NAMED: usize = 3;
+
+/// Takes a word that a message may name.
+fn note(words: &mut Vec<String>, word: &str) {
+    let word: String = word.chars().take(LONGEST).collect();
+    if words.len() < NAMED && !words.contains(&word) {
+        words.push(word);
+    }
 }
 
 /// Where a word stands.
@@ -148,6 +161,7 @@ fn parse<T: Number>(chunk: &[u8], layout: &Layout<'_>) -> Parsed<Part<T>> {
         words: vec![Dictionary::default(); width],
         first_words: vec![None; width],
         first_codes: vec![None; layout.names.len()],
+        unseen: vec![Default::default(); if layout.unseen { layout.names.len() } else { 0 }],
         names: Names::default(),
     };
     let mut cells = Cells::new();
@@ -206,11 +220,22 @@ impl<T: Number> Part<T> {
         let is_category = known.is_some() || layout.categories[place];
         let mut word = |word: &str| -> Result<T, Fault> {
             let number = match known {
-                Some(known) => *known.numbers.get(word).ok_or_else(|| Fault::Category {
-                    column: name(),
-                    found: word.chars().take(LONGEST).collect(),
-                    known: known.words.len(),
-                })?,
+                Some(known) => match known.numbers.get(word) {
+                    Some(number) => *number,
+                    None if layout.unseen => {
+                        let (cells, words) = &mut self.unseen[place];
+                        *cells += 1;
+                        note(words, word);
+                        return Ok(T::marked(0));
+                    }
+                    None => {
+                        return Err(Fault::Category {
+                            column: name(),
+                            found: word.chars().take(LONGEST).collect(),
+                            known: known.words.len(),
+                        });
+                    }
+                },
                 None if layout.categories[place] || layout.one_hot && layout.encoding.is_none() => {
                     self.words[place].number(word)
                 }

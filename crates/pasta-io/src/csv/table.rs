@@ -5,14 +5,14 @@ use std::collections::{HashMap, HashSet};
 use rayon::prelude::*;
 
 use super::layout::Layout;
-use super::{Dictionary, Part, Place};
-use crate::encoding::{Code, Encoding};
+use super::{Dictionary, Part, Place, note};
+use crate::encoding::{Code, Encoding, products};
 use crate::fault::{Fault, Located};
 use crate::memory::Memory;
 use crate::names::Names;
 use crate::number::Number;
 use crate::store::{DENSE, Storage, reserve};
-use crate::{Data, Meaning, Missing, Options};
+use crate::{Data, Meaning, Missing, Options, Unseen};
 use pasta_opt::table::{Dense, Features, Sparse, shared};
 
 /// More different numbers than this beside words, and the column is not taken for one of categories.
@@ -27,6 +27,7 @@ pub(super) struct Raw<T> {
     pub(super) words: Vec<Dictionary>,
     pub(super) first_words: Vec<Option<Place>>,
     first_codes: Vec<Option<String>>,
+    unseen: Vec<(u64, Vec<String>)>,
     pub(super) names: Names,
     memory: Memory,
 }
@@ -47,6 +48,7 @@ impl<T: Number> Raw<T> {
             words,
             first_words: vec![None; worded],
             first_codes: vec![None; layout.names.len()],
+            unseen: vec![Default::default(); if layout.unseen { layout.names.len() } else { 0 }],
             names: Names::default(),
             memory,
         }
@@ -54,7 +56,12 @@ impl<T: Number> Raw<T> {
 
     /// Takes the rows of a chunk that has so many lines before it.
     pub(super) fn take(&mut self, part: Part<T>, lines: u64, layout: &Layout<'_>) -> Result<(), Located> {
-        let Part { mut cells, mut labels, weights, offsets, words, first_words, first_codes, names } = part;
+        let Part { mut cells, mut labels, weights, offsets, words, first_words, first_codes, unseen, names } =
+            part;
+        for ((cells, words), (here, new)) in self.unseen.iter_mut().zip(unseen) {
+            *cells += here;
+            new.iter().for_each(|word| note(words, word));
+        }
         for (first, here) in self.first_codes.iter_mut().zip(first_codes) {
             *first = first.take().or(here);
         }
@@ -104,6 +111,15 @@ impl<T: Number> Raw<T> {
             return Err(Fault::Dropped(left_out.len() as u64).into());
         }
         let filled = self.cells.par_iter().filter(|cell| cell.code() == Some(0)).count() as u64;
+        let unseen: Vec<Unseen> = layout
+            .names
+            .iter()
+            .zip(std::mem::take(&mut self.unseen))
+            .filter(|(_, (cells, _))| *cells > 0)
+            .map(|(column, (cells, words))| Unseen { column: column.clone(), cells, words })
+            .collect();
+        // Nothing stands for a word that is not known.
+        let filled = filled.saturating_sub(unseen.iter().map(|one| one.cells).sum());
         let codes = match layout.codes.clone() {
             Some(codes) if layout.grows() => self.grown(codes),
             Some(codes) => codes,
@@ -111,8 +127,16 @@ impl<T: Number> Raw<T> {
         };
         let encoding = match layout.encoding {
             Some(encoding) if !layout.grows() => encoding.clone(),
-            Some(encoding) => Encoding::Cells { columns: codes.clone(), named: encoding.is_named() },
-            None => Encoding::Cells { columns: codes.clone(), named: layout.named },
+            Some(encoding) => Encoding::Cells {
+                columns: codes.clone(),
+                named: encoding.is_named(),
+                interactions: layout.interactions.clone(),
+            },
+            None => Encoding::Cells {
+                columns: codes.clone(),
+                named: layout.named,
+                interactions: layout.interactions.clone(),
+            },
         };
         encoding.check_names()?;
         let classes = self.classes(&layout)?;
@@ -136,7 +160,8 @@ impl<T: Number> Raw<T> {
                 Some(words.words.iter().map(|word| places[word]).collect())
             })
             .collect();
-        let features = expand(cells, &codes, &places, options.storage, memory)?;
+        let products = products(&codes, &layout.interactions);
+        let features = expand(cells, &codes, &places, &products, options.storage, memory)?;
         Ok(Data {
             features,
             labels: (!labels.is_empty()).then_some(labels),
@@ -148,6 +173,7 @@ impl<T: Number> Raw<T> {
             left_out,
             filled,
             missing,
+            unseen,
             written_as_codes,
             mapped: false,
         })
@@ -323,16 +349,19 @@ pub(super) fn expand<T: Number>(
     mut cells: Vec<T>,
     codes: &[Code],
     places: &[Option<Vec<usize>>],
+    products: &[[usize; 2]],
     storage: Storage,
     memory: Memory,
 ) -> Result<Features, Fault> {
     let raw = codes.len();
-    let columns: usize = codes.iter().map(|code| code.categories.as_ref().map_or(1, Vec::len)).sum();
+    let plain: usize = codes.iter().map(|code| code.categories.as_ref().map_or(1, Vec::len)).sum();
+    let columns = plain + products.len();
+    let product = |row: &[T], [a, b]: [usize; 2]| T::of(row[a].wide() * row[b].wide());
     let rows = cells.len() / raw;
     let sparse = match storage {
         Storage::Dense => false,
         Storage::Sparse => true,
-        Storage::ByDensity => columns > raw && (raw as f64) < DENSE * columns as f64,
+        Storage::ByDensity => columns > raw && (raw as f64) < DENSE * plain as f64,
     };
     let mut first = 0;
     let begins: Vec<usize> = codes
@@ -345,6 +374,7 @@ pub(super) fn expand<T: Number>(
         .collect();
     if sparse {
         let (mut starts, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        let mut whole = vec![T::default(); if products.is_empty() { 0 } else { plain }];
         for row in cells.chunks_exact(raw) {
             for (place, cell) in row.iter().enumerate() {
                 let (index, value) = match spot(*cell, &codes[place], places[place].as_ref()) {
@@ -355,6 +385,20 @@ pub(super) fn expand<T: Number>(
                 if value != T::default() {
                     indices.push(index as u32);
                     values.push(value);
+                }
+            }
+            if !products.is_empty() {
+                whole.fill(T::default());
+                let first = starts.last().map_or(0, |start| *start as usize);
+                for at in first..indices.len() {
+                    whole[indices[at] as usize] = values[at];
+                }
+                for (k, pair) in products.iter().enumerate() {
+                    let value = product(&whole, *pair);
+                    if value != T::default() {
+                        indices.push((plain + k) as u32);
+                        values.push(value);
+                    }
                 }
             }
             starts.push(indices.len() as u64);
@@ -380,6 +424,9 @@ pub(super) fn expand<T: Number>(
                 Spot::One(k) => to[begins[place] + k] = T::of(1.0),
                 Spot::Nothing => {}
             }
+        }
+        for (k, pair) in products.iter().enumerate() {
+            to[plain + k] = product(to, *pair);
         }
     }
     Ok(Features::Dense(Dense { rows, columns, values: T::values(cells) }))

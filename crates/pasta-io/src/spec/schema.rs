@@ -133,7 +133,7 @@ const SIMULATOR: [Row; 12] = [
     ("pathwise", flag, "False if gradients are not those of the samples' losses (likelihood ratios)."),
 ];
 
-const TABLE: [Row; 27] = [
+const TABLE: [Row; 28] = [
     ("table", text, "The rows: a LIBSVM, CSV, NPY or NPZ file, text also compressed; seen from this file."),
     ("loss", || word(LOSSES.iter().map(|row| row.name)), "Loss of a row."),
     ("label", text_or_number, "Column of the label: a name, or a number from 1."),
@@ -144,6 +144,7 @@ const TABLE: [Row; 27] = [
     ("missing", || word(MISSING.map(|(name, _)| name)), "What stands for missing values."),
     ("one-hot", flag, "True to turn columns of words into columns of 0 and 1."),
     ("categories", texts, "Columns in which numbers are categories, too."),
+    ("interact", texts, "Pairs of columns, a:b, whose products are features, too."),
     ("header", flag, "True if the first line has the names of the columns."),
     ("delimiter", text, "What separates the cells of a line."),
     ("first-index", || json!({ "enum": [0, 1] }), "The first index of a LIBSVM file."),

@@ -18,7 +18,7 @@ pub(super) const TABLE: &str = "table";
 /// The keys that name files.
 pub(super) const FILES: [&str; 2] = [TABLE, "labels"];
 
-pub(super) const KEYS: [&str; 27] = [
+pub(super) const KEYS: [&str; 28] = [
     TABLE,
     "loss",
     "label",
@@ -29,6 +29,7 @@ pub(super) const KEYS: [&str; 27] = [
     "missing",
     "one-hot",
     "categories",
+    "interact",
     "header",
     "delimiter",
     "first-index",
@@ -106,6 +107,8 @@ fn reading(problem: &Section<'_>, beside: impl Fn(&str) -> PathBuf) -> Result<Re
         missing: choice(problem, "missing", &MISSING)?.unwrap_or_default(),
         one_hot: problem.flag("one-hot")?.unwrap_or(false),
         categories: problem.texts("categories")?.unwrap_or_default(),
+        interact: problem.texts("interact")?.unwrap_or_default(),
+        unseen: false,
         header: problem.flag("header")?,
         delimiter: match problem.text("delimiter")? {
             Some(text) => Some(delimiter(text).map_err(|message| problem.complain("delimiter", &message))?),

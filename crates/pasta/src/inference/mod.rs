@@ -10,7 +10,8 @@
 //! | huber, squared-hinge | none: use a sandwich | z | |
 //!
 //! n counts rows with a weight above 0, p the coefficients that are not left out. The sandwich `hc0` is H^-1 (sum of g g') H^-1, g the gradient of a row with its weight; `hc1`
-//! is n/(n - p) times that.
+//! is n/(n - p) times that. The bootstrap fits rows that are drawn with replacement, as many as there are, and takes the spread of their coefficients: for all
+//! losses, kinks too.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -34,6 +35,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bootstrap;
 mod caution;
 mod law;
 
@@ -43,12 +45,15 @@ use crate::fit::{Fitted, Verdict};
 use crate::score::{class, has_classes};
 use crate::table::{Class, Information, Linear, Loss, MOST_FULL};
 
+pub use bootstrap::Resamples;
 pub use caution::Caution;
 pub use law::Law;
 use law::{chi_square_tail, fisher_tail};
 
 /// The probability with which an interval covers what it is for.
 pub const LEVEL: f64 = 0.95;
+/// Resamples of the rows, unless another number of them is asked for.
+pub const RESAMPLES: u32 = 400;
 /// The name of the intercept among coefficients.
 pub const INTERCEPT: &str = "(intercept)";
 /// Multiplications up to which standard errors are computed without being asked for: about a second.
@@ -64,14 +69,21 @@ pub enum StdErrors {
     Hc0,
     /// The same times n/(n - p).
     Hc1,
+    /// The spread of fits of rows drawn with replacement, by [`Summary::bootstrapped`] alone.
+    Bootstrap,
     /// Not at all.
     None,
 }
 
 impl StdErrors {
     /// All, with their names.
-    pub const ALL: [(&'static str, Self); 4] =
-        [("classical", Self::Classical), ("hc0", Self::Hc0), ("hc1", Self::Hc1), ("none", Self::None)];
+    pub const ALL: [(&'static str, Self); 5] = [
+        ("classical", Self::Classical),
+        ("hc0", Self::Hc0),
+        ("hc1", Self::Hc1),
+        ("bootstrap", Self::Bootstrap),
+        ("none", Self::None),
+    ];
 
     /// Its name in flags and files.
     pub fn name(self) -> &'static str {
@@ -97,13 +109,15 @@ pub enum Omitted {
     )]
     Term,
     /// The loss has kinks.
-    #[error("the {loss} loss has kinks, where second derivatives say nothing; resample the rows instead")]
+    #[error(
+        "the {loss} loss has kinks, where second derivatives say nothing; resample the rows instead (bootstrap)"
+    )]
     Kinks {
         /// Its name.
         loss: &'static str,
     },
     /// The loss is not convex.
-    #[error("the {loss} loss is not convex; resample the rows instead")]
+    #[error("the {loss} loss is not convex; resample the rows instead (bootstrap)")]
     NotConvex {
         /// Its name.
         loss: &'static str,
@@ -144,6 +158,17 @@ pub enum Omitted {
     TooMany {
         /// The coefficients.
         coordinates: usize,
+    },
+    /// Rows are to be resampled, which [`Summary::of`] does not do.
+    #[error("resampling the rows takes fits of its own, and none was made")]
+    NotResampled,
+    /// Most resamples have no fit to compare with.
+    #[error("only {used} of {asked} resamples of the rows have a certified fit of the same columns")]
+    Resamples {
+        /// How many have.
+        used: usize,
+        /// How many were drawn.
+        asked: usize,
     },
     /// It takes longer than most fits, and nobody asked.
     #[error("they take about {:.0e} multiplications here; ask for them (classical or hc1)", .work)]
@@ -190,6 +215,9 @@ pub struct Summary {
     pub coefficients: Vec<Coefficient>,
     /// How standard errors were computed; `None` where there are none.
     pub std_errors: Option<StdErrors>,
+    /// Where they are from resamples: how many these were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resamples: Option<Resamples>,
     /// The law of the statistics.
     #[serde(flatten)]
     pub law: Option<Law>,
@@ -382,6 +410,7 @@ impl Summary {
         let asked = Asked { kind: kind.unwrap_or(StdErrors::Classical), explained: &explained };
         let variance = match asked.refused(linear, fitted, &sums, kind.is_none()) {
             Some(why) => Err(why),
+            None if asked.kind == StdErrors::Bootstrap => Err(Omitted::NotResampled),
             None => asked.variances(linear, &fitted.point, &without),
         };
         // Columns that were not looked at before may depend on each other.
@@ -398,6 +427,7 @@ impl Summary {
         Self {
             coefficients: coefficients(linear, &fitted.point, names, &without, variance.as_deref().ok(), law),
             std_errors: variance.is_ok().then_some(asked.kind),
+            resamples: None,
             law: variance.is_ok().then_some(law),
             omitted: variance.err(),
             reference: (outputs > 1).then_some(0),
@@ -431,6 +461,7 @@ impl Asked<'_> {
         let work = linear.table().rows() as f64 * (coordinates as f64).powi(2);
         match row.class {
             _ if self.kind == StdErrors::None => return Some(Omitted::NotAsked),
+            _ if self.kind == StdErrors::Bootstrap => {}
             Class::LipschitzConvex | Class::WeaklyConvex => return Some(Omitted::Kinks { loss: row.name }),
             Class::SmoothNonConvex => return Some(Omitted::NotConvex { loss: row.name }),
             Class::SmoothConvex | Class::LocallySmoothConvex => {}
@@ -449,6 +480,8 @@ impl Asked<'_> {
             Some(Omitted::NoDegrees { rows, coefficients })
         } else if loss == Loss::LeastSquares && sums.is_perfect() {
             Some(Omitted::Perfect)
+        } else if self.kind == StdErrors::Bootstrap {
+            None
         } else if coordinates > MOST_FULL {
             Some(Omitted::TooMany { coordinates })
         } else if is_usual && work > USUAL {
