@@ -8,6 +8,8 @@ mod packages;
 mod peers;
 mod proof;
 mod python;
+mod release;
+mod site;
 
 use std::env;
 use std::path::PathBuf;
@@ -36,6 +38,11 @@ cargo xtask COMMAND
   py     the Python package, installed into a fresh environment and tested there; needs python3 with
          venv; --jax and --torch add the tests of what needs JAX and PyTorch, which are installed
          for it; other arguments go to pytest
+  release --dry-run
+         what a release consists of, built and checked in target/dist: verified crates, a manylinux wheel that is tried in a fresh environment
+         (PASTA_PYTHON names the Python), the program in an archive with completions and man pages, static if the musl target is installed,
+         checksums, notes; uploads nothing. Names select: notes, crates, wheel, program, checksums
+  site   docs/ as a site in target/site that needs no network, with a search and a reference that the program writes; follows all links
   bench  benchmarks, printed as ratios of the same run; an argument selects by name
   bench-peers
          speed on tables beside NumPy, scikit-learn, JAX and cyanure; makes a Python environment
@@ -76,6 +83,8 @@ fn main() -> ExitCode {
         "mpi" => mpi(&rest),
         "proof" => proof::run(),
         "py" => python::run(&rest),
+        "release" => release::run(&rest),
+        "site" => site::run(),
         "bench-peers" => peers::run(),
         "fit-peers" => beside::fit_peers(&rest),
         "bench-parse" => beside::bench_parse(),

@@ -7,6 +7,7 @@ mod calibrate;
 mod certify;
 mod check;
 mod compare;
+mod doors;
 mod fit;
 mod forecast;
 mod inspect;
@@ -25,10 +26,9 @@ use clap::{Parser, Subcommand};
 use pasta_io::spec;
 use pasta_report::console;
 
-/// Stochastic optimisation when the noise grows with the distance.
+/// The stochastic optimiser that tells you when it is done.
 ///
-/// Forecasts what a run will cost, certifies how small the gradient of its result is, and counts every sample. docs/tutorial.md takes a
-/// problem of your own from nothing to a certified point.
+/// Start with `pasta init`, which writes a small working problem. docs/tutorial.md takes a problem of your own to a certified point in 15 minutes.
 #[derive(Parser)]
 #[command(name = "pasta", version = VERSION, propagate_version = true)]
 #[command(after_help = format!("{}\n{LAB}", console::EXIT_CODES))]
@@ -45,23 +45,27 @@ const VERSION: &str = match (cfg!(feature = "mpi"), cfg!(feature = "parquet")) {
     (false, false) => env!("CARGO_PKG_VERSION"),
 };
 
-const LAB: &str =
-    "Another program, pasta-lab, shows and checks what this one rests on. Start there: pasta-lab demo";
+const LAB: &str = "`pasta-lab demo` shows what pasta does; pasta-lab also reproduces the paper.";
 
+/// In the order in which they are used.
 #[derive(Subcommand)]
 enum Command {
-    Calibrate(calibrate::Arguments),
-    Certify(certify::Arguments),
-    Compare(compare::Arguments),
-    Fit(Box<fit::Arguments>),
+    Init(doors::InitArguments),
     Inspect(Box<inspect::Arguments>),
-    Check(check::Arguments),
-    Plan(plan::Arguments),
+    Fit(Box<fit::Arguments>),
     Predict(Box<predict::Arguments>),
-    Problems(problems::Arguments),
+    Check(check::Arguments),
+    Calibrate(calibrate::Arguments),
+    Plan(plan::Arguments),
     Solve(solve::Arguments),
     Resume(solve::ResumeArguments),
+    Certify(certify::Arguments),
     Verify(verify::Arguments),
+    Compare(compare::Arguments),
+    Problems(problems::Arguments),
+    Schema(doors::SchemaArguments),
+    Completions(doors::CompletionArguments),
+    Man(doors::ManArguments),
 }
 
 /// Runs the program with a command line, its own name first. What it returns is the exit code.
@@ -89,6 +93,10 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
             Command::Solve(arguments) => solve::run(&arguments),
             Command::Resume(arguments) => solve::resume(&arguments),
             Command::Verify(arguments) => verify::run(&arguments),
+            Command::Init(arguments) => doors::init(&arguments),
+            Command::Schema(arguments) => doors::schema(&arguments),
+            Command::Completions(arguments) => doors::completions(&arguments),
+            Command::Man(arguments) => doors::man(&arguments),
         };
         done.inspect_err(|failure| complaint = failure.to_string())
     });

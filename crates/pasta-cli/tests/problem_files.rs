@@ -96,7 +96,7 @@ fn what_is_missing_is_named_with_the_table_that_lacks_it() {
             ("name = \"sine-bowl\"\n", "", 3, "[problem] name is missing; expected the name of a problem"),
             ("start = [1.2]\n", "", 3, "[problem] start is missing; expected a list of numbers"),
             ("\"sine-bowl\"", "\"ramp\"", 3, "ramp needs slope"),
-            ("tail = \"gaussian\"\n", "", 7, "[noise] tail is missing; expected gaussian, student-t"),
+            ("tail = \"gaussian\"\n", "", 7, "[noise] tail is missing; expected one of gaussian, student-t"),
             ("growth = 9.0\n", "", 7, "[noise] growth is missing; expected a number"),
             ("floor = 1.0\n", "", 7, "[noise] floor is missing; expected a number"),
             ("\"gaussian\"", "\"student-t\"", 7, "[noise] dof is missing; expected a number"),
@@ -215,7 +215,12 @@ fn unknown_names_are_refused_with_those_there_are() {
         BOWL,
         &[
             ("\"sine-bowl\"", "\"sin-bowl\"", 4, "did you mean \"sine-bowl\"?"),
-            ("\"gaussian\"", "\"cauchy\"", 8, "expected gaussian, student-t, lognormal or two-point, got"),
+            (
+                "\"gaussian\"",
+                "\"cauchy\"",
+                8,
+                "expected one of gaussian, student-t, lognormal, two-point, got",
+            ),
             ("\"smooth\"", "\"smoooth\"", 13, "unknown recipe \"smoooth\"; expected one of smooth,"),
         ],
     );

@@ -84,6 +84,11 @@ impl Failure {
         Self { line: Some(line), ..self }
     }
 
+    /// What to do about it, if that was said.
+    pub fn given_hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// What went wrong, without its place.
     pub fn message(&self) -> &str {
         &self.message

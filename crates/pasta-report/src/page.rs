@@ -52,12 +52,22 @@ const STYLE: &str = concat!(include_str!("page.css"), include_str!("chart.css"))
 impl Page {
     /// The whole page. The same page is the same text, always.
     pub fn html(&self) -> Result<String, Failure> {
-        self.render().map_err(|cause| Failure::system(format!("cannot make the page: {cause}")))
+        self.rendered(None)
     }
 
-    fn render(&self) -> Result<String, minijinja::Error> {
+    /// The same for a page that will be written again: a browser reads it anew after so many seconds.
+    pub fn live_html(&self, seconds: u32) -> Result<String, Failure> {
+        self.rendered(Some(seconds))
+    }
+
+    fn rendered(&self, again: Option<u32>) -> Result<String, Failure> {
+        self.render(again).map_err(|cause| Failure::system(format!("cannot make the page: {cause}")))
+    }
+
+    fn render(&self, again: Option<u32>) -> Result<String, minijinja::Error> {
         let environment = environment()?;
         environment.get_template("page.html")?.render(context! {
+            again => again,
             title => self.title.as_str(),
             lead => self.lead.as_str(),
             sections => self.sections.iter().map(Section::value).collect::<Vec<_>>(),
@@ -179,6 +189,13 @@ mod tests {
         }
         assert!(html.contains(r#"role="img" aria-labelledby="one-title one-text""#));
         assert!(html.contains(">ε²</text>"));
+    }
+
+    #[test]
+    fn a_live_page_is_the_same_page_that_is_read_again() {
+        let again = "<meta http-equiv=\"refresh\" content=\"2\">\n";
+        let live = page().live_html(2).unwrap();
+        assert_eq!((live.matches(again).count(), live.replace(again, "")), (1, page().html().unwrap()));
     }
 
     #[test]

@@ -105,6 +105,11 @@ pub(crate) fn result_file(folder: &Path) -> PathBuf {
     folder.join(RESULT)
 }
 
+/// The trace of a run in its folder.
+pub(super) fn trace_file(folder: &Path) -> PathBuf {
+    folder.join(TRACE)
+}
+
 /// What a run keeps: in a folder, or in memory as long as it has none.
 #[derive(Default)]
 pub(super) struct RunFolder {
@@ -119,6 +124,8 @@ struct Folder {
     path: PathBuf,
     /// Locked as long as the run goes on.
     trace: File,
+    /// The length of the trace after the last write that did not fail.
+    whole: u64,
     /// The problem file.
     spec: String,
 }
@@ -143,7 +150,7 @@ impl RunFolder {
         report::write(path, SPEC, spec)?;
         trust::remember(path, spec);
         trace.set_len(0).map_err(failed(path))?;
-        let folder = Folder { path: path.to_owned(), trace, spec: spec.to_owned() };
+        let folder = Folder { path: path.to_owned(), trace, whole: 0, spec: spec.to_owned() };
         Ok(Self { folder: Some(folder), ..Self::default() })
     }
 
@@ -197,8 +204,9 @@ impl RunFolder {
         if damaged || (last != last_milestone(view.step) && !is_whole) {
             say(&format!("warning: {} is damaged; it goes on from step {last}", name.display()));
         }
-        trace.set_len(length as u64).map_err(failed(&name))?;
-        let folder = Folder { path: path.to_owned(), trace, spec: spec.to_owned() };
+        let whole = length as u64;
+        trace.set_len(whole).map_err(failed(&name))?;
+        let folder = Folder { path: path.to_owned(), trace, whole, spec: spec.to_owned() };
         Ok(Self { folder: Some(folder), lines: Vec::new(), is_begun: length > 0 })
     }
 
@@ -222,9 +230,8 @@ impl RunFolder {
     }
 
     fn put(&mut self, live: &Live) -> Result<(), Failure> {
-        let Some(Folder { path, trace, .. }) = &mut self.folder else { return Ok(()) };
-        let written = trace.write_all(&self.lines).and_then(|()| trace.sync_data());
-        written.map_err(failed(&path.join(TRACE)))?;
+        let Some(Folder { path, trace, whole, .. }) = &mut self.folder else { return Ok(()) };
+        append(trace, whole, &self.lines).map_err(failed(&path.join(TRACE)))?;
         self.lines.clear();
         live.saver().save(&path.join(CHECKPOINT)).map_err(Failure::system)
     }
@@ -232,7 +239,7 @@ impl RunFolder {
     /// Goes on in a new folder beside the old one, if that was removed or replaced while the run went on: the run is in memory, and its trace, which is
     /// still open, can be read. True if it did.
     fn follow(&mut self) -> Result<bool, Failure> {
-        let Some(Folder { path, trace, spec }) = &mut self.folder else { return Ok(false) };
+        let Some(Folder { path, trace, spec, .. }) = &mut self.folder else { return Ok(false) };
         if is_there(trace, &path.join(TRACE)) {
             return Ok(false);
         }
@@ -246,7 +253,7 @@ impl RunFolder {
         let mut lines = Vec::new();
         // What cannot be read any more is missing in the trace, and nowhere else.
         let _ = trace.rewind().and_then(|()| trace.read_to_end(&mut lines));
-        folder.trace.write_all(&lines).map_err(failed(&beside.join(TRACE)))?;
+        append(&mut folder.trace, &mut folder.whole, &lines).map_err(failed(&beside.join(TRACE)))?;
         self.folder = Some(folder);
         Ok(true)
     }
@@ -275,6 +282,17 @@ impl RunFolder {
         }
         report::write(path, RESULT, console::pretty_json(outcome)?).map(drop)
     }
+}
+
+/// Writes lines behind the first `whole` bytes of a trace. What a write that failed left there goes first: its lines are among these.
+fn append(trace: &mut File, whole: &mut u64, lines: &[u8]) -> io::Result<()> {
+    if trace.metadata()?.len() != *whole {
+        trace.set_len(*whole)?;
+    }
+    trace.write_all(lines)?;
+    trace.sync_data()?;
+    *whole += lines.len() as u64;
+    Ok(())
 }
 
 /// Opens the trace of a run in `folder` for this process alone. The system lets go of it when the process ends, however it

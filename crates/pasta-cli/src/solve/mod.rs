@@ -2,6 +2,7 @@
 
 mod folder;
 mod overriding;
+mod page;
 mod progress;
 mod result;
 
@@ -15,6 +16,7 @@ use clap::Args;
 use folder::RunFolder;
 pub(crate) use folder::{point as point_of, point_in, result_file, spec_file};
 use overriding::{Flags, Quick};
+use page::LivePage;
 use pasta_opt::prelude::*;
 use pasta_opt::run::{Mark, RunError, Target, Task};
 use pasta_opt::trace::{self, is_milestone};
@@ -141,7 +143,7 @@ pub(crate) struct ResumeArguments {
 }
 
 /// How a run talks.
-#[derive(Args, Clone, Copy)]
+#[derive(Args, Clone)]
 struct Style {
     /// Tell everything, and not only the answer.
     #[arg(long)]
@@ -153,6 +155,10 @@ struct Style {
     #[arg(long, allow_negative_numbers = true, value_name = "SECONDS", value_parser = seconds)]
     #[arg(default_value_t = 10.0)]
     checkpoint_every: f64,
+    /// Write a page: verdict, curves, forecast, noise, ledger, settings. It is written anew every two seconds while the run goes on, and a browser
+    /// follows it. If FILE is a folder, such as that of --output, the page is page.html in it.
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -168,7 +174,7 @@ struct Live {
 }
 
 impl Style {
-    fn alarm(self) -> Arc<AtomicBool> {
+    fn alarm(&self) -> Arc<AtomicBool> {
         console::alarm(Duration::try_from_secs_f64(self.checkpoint_every).ok())
     }
 }
@@ -205,7 +211,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             Some(path) => RunFolder::create(path, &spec.effective, *overwrite)?,
             None => RunFolder::default(),
         };
-        go(&spec, Live { run, alarm }, keep, &signals, &rescue, *style)
+        go(&spec, Live { run, alarm }, keep, &signals, &rescue, style)
     })
 }
 
@@ -238,7 +244,7 @@ pub(crate) fn resume(arguments: &ResumeArguments) -> Result<Exit, Failure> {
             ));
         }
         let keep = RunFolder::open(path, &spec.effective, &run)?;
-        go(&spec, Live { run, alarm }, keep, &signals, path, *style)
+        go(&spec, Live { run, alarm }, keep, &signals, path, style)
     })
 }
 
@@ -303,10 +309,11 @@ fn go(
     mut keep: RunFolder,
     signals: &Signals,
     rescue: &Path,
-    style: Style,
+    style: &Style,
 ) -> Result<Exit, Failure> {
+    let mut page = style.page.as_deref().map(|path| LivePage::of(path, keep.path()));
     let (clock, before) = (Instant::now(), live.run.gate().ledger().samples());
-    let end = drive(&mut live, spec, &mut keep, style);
+    let end = drive(&mut live, spec, &mut keep, &mut page, style);
     let seconds = clock.elapsed().as_secs_f64();
     // Whatever happened, what was computed is kept.
     let saved = keep.save(&live);
@@ -314,6 +321,9 @@ fn go(
         Ok(stop) => stop,
         Err(halt) => {
             saved?;
+            if let Some(page) = &mut page {
+                page.fail(spec, &live, &halt.to_string());
+            }
             tell_where(spec, &live, &mut keep, rescue)?;
             return Err(Failure::system(&halt));
         }
@@ -322,6 +332,9 @@ fn go(
     let mut outcome = Outcome::new(spec, &live, stop, style);
     if stop == Stop::Interrupted {
         tell_where(spec, &live, &mut keep, rescue)?;
+        if let Some(page) = &mut page {
+            page.finish(spec, &live, &outcome)?;
+        }
         if style.json {
             console::print(&outcome, true)?;
         }
@@ -329,6 +342,9 @@ fn go(
     }
     keep.write_result(&mut outcome)?;
     console::print(&outcome, style.json)?;
+    if let Some(page) = &mut page {
+        page.finish(spec, &live, &outcome)?;
+    }
     // A run whose samples cost nothing says nothing that was not asked for.
     let has_cost = spec.price.is_some() || spec.problem.simulator.is_some();
     if has_cost || std::io::stderr().is_terminal() {
@@ -425,7 +441,8 @@ fn drive(
     live: &mut Live,
     spec: &Spec,
     keep: &mut RunFolder,
-    style: Style,
+    page: &mut Option<LivePage>,
+    style: &Style,
 ) -> Result<Result<Stop, Halt>, Failure> {
     let mut progress = Progress::start(live, spec.price.clone(), style.checkpoint_every);
     let mut has_forecast = live.run.outlook().first.is_some();
@@ -438,17 +455,23 @@ fn drive(
         })?;
     }
     keep.save(live)?;
+    if let Some(page) = page {
+        page.show(spec, live, &progress.words(live));
+    }
     let stop = loop {
         let due = match live.run.next() {
             Ok(Event::Step(record)) => {
                 let step = live.run.view().step;
                 if is_milestone(step) {
-                    keep.trace(&trace::Event::step(&record, live.run.standing()))?;
+                    let standing = live.run.standing();
+                    keep.trace(&trace::Event::step(&record, standing))?;
+                    page.iter_mut().for_each(|page| page.passed(&standing));
                 }
                 progress.tick(live, step)
             }
             Ok(Event::Tried(certificate)) => {
                 let view = live.run.view();
+                page.iter_mut().for_each(|page| page.tried(live.run.gate().ledger().samples(), &certificate));
                 keep.trace(&trace::Event::Tried {
                     step: view.step,
                     attempt: view.certification.map_or(0, |log| log.attempts),
@@ -470,6 +493,11 @@ fn drive(
         if !has_forecast && let Some(line) = prospect(spec, &live.run, progress.seconds_each(live)) {
             say_over_bar(&line);
             has_forecast = true;
+        }
+        if progress.takes_page()
+            && let Some(page) = page
+        {
+            page.show(spec, live, &progress.words(live));
         }
         if due {
             keep.save(live)?;

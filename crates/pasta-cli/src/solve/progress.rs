@@ -12,6 +12,8 @@ use pasta_report::answer::money;
 /// How often a terminal is redrawn, and how often a log gets a line.
 const REDRAW: Duration = Duration::from_millis(100);
 const LINE: Duration = Duration::from_secs(10);
+/// How often a page of a run that goes on is written.
+const PAGE: Duration = Duration::from_secs(2);
 
 /// What a whole run is to the bar.
 const PIECES: u64 = 1000;
@@ -25,6 +27,9 @@ pub(super) struct Progress {
     shown: Instant,
     saved: Instant,
     save_every: Duration,
+    paged: Instant,
+    /// True if it is time for a page.
+    wants_page: bool,
     /// Steps between looks at the clock, adapted so that a look comes every few milliseconds.
     stride: u64,
     looked: (u64, Instant),
@@ -40,6 +45,8 @@ impl Progress {
             before: (live.run.gate().ledger().samples(), fraction(live, live.likely_end())),
             shown: now,
             saved: now,
+            paged: now,
+            wants_page: false,
             save_every: Duration::try_from_secs_f64(save_every).unwrap_or(Duration::MAX),
             stride: 1,
             looked: (live.run.view().step, now),
@@ -60,10 +67,10 @@ impl Progress {
     /// Called after every step; true when it is time for a checkpoint.
     #[inline]
     pub(super) fn tick(&mut self, live: &Live, step: u64) -> bool {
-        step >= self.looked.0.saturating_add(self.stride) && self.look(live, step)
+        step >= self.looked.0.saturating_add(self.stride) && self.glance(live, step)
     }
 
-    fn look(&mut self, live: &Live, step: u64) -> bool {
+    fn glance(&mut self, live: &Live, step: u64) -> bool {
         let now = Instant::now();
         let since = now - self.looked.1;
         if since < Duration::from_millis(2) {
@@ -87,6 +94,9 @@ impl Progress {
             self.shown = now;
             self.show(live, now);
         }
+        if now - self.paged >= PAGE {
+            (self.paged, self.wants_page) = (now, true);
+        }
         let due = now - self.saved >= self.save_every;
         if due {
             self.saved = now;
@@ -94,12 +104,36 @@ impl Progress {
         due
     }
 
+    /// True once whenever it is time to write a page.
+    #[inline]
+    pub(super) fn takes_page(&mut self) -> bool {
+        std::mem::take(&mut self.wants_page)
+    }
+
+    /// How far the run is, in words.
+    pub(super) fn words(&self, live: &Live) -> String {
+        self.look(live, Instant::now()).words()
+    }
+
     fn show(&self, live: &Live, now: Instant) {
+        let look = self.look(live, now);
+        let text = look.words();
+        let view = live.run.view();
+        let planned = view.planned_steps.map_or(String::new(), |steps| format!(" of {steps}"));
+        if self.bar.is_drawn() {
+            self.bar.set((PIECES as f64 * look.fraction) as u64, PIECES);
+            self.bar.say(text);
+        } else {
+            say(&format!("step {}{planned}: {text}", view.step));
+        }
+    }
+
+    fn look(&self, live: &Live, now: Instant) -> Look {
         let view = live.run.view();
         let drawn = live.run.gate().ledger().samples();
         let end = live.likely_end();
         let fraction = fraction(live, end);
-        let look = Look {
+        Look {
             drawn,
             drawn_here: drawn - self.before.0,
             seconds: (now - self.started).as_secs_f64().max(1e-9),
@@ -112,14 +146,6 @@ impl Progress {
                 .price
                 .as_ref()
                 .map_or(String::new(), |price| format!(", {}", money(price, drawn as f64))),
-        };
-        let text = look.words();
-        let planned = view.planned_steps.map_or(String::new(), |steps| format!(" of {steps}"));
-        if self.bar.is_drawn() {
-            self.bar.set((PIECES as f64 * fraction) as u64, PIECES);
-            self.bar.say(text);
-        } else {
-            say(&format!("step {}{planned}: {text}", view.step));
         }
     }
 }

@@ -37,7 +37,7 @@ struct Cost {
 }
 
 impl Outcome {
-    pub(super) fn new(spec: &Spec, live: &Live, stop: Stop, style: Style) -> Self {
+    pub(super) fn new(spec: &Spec, live: &Live, stop: Stop, style: &Style) -> Self {
         let amount = |price: &Price| price.of(live.run.gate().ledger().samples() as f64);
         let mut report = live.run.report(stop);
         report.rests_on.files = spec.problem.simulator.as_ref().map_or_else(Vec::new, Simulated::files);

@@ -77,6 +77,10 @@ pub(super) const PILOT: &str = "pilot";
 /// The key of gamma.
 const GAMMA: &str = "gamma";
 
+/// The keys of the table `certificate`.
+pub(super) const KEYS: [&str; 9] =
+    ["target", "delta", "share", "variance", "growth", "floor", "kurtosis", PILOT, GAMMA];
+
 pub(super) fn read_certification(
     section: Option<&Section<'_>>,
     problem: &Problem,
@@ -89,8 +93,7 @@ pub(super) fn read_certification(
         return Ok(None);
     }
     if let Some(section) = section {
-        section
-            .only(&["target", "delta", "share", "variance", "growth", "floor", "kurtosis", PILOT, GAMMA])?;
+        section.only(&KEYS)?;
     }
     let gamma = section.map_or(Ok(None), |section| read_gamma(section, problem))?;
     let in_file = section.map_or(Ok(None), |section| section.target("target"))?;

@@ -84,19 +84,22 @@ pub(super) fn read_method(
     Ok(Read { spec, chosen })
 }
 
+/// The keys of the table `recipe` that names a recipe.
+pub(super) const OF_RECIPES: [&str; 6] = ["name", "constants", "target", "variance", "lambda", FALLBACK];
+
 fn read_recipe(
     section: &Section<'_>,
     row: &'static recipe::RecipeRow,
     problem: &Problem,
     aim: Option<Aim>,
 ) -> Result<Read, Failure> {
-    section.only(&["name", "constants", "target", "variance", "lambda", FALLBACK])?;
+    section.only(&OF_RECIPES)?;
     let fallback = match section.text(FALLBACK)? {
         None => false,
         Some(AUTO) => true,
         Some(other) => {
             let message = format!("unknown fall-back {other:?}; expected {AUTO:?}, or no fall-back");
-            return Err(section.complain(FALLBACK, &message));
+            return Err(meant(section.complain(FALLBACK, &message), other, [AUTO]));
         }
     };
     let item = section
@@ -161,7 +164,7 @@ fn refuse_recipe(
 }
 
 /// The key under which a table of constants names those that were measured and not proved.
-const ESTIMATED: &str = "estimated";
+pub(super) const ESTIMATED: &str = "estimated";
 
 /// The constants, and which of them are estimates. Estimates that the recipe does not use are left out, so that what
 /// `pasta calibrate` prints serves every recipe.
@@ -193,7 +196,7 @@ fn read_estimated(table: &Section<'_>, natural: &[Constant]) -> Result<Vec<Const
         let Some(constant) = natural.iter().find(|constant| constant.name() == name) else {
             let names: Vec<_> = natural.iter().map(|constant| constant.name()).collect();
             let message = format!("unknown constant {name:?}; expected some of {}", names.join(", "));
-            return Err(table.complain(ESTIMATED, &message));
+            return Err(meant(table.complain(ESTIMATED, &message), name, names));
         };
         match table.item(name) {
             Some(_) => Ok(*constant),

@@ -6,6 +6,7 @@ mod method;
 mod mutations;
 mod pipe;
 mod problem;
+mod schema;
 mod section;
 mod table;
 mod term;
@@ -26,6 +27,7 @@ use pasta_opt::walk::{StopRule, Walk};
 pub use pipe::{QuickTry, Simulated};
 pub use problem::Problem;
 use problem::read_problem;
+pub use schema::schema;
 use section::{Section, Source, line_at};
 use table::{FILES, TABLE, read_table};
 pub use term::Ends;
@@ -274,7 +276,7 @@ impl ProblemFile {
         let method = task.choose(&problem).map_err(Failure::input)?;
         // As `pasta fit` begins, unless the file says where.
         let is_given = root.section("problem")?.item("start").is_some();
-        let problem = if method.name == EXACT && !is_given { problem.from_best_constant() } else { problem };
+        let problem = if method.name == EXACT && !is_given { problem.at_best_constant() } else { problem };
         let effective = write_overrides(&self.name, document, &overrides, problem.simulator.as_ref());
         Ok(Spec { threads, output, problem, task, method, price, effective })
     }
@@ -362,24 +364,27 @@ fn open<'d>(file: &str, text: &'d str) -> Result<Document<&'d str>, Failure> {
     })
 }
 
+/// The keys of a problem file.
+const KEYS: [&str; 13] = [
+    "seed",
+    "threads",
+    "budget",
+    "on_nan",
+    "no_limit",
+    "output",
+    "problem",
+    "noise",
+    "recipe",
+    "certificate",
+    TERM,
+    PROJECT,
+    PRICE,
+];
+
 fn root<'d>(file: &'d str, text: &'d str, document: &'d Document<&str>) -> Result<Section<'d>, Failure> {
     let source = Source { file, text };
     let root = Section { source, name: String::new(), table: document.as_table(), line: 1 };
-    root.only(&[
-        "seed",
-        "threads",
-        "budget",
-        "on_nan",
-        "no_limit",
-        "output",
-        "problem",
-        "noise",
-        "recipe",
-        "certificate",
-        TERM,
-        PROJECT,
-        PRICE,
-    ])?;
+    root.only(&KEYS)?;
     Ok(root)
 }
 

@@ -56,6 +56,22 @@ impl Simulated {
 const COMMAND: &str = "command";
 pub(super) const DIRECTORY: &str = "directory";
 
+/// The keys of a table `problem` with a command.
+pub(super) const KEYS: [&str; 12] = [
+    COMMAND,
+    "dimension",
+    "start",
+    "workers",
+    "block",
+    "timeout",
+    "greeting",
+    "retries",
+    DIRECTORY,
+    "environment",
+    "check",
+    "pathwise",
+];
+
 /// What stands for the name of a file where the command line is all there is.
 pub(super) const COMMAND_LINE: &str = "--command";
 
@@ -69,20 +85,7 @@ pub(super) fn read(
     if problem.item(COMMAND).is_none() {
         return Ok(None);
     }
-    problem.only(&[
-        COMMAND,
-        "dimension",
-        "start",
-        "workers",
-        "block",
-        "timeout",
-        "greeting",
-        "retries",
-        DIRECTORY,
-        "environment",
-        "check",
-        "pathwise",
-    ])?;
+    problem.only(&KEYS)?;
     if root.item("noise").is_some() {
         return Err(
             root.complain("noise", "a simulator has its own noise; the table is for built-in problems")

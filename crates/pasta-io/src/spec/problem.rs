@@ -14,7 +14,7 @@ use pasta_opt::run::{self, KnownTable, OfStart, Truth};
 use pasta_opt::term::Term;
 
 use super::pipe::Simulated;
-use super::section::Section;
+use super::section::{Section, meant};
 use crate::Failure;
 use crate::talk::say;
 use crate::words::real;
@@ -61,7 +61,7 @@ impl Problem {
     }
 
     /// The same, from the best constant of its table if it is one.
-    pub(super) fn from_best_constant(self) -> Self {
+    pub(super) fn at_best_constant(self) -> Self {
         let Some(linear) = self.table.as_ref().map(|table| Arc::clone(table.linear())) else { return self };
         let run::Problem { oracle, term, words, .. } = &**self.what();
         let (oracle, term, words) = (Arc::clone(oracle), term.clone(), words.clone());
@@ -111,7 +111,7 @@ pub(super) fn read_problem(problem: &Section<'_>, noise: &Section<'_>) -> Result
 }
 
 /// The key that hides what is known about a built-in problem.
-const FORMULAS: &str = "formulas";
+pub(super) const FORMULAS: &str = "formulas";
 
 /// A built-in problem as if it were a stranger's: nothing but samples.
 struct SamplesOnly {
@@ -147,7 +147,11 @@ fn read_oracle(problem: &Section<'_>, noise: &Section<'_>) -> Result<Noisy, Fail
         .collect::<Result<_, Failure>>()?;
     let objective = problems::build(name, &parameters).map_err(|error| {
         let key = error.parameter().unwrap_or("name").to_owned();
-        problem.complain(&key, &error.to_string())
+        let complaint = problem.complain(&key, &error.to_string());
+        match problems::TABLE.iter().find(|row| row.name == name) {
+            None => meant(complaint, name, problems::TABLE.iter().map(|row| row.name)),
+            Some(row) => meant(complaint, &key, row.parameters.iter().map(|parameter| parameter.name)),
+        }
     })?;
     let start = problem.start(objective.dim())?;
     let law = read_noise(noise)?;
@@ -163,16 +167,20 @@ fn read_oracle(problem: &Section<'_>, noise: &Section<'_>) -> Result<Noisy, Fail
     })
 }
 
+/// The laws of built-in noise.
+pub(super) const TAILS: [&str; 4] = ["gaussian", "student-t", "lognormal", "two-point"];
+/// The keys of the table `noise`, whatever the law.
+pub(super) const NOISE: [&str; 4] = ["tail", "growth", "floor", "exponent"];
+
 fn read_noise(noise: &Section<'_>) -> Result<Noise, Failure> {
-    const TAILS: &str = "gaussian, student-t, lognormal or two-point";
-    let (tail, own) = match noise.required_text("tail", TAILS)? {
+    let (tail, own) = match noise.required_text("tail", &format!("one of {}", TAILS.join(", ")))? {
         "gaussian" => (Tail::Gaussian, None),
         "student-t" => (Tail::StudentT { dof: noise.required("dof")? }, Some("dof")),
         "lognormal" => (Tail::Lognormal { sigma: noise.required("sigma")? }, Some("sigma")),
         "two-point" => (Tail::TwoPoint { probability: noise.required("probability")? }, Some("probability")),
-        other => return Err(noise.complain("tail", &format!("expected {TAILS}, got {other:?}"))),
+        other => return Err(noise.unknown_word("tail", other, TAILS)),
     };
-    let known: Vec<_> = ["tail", "growth", "floor", "exponent"].into_iter().chain(own).collect();
+    let known: Vec<_> = NOISE.into_iter().chain(own).collect();
     noise.only(&known)?;
     noise.number("exponent")?;
     Ok(Noise { growth: noise.required("growth")?, floor: noise.required("floor")?, tail })

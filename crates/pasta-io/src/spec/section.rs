@@ -4,6 +4,7 @@ use pasta_opt::problems;
 use pasta_opt::run::{Target, TargetError};
 use toml_edit::{Item, TableLike, Value};
 
+use super::pipe::COMMAND_LINE;
 use crate::Failure;
 use crate::limits::{LARGEST, SAMPLES, whole_float};
 
@@ -166,6 +167,18 @@ impl<'d> Section<'d> {
         }
     }
 
+    /// A word of a key that is none of those it can be.
+    pub(super) fn unknown_word<'a>(
+        &self,
+        key: &str,
+        written: &str,
+        words: impl IntoIterator<Item = &'a str>,
+    ) -> Failure {
+        let words: Vec<_> = words.into_iter().collect();
+        let message = format!("expected one of {}, got {written:?}", words.join(", "));
+        meant(self.complain(key, &message), written, words)
+    }
+
     /// Refuses keys that are not among these.
     pub(super) fn only(&self, known: &[&str]) -> Result<(), Failure> {
         let Some(key) = self.keys().find(|key| !known.contains(key)) else { return Ok(()) };
@@ -187,6 +200,12 @@ impl<'d> Section<'d> {
 
     /// `file:line: [section] key: message`; an empty key speaks of the whole section.
     pub(super) fn complain(&self, key: &str, message: &str) -> Failure {
+        if self.source.file == COMMAND_LINE {
+            // There is no file, and what is wrong with [problem] is wrong with the flag of that name.
+            let flag =
+                if self.name == "problem" && !key.is_empty() { format!("--{key}: ") } else { String::new() };
+            return Failure::input(format!("{flag}{message}"));
+        }
         let line = if key.is_empty() { self.line } else { self.line_of(key) };
         let section = if self.name.is_empty() { String::new() } else { format!("[{}] ", self.name) };
         let key = if key.is_empty() { String::new() } else { format!("{key}: ") };

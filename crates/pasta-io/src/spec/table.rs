@@ -18,7 +18,7 @@ pub(super) const TABLE: &str = "table";
 /// The keys that name files.
 pub(super) const FILES: [&str; 2] = [TABLE, "labels"];
 
-const KEYS: [&str; 27] = [
+pub(super) const KEYS: [&str; 27] = [
     TABLE,
     "loss",
     "label",
@@ -67,7 +67,13 @@ pub(super) fn read_table(problem: &Section<'_>) -> Result<Problem, Failure> {
     };
     let [delta, level, scale] = ["delta", "level", "scale"].map(|key| problem.number(key));
     let shaping = Shaping { delta: delta?, level: level?, scale: scale?, design };
-    shaping.loss(loss, 2).map_err(|failure| problem.complain("loss", failure.message()))?;
+    shaping.loss(loss, 2).map_err(|failure| {
+        let complaint = problem.complain("loss", failure.message());
+        match failure.given_hint() {
+            Some(hint) => complaint.hint(hint),
+            None => complaint,
+        }
+    })?;
     let path = beside(file);
     let name = path.display().to_string();
     let data = load_table(&Source::File(path), &reading, loss)?;
@@ -131,16 +137,16 @@ fn reading(problem: &Section<'_>, beside: impl Fn(&str) -> PathBuf) -> Result<Re
     Ok(Reading { options, cache: cache.unwrap_or_default() })
 }
 
-const MISSING: [(&str, Missing); 4] = [
+pub(super) const MISSING: [(&str, Missing); 4] = [
     ("mean", Missing::Mean),
     ("median", Missing::Median),
     ("zero", Missing::Zero),
     ("drop-row", Missing::DropRow),
 ];
-const FORMATS: [(&str, Format); 4] =
+pub(super) const FORMATS: [(&str, Format); 4] =
     [("libsvm", Format::Libsvm), ("csv", Format::Csv), ("npy", Format::Npy), ("npz", Format::Npz)];
-const STORAGES: [(&str, Storage); 2] = [("dense", Storage::Dense), ("sparse", Storage::Sparse)];
-const PRECISIONS: [(&str, Precision); 2] = [("f64", Precision::F64), ("f32", Precision::F32)];
+pub(super) const STORAGES: [(&str, Storage); 2] = [("dense", Storage::Dense), ("sparse", Storage::Sparse)];
+pub(super) const PRECISIONS: [(&str, Precision); 2] = [("f64", Precision::F64), ("f32", Precision::F32)];
 
 /// A column: a name, or a number.
 fn text_or_number(section: &Section<'_>, key: &str) -> Result<Option<String>, Failure> {
@@ -156,6 +162,5 @@ fn choice<C: Copy>(section: &Section<'_>, key: &str, choices: &[(&str, C)]) -> R
     if let Some((_, chosen)) = choices.iter().find(|(word, _)| *word == text) {
         return Ok(Some(*chosen));
     }
-    let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
-    Err(section.complain(key, &format!("expected one of {}, got {text:?}", words.join(", "))))
+    Err(section.unknown_word(key, text, choices.iter().map(|(word, _)| *word)))
 }

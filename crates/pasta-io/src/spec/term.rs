@@ -3,12 +3,12 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use pasta_opt::term::{Numbers, Term, TermSpec, of_specs};
+use pasta_opt::term::{KINDS, Numbers, Term, TermSpec, of_specs};
 use serde_json::Value as Json;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 use super::Overrides;
-use super::section::Section;
+use super::section::{Section, meant};
 use crate::Failure;
 
 /// The key of the tables.
@@ -66,13 +66,22 @@ pub(super) fn read_terms(
         );
     }
     let in_file = specs.len();
+    let kinds = || KINDS.iter().map(|kind| kind.name);
+    let stranger = specs
+        .iter()
+        .map(|spec: &TermSpec| spec.kind.clone())
+        .find(|kind| !kinds().any(|known| known == kind));
     specs.extend(bounds(overrides));
     of_specs(&specs, dim).map_err(|error| {
         let is_flag = specs.len() > in_file && in_file == 0;
         if is_flag {
             Failure::input(format!("--lower, --upper: {error}"))
         } else {
-            root.complain(TERM, &error.to_string())
+            let complaint = root.complain(TERM, &error.to_string());
+            match stranger {
+                Some(kind) => meant(complaint, &kind, kinds()),
+                None => complaint,
+            }
         }
     })
 }

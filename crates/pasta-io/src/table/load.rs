@@ -303,7 +303,10 @@ pub fn unreadable(error: ReadError) -> Failure {
         || Failure::input(format!("{column}{}", error.fault)).in_file(&error.file),
         |line| failure.at_line(line as usize),
     );
-    if matches!(error.fault, Fault::Limit { .. } | Fault::OutOfMemory(_) | Fault::Damaged(..)) {
+    if matches!(
+        error.fault,
+        Fault::Limit { .. } | Fault::OutOfMemory(_) | Fault::Damaged(..) | Fault::Cache(..)
+    ) {
         failure.exit = Exit::System;
     }
     let near = match &error.fault {

@@ -51,7 +51,6 @@ from .methods import (
     Storm,
     Universal,
     WeaklyConvex,
-    WeaklyConvexAsPrinted,
 )
 
 if TYPE_CHECKING:
@@ -118,7 +117,6 @@ __all__ = [
     "Universal",
     "Variance",
     "WeaklyConvex",
-    "WeaklyConvexAsPrinted",
     "__version__",
     "calibrate",
     "certify",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _engine, methods
 from ._minimize import AnyBasis, AnyOracle, _budget, _rule, bound
@@ -14,8 +14,13 @@ from ._oracle import Leaves
 from ._result import Certificate, Result, certificate_of
 from ._terms import AnyTerm
 from ._terms import given as terms_given
+from ._workers import with_workers
+
+if TYPE_CHECKING:
+    from ._workers import AnyWorkers
 
 
+@with_workers
 def certify(
     oracle: AnyOracle,
     x: Any,
@@ -26,6 +31,7 @@ def certify(
     certificate: AnyBasis | None = None,
     seed: int = 1,
     threads: int | None = None,
+    workers: AnyWorkers | None = None,
     bounds: Any = None,
     term: AnyTerm | None = None,
     gamma: float | None = None,
@@ -34,7 +40,8 @@ def certify(
 
     The samples are not those of a run with the same seed. A :class:`Growth` is about the distance from x itself, so its growth does
     not matter: the variance at x is at most floor^2.
-    With `bounds` or a `term`, as :func:`minimize` has them, it is the gradient mapping that is bounded, with `gamma` or one that a few samples choose.
+    With `bounds` or a `term`, as :func:`minimize` has them, it is the gradient mapping that is bounded, with `gamma` or one that a few samples choose. `workers` compute the
+    oracle, as for :class:`Pool`.
 
     >>> import numpy as np, pasta_opt
     >>> found = pasta_opt.certify(lambda x, rng, n: n * x + rng.normal(size=(n, 2)).sum(axis=0), [0.01, 0.0], target=0.1)
@@ -68,6 +75,7 @@ def verify(result: Result, oracle: AnyOracle, *, threads: int | None = None, bou
     return _engine.verify(Leaves(oracle, len(result.x)), result.x, result.report, result.checkpoint, _threads(threads), given)
 
 
+@with_workers
 def calibrate(
     oracle: AnyOracle,
     x0: Any,
@@ -75,6 +83,7 @@ def calibrate(
     budget: int = 100_000,
     seed: int = 1,
     threads: int | None = None,
+    workers: AnyWorkers | None = None,
     bounds: Any = None,
     term: AnyTerm | None = None,
 ) -> SimpleNamespace:
@@ -82,7 +91,7 @@ def calibrate(
 
     What is found is for plans and warnings: no theorem holds because of it (docs/calibration.md). Each of `floor`, `growth`, `smoothness` and
     `ms_smoothness` has a `value` between `low` and `high`, or is None where samples cannot tell; `rays` has the noise along lines.
-    With `bounds` or a `term` no point outside of them is asked for, and rays end there.
+    With `bounds` or a `term` no point outside of them is asked for, and rays end there. `workers` are those of :func:`minimize`.
 
     >>> import numpy as np, pasta_opt
     >>> found = pasta_opt.calibrate(lambda x, rng, n: n * x + rng.normal(size=(n, 2)).sum(axis=0), [1.0, 0.0], budget=10_000)
@@ -161,6 +170,7 @@ def plan(recipe: str, **constants: float) -> SimpleNamespace:
     return namespace(_engine.plan(recipe, flags))
 
 
+@with_workers
 def forecast(
     oracle: AnyOracle,
     x0: Any,
@@ -172,6 +182,7 @@ def forecast(
     certificate: AnyBasis | None = None,
     seed: int = 1,
     threads: int | None = None,
+    workers: AnyWorkers | None = None,
     bounds: Any = None,
     term: AnyTerm | None = None,
     gamma: float | None = None,
@@ -180,7 +191,7 @@ def forecast(
     what is forecast where a range allows that.
 
     By the names of ``pasta plan --pilot --json``: `forecast` has `low`, `middle` and `high`, or is None, and then `forecast_silent` says why; `pilot`
-    is the pilot that was run; `worst_case` and `lower_bound` are those of a recipe. A forecast, not a bound (docs/forecast.md). `bounds`, `term` and `gamma` are as in :func:`minimize`.
+    is the pilot that was run; `worst_case` and `lower_bound` are those of a recipe. A forecast, not a bound (docs/forecast.md). `bounds`, `term`, `gamma` and `workers` are as in :func:`minimize`.
 
     >>> import pasta_opt
     >>> found = pasta_opt.forecast(lambda x, rng, n: n * x + rng.normal(size=(n, 2)).sum(axis=0), [3.0, 0.0], target=0.05, samples=20_000)
@@ -203,6 +214,7 @@ def forecast(
     return found
 
 
+@with_workers
 def compare(
     oracle: AnyOracle,
     x0: Any,
@@ -216,6 +228,7 @@ def compare(
     certificate: AnyBasis | None = None,
     seed: int = 1,
     threads: int | None = None,
+    workers: AnyWorkers | None = None,
     bounds: Any = None,
     term: AnyTerm | None = None,
     gamma: float | None = None,
@@ -224,7 +237,7 @@ def compare(
 
     What ``pasta compare --json`` prints, by the same names: `methods`, best first, each with `method`, `batch`, `gradient`, `samples_to_target`,
     `diverged`, `worse` and its `runs` (docs/compare.md). Where there are only samples, a run has reached the target when that is certified, and
-    final gradients are measured by fresh samples that nobody pays for. With `bounds` or a `term`, gradient mappings take the place of gradients.
+    final gradients are measured by fresh samples that nobody pays for. With `bounds` or a `term`, gradient mappings take the place of gradients. `workers` are those of :func:`minimize`.
 
     >>> import pasta_opt
     >>> def grad(x, rng, n):

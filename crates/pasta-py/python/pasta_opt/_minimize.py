@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,10 @@ from ._progress import Moment, shown
 from ._result import CHECKPOINT, Result, read
 from ._terms import AnyTerm
 from ._terms import given as terms_given
+from ._workers import with_workers
+
+if TYPE_CHECKING:
+    from ._workers import AnyWorkers
 
 #: Which share of all samples certificates may take.
 SHARE = 0.5
@@ -115,6 +118,7 @@ def beginning(
     return Beginning(x0, way.described(samples), rule, samples, whole, bool(check), forecast, _threads(threads), *ending)
 
 
+@with_workers
 def minimize(
     oracle: AnyOracle,
     x0: Any,
@@ -132,7 +136,7 @@ def minimize(
     pilot: int | None = _engine.FIRST_FORECAST,
     on_nan: str = "stop",
     no_limit: bool = False,
-    workers: int | None = None,
+    workers: AnyWorkers | None = None,
     output: str | os.PathLike[str] | None = None,
     bounds: Any = None,
     term: AnyTerm | None = None,
@@ -181,7 +185,7 @@ def minimize(
     no_limit
         With a target and no budget a run ends where the target is not within reach (``stop.kind`` is "hopeless"); True lets it go on.
     workers
-        Let so many processes compute the oracle, as :class:`Pool` does: the bits are the same.
+        Who computes the oracle, as for :class:`Pool`: a number of processes, a ``concurrent.futures.Executor`` or a function like `map`. The bits are the same.
     output
         A folder for a checkpoint, written every ten seconds, at the end, and when the oracle raises or Ctrl-C is pressed.
         :func:`resume` goes on from there, bit for bit.
@@ -208,12 +212,6 @@ def minimize(
     >>> bool(np.linalg.norm(result.x - truth) < 0.2)
     True
     """
-    if workers is not None:
-        with importlib.import_module("._pool", __package__).Pool(oracle, workers) as pool:
-            given: dict[str, Any] = {"target": target, "budget": budget, "method": method, "delta": delta, "certificate": certificate, "seed": seed}
-            given.update(threads=threads, callback=callback, progress=progress, check=check, pilot=pilot, output=output)
-            given.update(on_nan=on_nan, no_limit=no_limit, bounds=bounds, term=term, project_start=project_start, gamma=gamma)
-            return minimize(pool, x0, **given)
     oracle, start, unflatten = bound(oracle, x0)
     aim: dict[str, Any] = {"target": target, "budget": budget, "method": method, "delta": delta, "certificate": certificate}
     aim.update(terms=terms_given(oracle, bounds, term, start), project_start=project_start, gamma=gamma)

@@ -161,11 +161,6 @@ class WeaklyConvex(Method):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeaklyConvexAsPrinted(WeaklyConvex):
-    """Theorem 10 with the paper's batch sizes, whose promise can fail: for checking the paper."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class SmoothAnchored(Method):
     """Remark after Theorem 10: smooth with a bounded gradient, by anchored epochs."""
 

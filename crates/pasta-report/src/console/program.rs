@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 
 use clap::Parser;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::{Exit, Failure, answer, is_muted, say};
 use pasta_io::safe;
@@ -32,7 +34,8 @@ pub fn program_with<P: Parser>(
             say(&failure.to_string());
             tell(&failure, as_json)
         }),
-        Err(error) if error.use_stderr() => {
+        Err(mut error) if error.use_stderr() => {
+            explain(&mut error);
             let text = error.render();
             if is_muted() {
                 // Another process complains.
@@ -50,6 +53,45 @@ pub fn program_with<P: Parser>(
             }
             Exit::Done
         }
+    }
+}
+
+/// Flags of other programs, and what there is here in their place.
+const ELSEWHERE: [(&[&str], &str); 5] = [
+    (
+        &["--lr", "--learning-rate", "--step-size", "--stepsize", "--eta0"],
+        "there is no learning rate to set: auto and exact choose their steps. A method with a step size of your own is named in a problem \
+         file: [recipe] name = \"sgd\", eta = 0.1, steps = 10000",
+    ),
+    (
+        &["--epochs", "--max-iter", "--max-iterations", "--iterations", "--n-iter", "--num-epochs"],
+        "a run ends at its target (--target EPS) or its budget (--budget SAMPLES), not after a number of epochs; an epoch of a table is as \
+         many samples as it has rows",
+    ),
+    (
+        &["--tol", "--tolerance", "--eps", "--gtol"],
+        "--target EPS stops a run when |grad f| <= EPS is certified; --target 1% means 1 % of the gradient at the start",
+    ),
+    (
+        &["--batch-size", "--minibatch", "--batch"],
+        "auto chooses its batches. A method with a batch of your own is named in a problem file: [recipe] name = \"sgd\", batch = 32",
+    ),
+    (
+        &["--l2", "--alpha", "--weight-decay", "--reg"],
+        "--penalty L adds L/2 |w|^2 to a fit, --penalty auto chooses L by cross-validation",
+    ),
+];
+
+/// Adds a sentence about a flag that other programs have.
+fn explain(error: &mut clap::Error) {
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return };
+    let name = flag.split('=').next().unwrap_or_default();
+    let Some((_, sentence)) = ELSEWHERE.iter().find(|(names, _)| names.contains(&name)) else { return };
+    if error.kind() == ErrorKind::UnknownArgument {
+        // What clap found to be similar is not what was meant.
+        error.remove(ContextKind::SuggestedArg);
+        error.remove(ContextKind::TrailingArg);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(*sentence)]));
     }
 }
 
@@ -82,7 +124,22 @@ pub fn with_threads(
 
 #[cfg(test)]
 mod tests {
-    use super::refusal;
+    use clap::{Arg, Command};
+
+    use super::{explain, refusal};
+
+    #[test]
+    fn a_flag_of_another_program_is_explained() {
+        let command = Command::new("pasta").arg(Arg::new("target").long("target"));
+        let told = |flag: &str| {
+            let mut error = command.clone().try_get_matches_from(["pasta", flag]).expect_err("unknown");
+            explain(&mut error);
+            error.to_string()
+        };
+        assert!(told("--lr=0.1").contains("no learning rate to set"), "{}", told("--lr=0.1"));
+        assert!(told("--tol").contains("tip: --target EPS stops"), "{}", told("--tol"));
+        assert!(told("--targt").contains("--target") && !told("--targt").contains("EPS"));
+    }
 
     #[test]
     fn a_refused_command_line_is_told_without_its_usage() {

@@ -24,7 +24,7 @@ mod certified;
 mod fitted;
 mod hedged;
 
-pub use certified::{Candidate, CertificateLog, Certified, StopRule};
+pub use certified::{Candidate, CertificateLog, Certified, Glimpse, StopRule};
 pub(crate) use certified::{LIKELY, Seen, Sighting};
 pub use fitted::{Ending, Exactly, FitLog, Verdict as FitVerdict};
 pub use hedged::Hedged;

@@ -61,7 +61,34 @@ pub(crate) struct Sighting {
     pub(crate) seen: Seen,
 }
 
+/// What a look saw of a point of the run, for charts: estimates from a few fresh samples, no bounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Glimpse {
+    /// The run's steps before it.
+    pub step: u64,
+    /// What the run had drawn, certificates and looks included, the check not.
+    pub samples: u128,
+    /// |grad f|^2, without bias; may be negative.
+    pub gradient_squared: f64,
+    /// The square of the standard error of that gradient.
+    pub error_squared: f64,
+    /// E|g - grad f|^2 of one sample.
+    pub variance: f64,
+}
+
 impl CertificateLog {
+    /// What its looks saw, in their order: a few dozen, since looks become rarer as the run goes on.
+    pub fn glimpses(&self) -> impl Iterator<Item = Glimpse> {
+        self.sightings.iter().map(|&Sighting { step, drawn, spent, seen }| Glimpse {
+            step,
+            samples: drawn + spent,
+            gradient_squared: seen.squared,
+            error_squared: seen.squared_error,
+            variance: seen.variance,
+        })
+    }
+
     /// Samples of a look that resolves the target, roughly.
     pub(super) fn resolving(&self) -> u128 {
         self.expected / 8

@@ -41,7 +41,7 @@ pub(crate) struct Seen {
     /// The square of the mean's standard error.
     pub(crate) squared_error: f64,
     /// Of one sample.
-    variance: f64,
+    pub(super) variance: f64,
     /// Of one sample, as a certificate will take it.
     pub(crate) planned_variance: f64,
     /// Whether it was no guess.

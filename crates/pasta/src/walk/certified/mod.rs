@@ -5,7 +5,7 @@ mod look;
 mod rule;
 
 pub(crate) use log::Sighting;
-pub use log::{Candidate, CertificateLog};
+pub use log::{Candidate, CertificateLog, Glimpse};
 pub(crate) use look::Seen;
 pub use rule::StopRule;
 use serde::{Deserialize, Serialize};
