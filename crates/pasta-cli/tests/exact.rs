@@ -1,6 +1,5 @@
 //! `exact` in problem files and comparisons: the same method as that of `pasta fit`.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::format_collect, reason = "files of tests are made line by line")]
 
 mod place;
 

@@ -276,7 +276,7 @@ impl ProblemFile {
         let method = task.choose(&problem).map_err(Failure::input)?;
         // As `pasta fit` begins, unless the file says where.
         let is_given = root.section("problem")?.item("start").is_some();
-        let problem = if method.name == EXACT && !is_given { problem.from_best_constant() } else { problem };
+        let problem = if method.name == EXACT && !is_given { problem.at_best_constant() } else { problem };
         let effective = write_overrides(&self.name, document, &overrides, problem.simulator.as_ref());
         Ok(Spec { threads, output, problem, task, method, price, effective })
     }

@@ -61,7 +61,7 @@ impl Problem {
     }
 
     /// The same, from the best constant of its table if it is one.
-    pub(super) fn from_best_constant(self) -> Self {
+    pub(super) fn at_best_constant(self) -> Self {
         let Some(linear) = self.table.as_ref().map(|table| Arc::clone(table.linear())) else { return self };
         let run::Problem { oracle, term, words, .. } = &**self.what();
         let (oracle, term, words) = (Arc::clone(oracle), term.clone(), words.clone());

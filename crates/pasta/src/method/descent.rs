@@ -134,6 +134,7 @@ pub struct Descent {
 }
 
 /// The method.
+#[expect(clippy::large_enum_variant, reason = "there is one of them in a fit")]
 enum Steps {
     Newton(Newton),
     Kinks(Kinks),
@@ -266,14 +267,15 @@ impl Descent {
                 gap = if log.has_gap { walk.look(gate, &point)? } else { None };
                 at
             }
-            _ => match steps.walk().view().exact {
-                // The walk's own last pass was over all rows at this point: another would have the same bits.
-                Some(exact) => exact,
-                None => {
+            // The walk's own last pass was over all rows at this point: another would have the same bits.
+            _ => {
+                if let Some(exact) = steps.walk().view().exact {
+                    exact
+                } else {
                     let (objective, gradient) = Newton::evaluate(gate, Role::Certificate, &point)?;
                     (objective, squared_norm(&gradient).sqrt())
                 }
-            },
+            }
         };
         let at = Exactly::from(at);
         let class = self.plan.linear.loss().row().class;
