@@ -98,8 +98,20 @@ impl Beginning<'_> {
         };
         let method = method.spec()?;
         let term = term_of(&term);
-        let task =
-            Task { method, certify, of_start, budget, seed, check, pilot, on_nan, no_limit, project, gamma };
+        let task = Task {
+            method,
+            certify,
+            of_start,
+            budget,
+            seed,
+            check,
+            pilot,
+            on_nan,
+            no_limit,
+            project,
+            gamma,
+            round_cost: 0,
+        };
         Ok(Begin::Fresh { start, task: Box::new(task), term })
     }
 }

@@ -201,10 +201,11 @@ fn cost(report: &Report, price: Option<&Price>) -> String {
         .map(|(samples, what)| format!("{} {what}", grouped(samples)))
         .collect();
     let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    let rounds = ledger.rounds().map_or_else(String::new, |rounds| format!(" in {} rounds", grouped(rounds)));
     let cost = price.map_or_else(String::new, |price| {
         format!(", {} at {price} a sample", money(price, ledger.samples() as f64))
     });
-    format!("{} samples{parts}{cost}", grouped(ledger.samples()))
+    format!("{} samples{rounds}{parts}{cost}", grouped(ledger.samples()))
 }
 
 fn details(report: &Report, Besides { price, .. }: Besides<'_>) -> Vec<Row> {

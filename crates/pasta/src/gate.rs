@@ -42,6 +42,7 @@ use self::blame::Suspect;
 pub use self::halt::Halt;
 use self::kept::{Kept, Question};
 use self::put::{Paid, Skipped, afford, asked, check_finite, inside, put, skip};
+pub(crate) use self::saved::is_zero;
 pub(crate) use self::window::Samples;
 pub use self::window::Window;
 use crate::draws::Role;
@@ -82,6 +83,8 @@ pub struct Gate {
     term: Option<Arc<dyn Term>>,
     /// gamma of the gradient mappings, where it is given or was chosen.
     gamma: Option<f64>,
+    /// What a round costs, in samples.
+    round_cost: u64,
 }
 
 /// What becomes of samples whose answers are NaN or infinite at a point where other answers are finite.
@@ -107,6 +110,9 @@ impl FromStr for OnNan {
         }
     }
 }
+
+/// No round costs more than so many samples.
+pub const MOST_ROUND_COST: u64 = 1_000_000_000;
 
 impl Gate {
     /// The way to this oracle, with all randomness from this seed.
@@ -137,6 +143,7 @@ impl Gate {
             suspect: None,
             term: None,
             gamma: None,
+            round_cost: 0,
         }
     }
 
@@ -150,6 +157,27 @@ impl Gate {
     #[must_use]
     pub fn with_gamma(self, gamma: Option<f64>) -> Self {
         Self { gamma, ..self }
+    }
+
+    /// What a round costs, in samples: methods and certificates that can ask wider then do, and rounds are
+    /// [counted](Self::counting_rounds). With 0, rounds are free.
+    #[must_use]
+    pub fn with_round_cost(self, samples: u64) -> Self {
+        let gate = Self { round_cost: samples.min(MOST_ROUND_COST), ..self };
+        if gate.round_cost > 0 { gate.counting_rounds() } else { gate }
+    }
+
+    /// What a round costs, in samples.
+    #[inline]
+    pub fn round_cost(&self) -> u64 {
+        self.round_cost
+    }
+
+    /// Counts [rounds](Ledger::rounds) from here on, whatever they cost.
+    #[must_use]
+    pub fn counting_rounds(mut self) -> Self {
+        self.ledger.start_counting_rounds();
+        self
     }
 
     /// h, if there is one.
@@ -363,6 +391,7 @@ impl Gate {
             charge => charge?,
         };
         self.ledger.charge(request.draw.role(), charge);
+        self.ledger.count_rounds(1);
         if charge.samples > price {
             return Err(Halt::Oracle(OracleError::new("it charged more than its price")));
         }
@@ -427,8 +456,9 @@ impl Gate {
     }
 
     /// Counts what a step was answered before it was put aside.
-    pub(crate) fn count_again(&mut self, role: Role, charge: Charge) {
+    pub(crate) fn count_again(&mut self, role: Role, charge: Charge, rounds: u64) {
         self.ledger.charge(role, charge);
+        self.ledger.count_rounds(rounds.into());
     }
 
     /// Samples that the questions of the step under way were answered with, and that will be counted once it goes on: 0 unless it was put aside.
@@ -450,6 +480,7 @@ impl Gate {
             answer.gradients.copy_from_slice(gradients);
             answer.losses.copy_from_slice(losses);
             self.pay(role, paid);
+            self.ledger.count_rounds(1);
             return Ok(paid.charge);
         }
         if self.is_paused() && self.kept.may_pause() {

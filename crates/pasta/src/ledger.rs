@@ -24,6 +24,8 @@ use crate::oracle::Charge;
 pub struct Ledger {
     entries: [Entry; Role::ALL.len()],
     not_finite: u128,
+    /// `None` where nobody counts them.
+    rounds: Option<u128>,
 }
 
 /// What was asked for one purpose.
@@ -78,6 +80,25 @@ impl Ledger {
         self.not_finite += answers;
     }
 
+    /// Rounds: how often something was asked and waited for. Questions that went out together, such as the blocks of a check at several points, are
+    /// one round. `None` where they are not counted: see [`Gate::counting_rounds`](crate::gate::Gate::counting_rounds).
+    pub fn rounds(&self) -> Option<u128> {
+        self.rounds
+    }
+
+    /// Counts rounds from here on, if they are not counted yet.
+    pub(crate) fn start_counting_rounds(&mut self) {
+        self.rounds.get_or_insert(0);
+    }
+
+    /// Counts rounds, where they are counted.
+    #[inline]
+    pub(crate) fn count_rounds(&mut self, rounds: u128) {
+        if let Some(counted) = &mut self.rounds {
+            *counted += rounds;
+        }
+    }
+
     /// Counts a charge.
     #[inline]
     pub fn charge(&mut self, role: Role, charge: Charge) {
@@ -103,6 +124,8 @@ struct Sheet {
     /// Ledgers that were written before it was counted have none.
     #[serde(default)]
     not_finite: u128,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rounds: Option<u128>,
     by_role: BTreeMap<Role, Entry>,
 }
 
@@ -112,6 +135,7 @@ impl From<Ledger> for Sheet {
             samples: ledger.samples(),
             evaluations: ledger.evaluations(),
             not_finite: ledger.not_finite,
+            rounds: ledger.rounds,
             by_role: ledger.by_role().collect(),
         }
     }
@@ -125,7 +149,8 @@ impl TryFrom<Sheet> for Ledger {
 
     /// The totals follow from the entries.
     fn try_from(sheet: Sheet) -> Result<Self, String> {
-        let mut ledger = Self { not_finite: sheet.not_finite.min(MOST), ..Self::default() };
+        let rounds = sheet.rounds.map(|rounds| rounds.min(MOST));
+        let mut ledger = Self { not_finite: sheet.not_finite.min(MOST), rounds, ..Self::default() };
         for (role, entry) in sheet.by_role {
             let most = entry.samples.max(entry.evaluations);
             if most > MOST {

@@ -232,6 +232,7 @@ pub fn verify(result: &str, given: &Given<'_>, stop: Arc<AtomicBool>) -> Result<
         .with_gamma(place.claimed.gamma())
         .without_check();
     let mut certifier = Certifier::start(&mut gate, &x, made.claim, made.attempt)?;
+    certifier.set_group(made.group);
     let again = |certifier: &Certifier| Made { before: made.before, ..certifier.made().unwrap_or(made) };
     // A plan that is not the one that was written would perhaps draw for long.
     let plan = |made: Made| Made { sub_batches: 0, variance: None, mean: 0.0, scatter: 0.0, ..made };

@@ -580,7 +580,7 @@ fn noisy_line(rows: usize, funnel: bool) -> Arc<Table> {
 fn bootstrapped(table: &Arc<Table>, loss: Loss, resamples: u32) -> Summary {
     let linear = Arc::new(Linear::new(Arc::clone(table), loss, Design::default()).unwrap());
     let fit = Fit { way: Way::usual(&linear), start: None, target: None, budget: None, seed: 1 };
-    let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_, _| ()).unwrap();
+    let fitted = fit.run(&linear, linear.clone(), Arc::default(), &mut |_| ()).unwrap();
     let names = linear.feature_names();
     Summary::bootstrapped(&linear, &fitted, &names, resamples, 1, &Arc::default()).unwrap().0
 }

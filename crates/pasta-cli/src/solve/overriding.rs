@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pasta_opt::forecast::Price;
-use pasta_opt::gate::OnNan;
+use pasta_opt::gate::{MOST_ROUND_COST, OnNan};
 use pasta_opt::run::Target;
 use pasta_report::console::flags::{sample_count, seed, thread_count};
 
@@ -30,6 +30,10 @@ pub(super) struct Flags {
     /// Without a budget, go on even if the target is out of reach (like no_limit = true in the file).
     #[arg(long)]
     no_limit: bool,
+    /// What a round costs, in samples (as round_cost in the file does): auto and certificates then ask less often, and for more at once. A round is a
+    /// question, or several that go out together [default: 0, rounds are free].
+    #[arg(long, value_name = "SAMPLES", value_parser = clap::value_parser!(u64).range(0..=MOST_ROUND_COST))]
+    round_cost: Option<u64>,
     /// Target accuracy of the recipe; for auto, the same as --certify.
     #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
     target: Option<Target>,
@@ -71,6 +75,7 @@ impl Flags {
             budget,
             on_nan,
             no_limit,
+            round_cost,
             target,
             certify,
             pilot,
@@ -86,6 +91,7 @@ impl Flags {
             budget,
             on_nan,
             no_limit,
+            round_cost,
             target,
             certify,
             pilot,

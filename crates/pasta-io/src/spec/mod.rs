@@ -20,7 +20,7 @@ use certification::{Certification, read_certification, read_gamma};
 use method::{Aim, FALLBACK, Read, read_method};
 use pasta_opt::certificate::Basis;
 use pasta_opt::forecast::{Price, PriceError};
-use pasta_opt::gate::{Gate, OnNan};
+use pasta_opt::gate::{Gate, MOST_ROUND_COST, OnNan};
 use pasta_opt::method::{AUTO, EXACT, UNIVERSAL};
 use pasta_opt::run::{Chosen, Target, Task};
 use pasta_opt::walk::{StopRule, Walk};
@@ -117,6 +117,8 @@ pub struct Overrides {
     pub on_nan: Option<OnNan>,
     /// True if a run without a budget goes on where the target is not within reach.
     pub no_limit: bool,
+    /// What a round costs, in samples.
+    pub round_cost: Option<u64>,
     /// Target accuracy of the recipe; for auto, the same as `certify`.
     pub target: Option<Target>,
     /// Stop when |grad f| is certified to be at most this by fresh samples.
@@ -139,6 +141,18 @@ pub struct Overrides {
     pub origin: Origin,
     /// Folder for trace, checkpoint and result; a relative one is taken from where you are.
     pub output: Option<PathBuf>,
+}
+
+/// What a round costs, in samples.
+const ROUND_COST: &str = "round_cost";
+
+fn read_round_cost(root: &Section<'_>) -> Result<u64, Failure> {
+    let cost = root.count(ROUND_COST)?.unwrap_or(0);
+    if cost > MOST_ROUND_COST {
+        let message = format!("expected a whole number of samples from 0 to {MOST_ROUND_COST}, got {cost}");
+        return Err(root.complain(ROUND_COST, &message));
+    }
+    Ok(cost)
 }
 
 /// What a sample costs: a number, or a text with its unit.
@@ -211,6 +225,7 @@ impl ProblemFile {
         };
         let on_nan = overrides.on_nan.unwrap_or(on_nan);
         let no_limit = overrides.no_limit || root.flag("no_limit")?.unwrap_or(false);
+        let round_cost = overrides.round_cost.map_or_else(|| read_round_cost(&root), Ok)?;
         let output = overrides.output.clone().or(root.text("output")?.map(PathBuf::from));
         let price = overrides.price.clone().map_or_else(|| read_price(&root), |price| Ok(Some(price)))?;
         let recipe = root.item("recipe").map(|_| root.section("recipe")).transpose()?;
@@ -272,6 +287,7 @@ impl ProblemFile {
             no_limit,
             project,
             gamma,
+            round_cost,
         };
         let method = task.choose(&problem).map_err(Failure::input)?;
         // As `pasta fit` begins, unless the file says where.
@@ -365,12 +381,13 @@ fn open<'d>(file: &str, text: &'d str) -> Result<Document<&'d str>, Failure> {
 }
 
 /// The keys of a problem file.
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "seed",
     "threads",
     "budget",
     "on_nan",
     "no_limit",
+    ROUND_COST,
     "output",
     "problem",
     "noise",
@@ -465,6 +482,7 @@ fn write_overrides(
     let word = |on_nan| if on_nan == OnNan::Skip { "skip" } else { "stop" };
     set("on_nan", overrides.on_nan.map(|on_nan| word(on_nan).into()));
     set("no_limit", overrides.no_limit.then(|| true.into()));
+    set(ROUND_COST, overrides.round_cost.map(|n| integer_or_float(n.into())));
     set(PRICE, overrides.price.as_ref().map(|price| price.to_string().into()));
     if let (Some(target), Some(recipe)) = (
         overrides.target.and_then(Target::norm),

@@ -64,7 +64,7 @@ fn word(words: impl IntoIterator<Item = &'static str>) -> Value {
     json!({ "enum": words.into_iter().collect::<Vec<_>>() })
 }
 
-const ROOT: [Row; 9] = [
+const ROOT: [Row; 10] = [
     ("seed", count, "Seed of all randomness; 1 by default."),
     ("threads", count, "Threads; changes the time, not a bit of the result. Default: all."),
     ("budget", count, "Stop before drawing more samples than this. Default: none."),
@@ -74,6 +74,7 @@ const ROOT: [Row; 9] = [
         "Where some samples at a point are not finite: stop, or skip them (no certificate).",
     ),
     ("no_limit", flag, "True to go on without a budget where the target is not within reach."),
+    ("round_cost", count, "The samples that one round, a request to the oracle, costs beside its own."),
     ("output", text, "Folder for trace, checkpoint and result. Default: nothing is written."),
     ("price", text_or_number, "Price of a sample, such as 0.2 or \"0.2 EUR\"."),
     (

@@ -4,6 +4,7 @@ mod goals;
 mod html;
 pub(crate) mod problems;
 mod race;
+mod rounds;
 mod standing;
 
 use std::fs;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-use self::problems::{PROBLEMS, Problem, Set};
+use self::problems::{Kind, PROBLEMS, Problem, Set};
 use self::race::{Contender, Entry, Limits, untuned};
 use self::standing::Standing;
 use pasta_report as report;
@@ -52,6 +53,13 @@ pub(crate) struct Arguments {
     /// Measure the goals beside the race too: the cost of a certificate, the hard instance of Theorem 1
     #[arg(long)]
     goals: bool,
+    /// Instead of the race: run auto to a certified share of the gradient at the start, on streams, where a round costs so many samples, for each of these
+    /// costs (0: free), and count samples and rounds
+    #[arg(long, value_name = "COSTS", value_delimiter = ',', conflicts_with_all = ["methods", "peers", "goals", "output"])]
+    round_costs: Vec<u64>,
+    /// The share that is certified with --round-costs
+    #[arg(long, value_name = "SHARE", default_value_t = 0.1, requires = "round_costs")]
+    share: f64,
     /// Folder for a page, index.html, and results.json; made if it is not there
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -70,6 +78,13 @@ enum Problems {
 /// Runs `pasta-lab leaderboard`.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let problems = arguments.chosen()?;
+    if !arguments.round_costs.is_empty() {
+        let streams: Vec<_> = problems.into_iter().filter(|problem| problem.kind == Kind::Stream).collect();
+        let Arguments { share, budget, seeds, seed, .. } = *arguments;
+        let terms = rounds::Terms { share, budget, seeds, seed };
+        let rounds = rounds::run(&streams, &arguments.round_costs, terms)?;
+        return console::print(&rounds, arguments.json);
+    }
     if let Some(folder) = &arguments.output {
         report::folder_for_page(folder)?;
     }

@@ -6,6 +6,8 @@
 //! - gradients count at least as much as the latest ones, which are the noisiest where the noise grows with the distance;
 //! - each coordinate is measured in units of its own gradients.
 
+use std::collections::VecDeque;
+
 use serde::{Deserialize, Serialize};
 
 use super::blocks::{Block, Eval, norm};
@@ -103,7 +105,7 @@ impl Done {
     /// Counts it: when its leg is taken up again, or was walked in vain.
     pub(super) fn count(&self, gate: &mut Gate) {
         let Self { samples, evaluations, .. } = *self;
-        gate.count_again(Role::Large, Charge { samples, evaluations, exact: false });
+        gate.count_again(Role::Large, Charge { samples, evaluations, exact: false }, self.steps);
     }
 }
 
@@ -142,12 +144,35 @@ impl Average {
         let mut radius = self.numbers.radius;
         // What takes the place of 1/L.
         let mut seen = radius / length;
-        while slope > 0.0 && slope.is_finite() && PROBE * radius <= MOST * (1.0 + norm(start)) {
+        let point = |gate: &Gate, radius: f64| {
             let mut there = along(start, -PROBE * radius / length, &gradient);
             if let Some(term) = gate.term() {
                 term.prox(Steps::One(PROBE * radius / length), &mut there);
             }
-            let ahead = Eval::at(gate, &there, blocks)?.gradient();
+            there
+        };
+        let is_open =
+            |radius: f64| slope > 0.0 && slope.is_finite() && PROBE * radius <= MOST * (1.0 + norm(start));
+        // Where a round has a price, all points are asked for in one.
+        let mut asked = VecDeque::new();
+        if gate.round_cost() > 0 {
+            let radii = std::iter::successors(Some(radius), |radius| Some(PROBE * radius));
+            let points: Vec<_> =
+                radii.take_while(|radius| is_open(*radius)).map(|radius| point(gate, radius)).collect();
+            let all: Vec<&[f64]> = points.iter().map(Vec::as_slice).collect();
+            let evals = Eval::at_all(gate, &all, blocks)?;
+            asked = points.iter().cloned().zip(evals).collect();
+        }
+        while is_open(radius) {
+            let (there, eval) = match asked.pop_front() {
+                Some(asked) => asked,
+                None => {
+                    let there = point(gate, radius);
+                    let eval = Eval::at(gate, &there, blocks)?;
+                    (there, eval)
+                }
+            };
+            let ahead = eval.gradient();
             if let Some(gamma) = curvature_radius(start, &gradient, &there, &ahead) {
                 seen = gamma;
             }
@@ -292,7 +317,9 @@ impl Average {
             latest.remove(0);
         }
         latest.push(square);
-        let in_slow = weight * t.powi(SLOW);
+        // Where steps grow wider, each counts by its samples.
+        let wide = if sizes.round_cost > 0 { sizes.batch as f64 } else { 1.0 };
+        let in_slow = wide * weight * t.powi(SLOW);
         *slow += in_slow;
         moments.iter_mut().zip([t * square, t * square * square]).for_each(|(sum, term)| *sum += term);
         let (to_slow, to_fast) = (in_slow / *slow, (FAST + 1.0) / (FAST + t));

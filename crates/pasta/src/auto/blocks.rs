@@ -40,6 +40,29 @@ pub(super) fn fresh(next: &mut u64, n: f64) -> Vec<Block> {
     (0..BLOCKS).map(|k| Block { step: *next - 1, from: k * size, size }).collect()
 }
 
+/// Asks for blocks, each at a point of its own, in one round. The answers are mean gradients and losses, and may be anything, also infinite.
+pub(super) fn ask(
+    gate: &mut Gate,
+    questions: &[(impl AsRef<[f64]> + Sync, Block)],
+) -> Result<Vec<(Vec<f64>, f64)>, Halt> {
+    let losses = gate.about().losses;
+    let most = questions.iter().map(|(_, block)| u128::from(block.size)).sum();
+    let points: Vec<[&[f64]; 1]> = questions.iter().map(|(x, _)| [x.as_ref()]).collect();
+    let answers = gate.window(Role::Large, most, |window| {
+        window.each(questions.len(), Samples::New, |i| {
+            let Block { step, from, size } = questions[i].1;
+            let batch = Batch { samples: from..from + size, ..window.batch(step, 0) };
+            Request { losses, ..Request::sums(batch, &points[i]) }
+        })
+    })?;
+    let of_block = |(i, (_, block)): (usize, &(_, Block))| {
+        let size = block.size as f64;
+        let gradient = answers.gradients(i).iter().map(|g| g / size).collect();
+        (gradient, answers.losses(i).first().map_or(0.0, |loss| loss / size))
+    };
+    Ok(questions.iter().enumerate().map(of_block).collect())
+}
+
 /// What blocks say at a point: their mean gradients, and mean losses where there are any.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Eval {
@@ -54,23 +77,24 @@ impl Eval {
     /// Asks for blocks at x. The answer may be anything, also infinite. Every evaluation counts as a sample: a simulator runs
     /// as often.
     pub(super) fn at(gate: &mut Gate, x: &[f64], blocks: &[Block]) -> Result<Self, Halt> {
-        let losses = gate.about().losses;
-        let most = blocks.iter().map(|block| u128::from(block.size)).sum();
-        let points = &[x];
-        let answers = gate.window(Role::Large, most, |window| {
-            window.each(blocks.len(), Samples::New, |i| {
-                let Block { step, from, size } = blocks[i];
-                let batch = Batch { samples: from..from + size, ..window.batch(step, 0) };
-                Request { losses, ..Request::sums(batch, points) }
-            })
-        })?;
-        let of_block = |(i, block): (usize, &Block)| {
-            let size = block.size as f64;
-            let gradient = answers.gradients(i).iter().map(|g| g / size).collect();
-            (gradient, answers.losses(i).first().map_or(0.0, |loss| loss / size))
-        };
-        let (gradients, losses) = blocks.iter().enumerate().map(of_block).unzip();
+        let questions: Vec<(&[f64], Block)> = blocks.iter().map(|block| (x, *block)).collect();
+        let (gradients, losses) = ask(gate, &questions)?.into_iter().unzip();
         Ok(Self { blocks: blocks.to_vec(), rows: None, gradients, losses })
+    }
+
+    /// The same blocks at several points; in one round, where rounds have a price.
+    pub(super) fn at_all(gate: &mut Gate, points: &[&[f64]], blocks: &[Block]) -> Result<Vec<Self>, Halt> {
+        if gate.round_cost() == 0 {
+            return points.iter().map(|x| Self::at(gate, x, blocks)).collect();
+        }
+        let questions: Vec<(&[f64], Block)> =
+            points.iter().flat_map(|x| blocks.iter().map(move |block| (*x, *block))).collect();
+        let mut answers = ask(gate, &questions)?.into_iter();
+        let eval = |_: &&[f64]| {
+            let (gradients, losses) = answers.by_ref().take(blocks.len()).unzip();
+            Self { blocks: blocks.to_vec(), rows: None, gradients, losses }
+        };
+        Ok(points.iter().map(eval).collect())
     }
 
     /// The exact gradient and loss of a table.

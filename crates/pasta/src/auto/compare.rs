@@ -1,7 +1,7 @@
 //! Checks: the same fresh samples at two points say which of them is lower.
 
 use super::Auto;
-use super::blocks::{Block, Eval};
+use super::blocks::{Block, Eval, ask};
 use crate::draws::{Address, Role};
 use crate::gate::{Gate, Halt};
 use crate::kernels::{along, dot, minus, squared_norm};
@@ -41,21 +41,48 @@ impl Auto {
             });
         }
         let eval = Eval::at(gate, &there, blocks)?;
+        let changes = self.changes(gate, &there, &eval, here, blocks)?;
+        Ok(self.found(gate, there, eval, changes))
+    }
+
+    /// What fresh samples say of the best point, where losses are compared, and of others against it. Where rounds have a price, in one round, or without
+    /// losses in two.
+    pub(super) fn compare_all(
+        &self,
+        gate: &mut Gate,
+        theres: Vec<Vec<f64>>,
+        blocks: &[Block],
+    ) -> Result<(Option<Eval>, Vec<Found>), Halt> {
+        if gate.round_cost() == 0 || self.known.is_exact() {
+            let here = self.here(gate, blocks)?;
+            let found = theres.into_iter().map(|there| self.compare(gate, there, here.as_ref(), blocks));
+            let found = found.collect::<Result<_, Halt>>()?;
+            return Ok((here, found));
+        }
+        let losses = gate.about().losses;
+        let here = losses.then_some(&*self.x);
+        let points: Vec<&[f64]> = theres.iter().map(Vec::as_slice).chain(here).collect();
+        let mut evals = Eval::at_all(gate, &points, blocks)?;
+        let here = if losses { evals.pop() } else { None };
+        let changes: Vec<Vec<f64>> = match &here {
+            Some(here) => evals.iter().map(|eval| differences(eval, here)).collect(),
+            None => self.slopes(gate, &theres, blocks)?,
+        };
+        let each = theres.into_iter().zip(evals).zip(changes);
+        let found = each.map(|((there, eval), changes)| self.found(gate, there, eval, changes));
+        let found = found.collect();
+        Ok((here, found))
+    }
+
+    /// From the changes of f, block by block.
+    fn found(&self, gate: &Gate, there: Vec<f64>, eval: Eval, mut changes: Vec<f64>) -> Found {
         let squared = self.stationarity(gate, &there, &eval);
-        let mut changes = self.changes(gate, &there, &eval, here, blocks)?;
         let rise = rise(gate, &self.x, &there);
         changes.iter_mut().for_each(|change| *change += rise);
         let (mean, deviation) = mean_and_error(&changes);
         let lopsided = is_lopsided(&changes);
-        Ok(Found {
-            x: there,
-            eval,
-            squared,
-            verdict: Verdict::of(&changes, squared),
-            mean,
-            deviation,
-            lopsided,
-        })
+        let verdict = Verdict::of(&changes, squared);
+        Found { x: there, eval, squared, verdict, mean, deviation, lopsided }
     }
 
     /// f(there) - f(best), block by block: from the losses of the same samples, or from the slope at a random point of each block's
@@ -69,22 +96,47 @@ impl Auto {
         blocks: &[Block],
     ) -> Result<Vec<f64>, Halt> {
         if let Some(here) = here {
-            return Ok(here.losses.iter().enumerate().map(|(k, loss)| eval.losses[k] - loss).collect());
+            return Ok(differences(eval, here));
         }
         let way = minus(there, &self.x);
-        let all = eval.blocks.len() as f64;
         let mut changes = Vec::with_capacity(blocks.len());
         for (k, block) in blocks.iter().enumerate() {
-            let address =
-                Address { seed: gate.seed(), role: Role::Setup, step: self.state.next, sample: k as u64 };
-            let share = (k as f64 + address.stream().uniform()) / all;
-            let mut at = along(&self.x, share, &way);
-            gate.keep_inside(&mut at);
+            let at = self.place(gate, &way, k, blocks.len());
             let between = Eval::at(gate, &at, std::slice::from_ref(block))?;
             changes.push(dot(&between.gradients[0], &way));
         }
         Ok(changes)
     }
+
+    /// A random place within a block's part of the way.
+    fn place(&self, gate: &Gate, way: &[f64], block: usize, blocks: usize) -> Vec<f64> {
+        let sample = block as u64;
+        let address = Address { seed: gate.seed(), role: Role::Setup, step: self.state.next, sample };
+        let share = (block as f64 + address.stream().uniform()) / blocks as f64;
+        let mut at = along(&self.x, share, way);
+        gate.keep_inside(&mut at);
+        at
+    }
+
+    /// The slopes along the ways to some points, block by block, in one round.
+    fn slopes(&self, gate: &mut Gate, theres: &[Vec<f64>], blocks: &[Block]) -> Result<Vec<Vec<f64>>, Halt> {
+        let ways: Vec<Vec<f64>> = theres.iter().map(|there| minus(there, &self.x)).collect();
+        let mut questions = Vec::with_capacity(ways.len() * blocks.len());
+        for way in &ways {
+            let places = blocks.iter().enumerate();
+            questions.extend(places.map(|(k, block)| (self.place(gate, way, k, blocks.len()), *block)));
+        }
+        let answers = ask(gate, &questions)?;
+        let of_way = |(way, answers): (&Vec<f64>, &[(Vec<f64>, f64)])| {
+            answers.iter().map(|(gradient, _)| dot(gradient, way)).collect()
+        };
+        Ok(ways.iter().zip(answers.chunks(blocks.len().max(1))).map(of_way).collect())
+    }
+}
+
+/// The changes of the losses of the same samples, block by block.
+fn differences(there: &Eval, here: &Eval) -> Vec<f64> {
+    here.losses.iter().enumerate().map(|(k, loss)| there.losses[k] - loss).collect()
 }
 
 /// h(there) - h(here).

@@ -141,6 +141,11 @@ const STAGE: f64 = 4.0;
 const REDRAWN: f64 = 0.3;
 /// Noise rules where a gradient does not stand out with this share of all samples.
 const RULES: f64 = 0.03;
+/// Where a gradient did not stand out, no stage begins before so many times the samples.
+const RESTS: f64 = 2.0;
+/// The same where rounds have a price: a larger share costs no more rounds.
+const WIDE_RULES: f64 = 0.1;
+const WIDE_RESTS: f64 = 1.5;
 /// Stages get this share of all samples.
 const SHARE: f64 = 0.25;
 /// Stages lead once |grad f|^2 of the walk's point is so many times that of the best one; the walk then gets this share.
@@ -238,7 +243,7 @@ impl Auto {
         // The same demands as every walk makes of a start.
         State::start(gate, start, Output::Last)?;
         let scale = 1e-3 * (1.0 + norm(start));
-        let sizes = Sizes::of(gate.budget());
+        let sizes = Sizes::of(gate.budget(), gate.round_cost());
         Ok(Self {
             state: Progress {
                 target: target.unwrap_or(0.0),
@@ -353,6 +358,11 @@ impl Auto {
         if self.state.ended.is_some() { self.vouch(gate) } else { Ok(()) }
     }
 
+    /// Whether steps and stages are wide, because a round has a price and there are samples to spare.
+    fn is_wide(&self) -> bool {
+        self.walk.numbers.sizes.round_cost > 0
+    }
+
     /// Everything that was drawn.
     fn drawn(&self) -> f64 {
         self.state.by_stages + self.state.by_walk
@@ -369,6 +379,9 @@ impl Auto {
         if self.known.is_exact() || all >= EPOCHS * Self::rows(gate) {
             return Way::Stages;
         }
+        if self.walk.numbers.sizes.is_early(all) && self.state.round > 0 {
+            return if all >= rests { Way::Stages } else { Way::Walk };
+        }
         let share = match lead {
             Some(Way::Stages) => 1.0 - MINOR,
             _ => SHARE,
@@ -381,6 +394,9 @@ impl Auto {
         let all = self.drawn();
         let left = gate.left() as f64;
         let leads = self.state.lead != Some(Way::Stages);
+        if self.is_wide() {
+            self.walk.numbers.sizes = self.walk.numbers.sizes.widened(gate.budget(), all);
+        }
         let wanted =
             (if leads { LEG } else { MINOR } * all).max(self.walk.numbers.sizes.leg).min(Self::rows(gate));
         // A last leg that is a little longer is better than one that is very short. A check takes four times its samples at most.
@@ -397,10 +413,9 @@ impl Auto {
             &mut self.state.next,
             (LEG_CHECK * samples).max(self.walk.numbers.sizes.check).min(0.2 * gate.left() as f64),
         );
-        let here = self.here(gate, &blocks)?;
         let (slow, fast) = (self.walk.slow.clone(), self.walk.fast.clone());
-        let slow = self.compare(gate, slow, here.as_ref(), &blocks)?;
-        let fast = self.compare(gate, fast, here.as_ref(), &blocks)?;
+        let (here, mut found) = self.compare_all(gate, vec![slow, fast], &blocks)?;
+        let (Some(fast), Some(slow)) = (found.pop(), found.pop()) else { return Ok(()) };
         // Within the noise of the check the slow average is the better bet: its error falls with all of its samples.
         let fast_wins = slow.verdict == Verdict::Worse || fast.squared + fast.noise() < slow.squared;
         let found = if fast_wins { fast } else { slow };
@@ -453,7 +468,7 @@ impl Auto {
             return Ok(());
         }
         if !clear {
-            self.state.rests = 2.0 * self.drawn();
+            self.state.rests = if self.is_wide() { WIDE_RESTS } else { RESTS } * self.drawn();
             self.state.lead = Some(Way::Walk);
             return Ok(());
         }
@@ -471,7 +486,10 @@ impl Auto {
     fn descend(&mut self, gate: &mut Gate, gradient: &[f64], error: f64) -> Result<Reached, Halt> {
         let before = gate.held();
         gate.hold(before + (4.4 * self.check_samples(gate)) as u128);
-        let beyond = BEYOND * self.walk.numbers.radius - norm(&minus(&self.x, &self.start));
+        let away = norm(&minus(&self.x, &self.start));
+        // Where rounds have a price stages may be ahead of the walk: as far as larger checks confirmed it.
+        let seen = if self.is_wide() { self.walk.numbers.radius.max(away) } else { self.walk.numbers.radius };
+        let beyond = BEYOND * seen - away;
         let near = if self.known.is_exact() { f64::INFINITY } else { beyond.max(0.0) };
         let radius = self.state.radius.unwrap_or(f64::INFINITY).min(FARTHER * self.state.scale).min(near);
         let units = self.walk.units();
@@ -485,6 +503,7 @@ impl Auto {
             first: self.state.first.max(1e-4 * radius.min(self.state.scale)),
             growth: self.state.growth,
             left: gate.left() as f64,
+            is_wide: self.is_wide(),
         };
         let reached = stage.run(gate, &mut self.state.next, &mut self.memory);
         gate.hold(before);
@@ -530,7 +549,12 @@ impl Auto {
         } else if self.known.gradients.is_empty() {
             self.draw(gate, self.walk.numbers.sizes.check, rows)?;
         }
-        let allowed = (RULES * all).max(self.walk.numbers.sizes.check);
+        let rules = match self.is_wide() {
+            false => RULES,
+            true if self.state.target > 0.0 && self.walk.numbers.sizes.is_early(all) => f64::INFINITY,
+            true => WIDE_RULES,
+        };
+        let allowed = (rules * all).max(self.walk.numbers.sizes.check);
         loop {
             let (own, error) = self.gradient();
             if self.known.is_exact() {
@@ -598,8 +622,8 @@ impl Auto {
         }
         let samples = self.check_samples(gate);
         let blocks = fresh(&mut self.state.next, samples);
-        let here = self.here(gate, &blocks)?;
-        let mut found = self.compare(gate, reached.x, here.as_ref(), &blocks)?;
+        let (_, mut found) = self.compare_all(gate, vec![reached.x], &blocks)?;
+        let Some(mut found) = found.pop() else { return Ok(()) };
         if found.verdict == Verdict::Open
             && found.squared < squared_norm(gradient) - error
             && found.mean <= 0.5 * found.deviation
@@ -621,7 +645,7 @@ impl Auto {
     /// Whether the last look must prove that the point is lower than the start: where a few samples, or a few coordinates, make up nearly all
     /// of the noise, a point that is higher may pass any other look.
     fn needs_proof(&self) -> bool {
-        self.walk.is_heavy() || self.walk.is_uneven()
+        self.walk.is_heavy() || self.walk.is_uneven() || self.is_wide()
     }
 
     /// What the last look at the start may take: where gradients have heavy tails, enough to see some of their rarest events.

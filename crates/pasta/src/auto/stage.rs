@@ -20,6 +20,9 @@ const NOISY: f64 = 0.5;
 /// A stage costs at most so many times the anchor's samples, and this share of what is left.
 const WORK: f64 = 4.0;
 const LEFT: f64 = 0.6;
+/// Where a round has a price: a sub-sample that is replaced costs rounds, so it is all of the anchor's samples from the start.
+const WIDE_WORK: f64 = 10.0;
+const WIDE_SHARE: f64 = 1.0;
 /// A step that goes on down the model ends at this share of the anchor's error.
 const ENOUGH: f64 = 0.5;
 /// Steps with one sub-sample, and with a whole table before the caller looks.
@@ -46,6 +49,8 @@ pub(super) struct Stage<'s> {
     pub(super) growth: f64,
     /// Samples that are left.
     pub(super) left: f64,
+    /// Whether rounds have a price.
+    pub(super) is_wide: bool,
 }
 
 /// Where a stage ended.
@@ -137,8 +142,9 @@ impl Stage<'_> {
     /// Goes down the model, on larger sub-samples when the noise of one stops the way.
     pub(super) fn run(&self, gate: &mut Gate, next: &mut u64, memory: &mut Memory) -> Result<Reached, Halt> {
         let begun = gate.ledger().samples();
-        let most = (WORK * self.known.samples()).min(LEFT * self.left);
-        let mut samples = LEAST.max(SHARE * self.known.samples());
+        let (work, share) = if self.is_wide { (WIDE_WORK, WIDE_SHARE) } else { (WORK, SHARE) };
+        let most = (work * self.known.samples()).min(LEFT * self.left);
+        let mut samples = LEAST.max(share * self.known.samples());
         let mut model = Model::new(gate, next, self, samples)?;
         let mut way = Way { here: model.at_anchor(), length: self.first, growth: self.growth };
         loop {

@@ -9,7 +9,7 @@
 //! what the slope itself does along the way is no noise between groups. Student's t with Johnson's correction for skewness decides. Each of at most three
 //! tests of a run has a level of 1/160, as far as the means of groups are normal.
 
-use super::blocks::{Block, Eval};
+use super::blocks::{Block, Eval, ask};
 use super::compare::{is_lopsided, mean_and_error, rise};
 use super::{Auto, Way};
 use crate::draws::{Address, Role};
@@ -181,16 +181,32 @@ impl Look {
             }
             return Ok(());
         }
-        for group in groups {
-            let change = self.slope(gate, &test.way, group)?;
-            test.changes.push(change + rise);
+        // Where rounds have a price, all groups in one.
+        let at_once = if gate.round_cost() > 0 { groups.len() } else { 1 };
+        for groups in groups.chunks(at_once) {
+            for change in self.slopes(gate, &test.way, groups)? {
+                test.changes.push(change + rise);
+            }
         }
         Ok(())
     }
 
-    /// The mean slope along the way, over the samples of a group.
-    fn slope(&self, gate: &mut Gate, way: &[f64], group: &Block) -> Result<f64, Halt> {
-        let mut sum = 0.0;
+    /// The mean slopes along the way, over the samples of each group.
+    fn slopes(&self, gate: &mut Gate, way: &[f64], groups: &[Block]) -> Result<Vec<f64>, Halt> {
+        let questions: Vec<_> = groups.iter().flat_map(|group| self.places_of(gate, way, group)).collect();
+        let places = self.places as usize;
+        let at_once = if gate.round_cost() > 0 { questions.len() } else { 1 };
+        let mut slopes = Vec::with_capacity(questions.len());
+        for questions in questions.chunks(at_once.max(1)) {
+            slopes.extend(ask(gate, questions)?.into_iter().map(|(gradient, _)| dot(&gradient, way)));
+        }
+        let mean = |slopes: &[f64]| slopes.iter().fold(0.0, |sum, slope| sum + slope) / places as f64;
+        Ok(slopes.chunks(places.max(1)).map(mean).collect())
+    }
+
+    /// Where a group's slopes are taken, each with its part of the group.
+    fn places_of(&self, gate: &Gate, way: &[f64], group: &Block) -> Vec<(Vec<f64>, Block)> {
+        let mut asked = Vec::new();
         let address = Address { seed: gate.seed(), role: Role::Setup, step: group.step, sample: group.from };
         let mut xi = address.stream();
         let places = self.places;
@@ -200,11 +216,10 @@ impl Look {
                 let part = group.part(place, places);
                 let mut there = along(&self.start, share, way);
                 gate.keep_inside(&mut there);
-                let eval = Eval::at(gate, &there, std::slice::from_ref(&part))?;
-                sum += dot(&eval.gradients[0], way);
+                asked.push((there, part));
             }
         }
-        Ok(sum / places as f64)
+        asked
     }
 
     /// Whether the first point has the smaller gradient, within its noise.

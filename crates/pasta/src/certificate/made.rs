@@ -28,6 +28,9 @@ pub struct Made {
     pub planned: f64,
     /// s of each track.
     pub scales: [f64; TRACKS],
+    /// The sub-batches of a group between two looks, where a round has a price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<u64>,
     /// The bound on v that it rests on, if there is one.
     pub variance: Option<f64>,
     /// The length of the mean of all sub-batches.

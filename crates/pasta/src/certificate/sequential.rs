@@ -20,6 +20,8 @@ use crate::term::Term;
 /// Sub-batches of the first track: s^2 v = 2 log(1/delta)/k must be below 1/100, and the more there are the
 /// sharper the variance is known.
 const SUB_BATCHES: f64 = 4096.0;
+/// Numbers of the sub-batches of a group that are held at a time.
+const MOST_HELD: u64 = 4_000_000;
 /// Each further track aims at half the margin, so at four times the samples; it gets a fifth of the error.
 pub(super) const TRACKS: usize = 3;
 const FIRST_SHARE: f64 = 0.8;
@@ -66,6 +68,9 @@ pub struct Certifier {
     /// What it takes to make it again; `None` if it was begun by a version that did not note it.
     #[serde(default)]
     begun: Option<Begun>,
+    /// The sub-batches of a group, where a round has a price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    group: Option<u64>,
 }
 
 /// How a certificate began.
@@ -128,6 +133,7 @@ impl Certifier {
                 claim: claim.within(gate),
                 before: Spent::of(gate.ledger()),
             }),
+            group: None,
         };
         let variance = match (claim.basis.declared_variance(), guess) {
             (Some(declared), _) => declared,
@@ -156,6 +162,7 @@ impl Certifier {
             let planned = claim.usual_samples(variance).min(f64::MAX);
             return Err(ClaimError::TooMany { planned }.into());
         }
+        certifier.group = certifier.wide_group(gate.round_cost());
         certifier.draw_centre(gate)?;
         Ok(certifier)
     }
@@ -262,6 +269,7 @@ impl Certifier {
             sub_batches: self.moments.count,
             planned: self.tracks.first().map_or(0.0, |track| track.planned),
             scales: std::array::from_fn(scale),
+            group: self.group,
             variance: self.variance,
             mean: squared_norm(&self.moments.mean).sqrt(),
             scatter: self.moments.scatter(),
@@ -347,8 +355,26 @@ impl Certifier {
         u64::try_from(self.allowed(gate) / self.price).unwrap_or(u64::MAX)
     }
 
+    /// Where a round costs c samples, groups of sqrt(2 c n) samples of the n that are planned: half of one is drawn in vain on average, and of n samples
+    /// that many make the rounds as dear as that.
+    fn wide_group(&self, round_cost: u64) -> Option<u64> {
+        let planned = self.tracks.first().filter(|_| round_cost > 0)?.planned;
+        let samples = (2.0 * round_cost as f64 * planned * self.samples_each as f64).sqrt();
+        let most = (MOST_HELD / self.x.len().max(1) as u64).max(32) as f64;
+        Some((samples / self.samples_each as f64).min(planned.ceil()).clamp(32.0, most) as u64)
+    }
+
+    /// The same groups as in another attempt.
+    pub(crate) fn set_group(&mut self, group: Option<u64>) {
+        let most = (MOST_HELD / self.x.len().max(1) as u64).max(32);
+        self.group = group.map(|group| group.clamp(1, most));
+    }
+
     /// Sub-batches drawn between two looks: enough to keep threads busy, few enough to stop in time.
     fn group(&self) -> u64 {
+        if let Some(group) = self.group {
+            return group;
+        }
         let numbers_each = (self.x.len() as u64).saturating_mul(self.samples_each);
         (1_000_000 / numbers_each.max(1)).clamp(1, 32)
     }

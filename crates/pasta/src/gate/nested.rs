@@ -30,7 +30,9 @@ impl Gate {
 
     /// What a run within another one has from it.
     fn with_limits_of(self, outer: &Self) -> Self {
-        Self { endless: outer.endless, pause: outer.pause.clone(), ..self }
+        let mut gate = Self { endless: outer.endless, pause: outer.pause.clone(), ..self };
+        gate.round_cost = outer.round_cost;
+        if outer.ledger.rounds().is_some() { gate.counting_rounds() } else { gate }
     }
 
     /// The term of a run and its gamma, for one within it that asks about the same coordinates.
@@ -59,6 +61,8 @@ impl Gate {
             self.ledger.charge(role, Charge { samples, evaluations, exact: false });
         }
         self.ledger.count_not_finite(fork.ledger.not_finite().saturating_sub(before.not_finite()));
+        let rounds = |ledger: &Ledger| ledger.rounds().unwrap_or(0);
+        self.ledger.count_rounds(rounds(&fork.ledger).saturating_sub(rounds(before)));
     }
 
     /// A gate to an oracle that is made of this one's, with the same seed, interrupt and budget. What it draws is counted here
@@ -80,6 +84,7 @@ impl Gate {
         let (samples, evaluations) = (fork.ledger.samples(), fork.ledger.evaluations());
         self.ledger.charge(role, Charge { samples, evaluations, exact: false });
         self.ledger.count_not_finite(fork.ledger.not_finite());
+        self.ledger.count_rounds(fork.ledger.rounds().unwrap_or(0));
     }
 
     /// Counts all that a wrapped gate drew, each under its own role.
@@ -89,5 +94,6 @@ impl Gate {
             self.ledger.charge(role, charge);
         }
         self.ledger.count_not_finite(wrapped.ledger.not_finite());
+        self.ledger.count_rounds(wrapped.ledger.rounds().unwrap_or(0));
     }
 }

@@ -28,16 +28,24 @@ struct Saved {
     /// What the term is, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     term: Option<String>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    round_cost: u64,
+}
+
+/// As in most runs, whose checkpoints say nothing of it.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+pub(crate) fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Gate {
     /// Writes its section of a checkpoint.
     pub fn save<'a>(&'a self, to: &mut Saver<'a>) {
         let About { identity, dim, .. } = self.about();
-        let Self { seed, on_nan, endless, .. } = *self;
+        let Self { seed, on_nan, endless, round_cost, .. } = *self;
         let (identity, ledger) = (identity.clone(), self.ledger.clone());
         let term = self.term.as_ref().map(|term| term.identity());
-        let saved = Saved { identity, dim: *dim, seed, ledger, on_nan, endless, term };
+        let saved = Saved { identity, dim: *dim, seed, ledger, on_nan, endless, term, round_cost };
         to.put(SECTION, &saved, []);
         self.kept.save(to);
     }
@@ -54,7 +62,7 @@ impl Gate {
         term: Option<Arc<dyn Term>>,
         checkpoint: &mut Checkpoint,
     ) -> Result<Self, CheckpointError> {
-        let (Saved { identity, dim, seed, ledger, on_nan, endless, term: saved }, _) =
+        let (Saved { identity, dim, seed, ledger, on_nan, endless, term: saved, round_cost }, _) =
             checkpoint.take(SECTION)?;
         let here = oracle.about();
         if identity != here.identity || dim != here.dim {
@@ -71,6 +79,7 @@ impl Gate {
         // It was checked before the first step. A check that did not come to its end is not in the ledger; a single sample is none.
         let needs_check =
             gate.needs_check && ledger.steps().samples == 0 && ledger.of(Role::Check).samples <= 1;
-        Ok(Self { ledger, needs_check, on_nan, endless, kept: Kept::resume(checkpoint)?, term, ..gate })
+        let kept = Kept::resume(checkpoint)?;
+        Ok(Self { ledger, needs_check, on_nan, endless, kept, term, ..gate.with_round_cost(round_cost) })
     }
 }

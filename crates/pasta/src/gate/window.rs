@@ -39,6 +39,7 @@ const LEAVES: u64 = 16;
 struct Spent {
     charge: Charge,
     not_finite: u128,
+    rounds: u128,
     /// The last question whose answer was not finite.
     suspect: Option<Suspect>,
     /// What the oracle has left, if it has come to an end.
@@ -75,6 +76,7 @@ impl Gate {
             let spent = window.spent.into_inner().unwrap_or_else(PoisonError::into_inner);
             self.ledger.charge(role, spent.charge);
             self.ledger.count_not_finite(spent.not_finite);
+            self.ledger.count_rounds(spent.rounds);
             self.suspect = spent.suspect.or(self.suspect.take());
             if let Some(left) = spent.end {
                 self.end(left);
@@ -94,6 +96,7 @@ impl Window<'_> {
     pub fn ask(&self, request: Request<'_>, answer: &mut Answer<'_>) -> Result<Charge, Halt> {
         let (draw, points, losses) = (request.draw.clone(), request.points, request.losses);
         let charge = self.spend(self.put(request, answer)?, Samples::New)?;
+        lock(&self.spent).rounds += 1;
         if let Err(halt) = check_finite(answer, asked(&draw)) {
             self.notice(&draw, points[0], losses);
             return Err(halt);
@@ -139,6 +142,8 @@ impl Window<'_> {
                 }
             }
         };
+        // All of them went out together.
+        lock(&self.spent).rounds += 1;
         for (charge, paid) in answers.charges.iter_mut().zip(paid) {
             *charge = self.spend(paid, samples)?;
         }

@@ -92,7 +92,7 @@ fn estimates(
     let drawn = Arc::new(Table::new(features, labels, weights, table.names.clone())?);
     let linear = Arc::new(Linear::new(drawn, linear.loss(), linear.design())?);
     let fit = Fit { way: Way::usual(&linear), start: None, target: None, budget: None, seed };
-    let fitted = fit.run(&linear, linear.clone(), Arc::clone(stop), &mut |_, _| ());
+    let fitted = fit.run(&linear, linear.clone(), Arc::clone(stop), &mut |_| ());
     let mut fitted = fitted.map_err(|error| {
         // A checkpoint of it would be of no use.
         if error.is_interrupted() { FitError::Interrupted(None) } else { error }

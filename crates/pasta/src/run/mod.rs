@@ -191,7 +191,8 @@ impl Run {
         let walk: Box<dyn Walk> = Box::new(walk);
         let problem = Problem::of(Arc::clone(gate.oracle()), walk.view().start.to_vec());
         let problem = Problem { term: gate.term().cloned(), ..problem };
-        let task = Task { budget: gate.budget(), seed: gate.seed(), ..Task::default() };
+        let (budget, seed, round_cost) = (gate.budget(), gate.seed(), gate.round_cost());
+        let task = Task { budget, seed, round_cost, ..Task::default() };
         let run = Self::with(Arc::new(problem), task, Chosen::auto(None), gate, walk);
         Self { trail: None, outlook: Outlook::silent("none was asked for"), ..run }
     }
@@ -286,6 +287,12 @@ impl Run {
             return Err(other("the run has been making certificates, but none is asked for".into()));
         }
         let gate = Gate::resume_with_term(Arc::clone(&problem.oracle), problem.term.clone(), checkpoint)?;
+        if gate.round_cost() != task.round_cost {
+            let (was, is) = (gate.round_cost(), task.round_cost);
+            return Err(other(format!(
+                "the run was started with a round cost of {was}, but {is} is asked for"
+            )));
+        }
         let gate = task.limit(&chosen.engine, gate, stop);
         if gate.seed() != task.seed {
             let what = format!("the checkpoint is of seed {}, but {} is asked for", gate.seed(), task.seed);

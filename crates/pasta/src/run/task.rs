@@ -10,7 +10,7 @@ use super::chosen::{ChoiceError, Chosen, Given};
 use super::problem::Problem;
 use crate::certificate::{ClaimError, demand};
 use crate::forecast::Outlook;
-use crate::gate::{Gate, OnNan};
+use crate::gate::{Gate, OnNan, is_zero};
 use crate::method::{EXACT, Engine};
 use crate::recipe::{self, Constant, Constants};
 use crate::target::{OfStart, Target};
@@ -54,6 +54,9 @@ pub struct Task {
     /// gamma of the gradient mapping that is certified, where there is a term; if none is given, one is chosen from a few samples before the first look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gamma: Option<f64>,
+    /// What a round costs, in samples; 0 if rounds are free. Part of the run's bits.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub round_cost: u64,
 }
 
 impl Default for Task {
@@ -70,6 +73,7 @@ impl Default for Task {
             no_limit: false,
             project: false,
             gamma: None,
+            round_cost: 0,
         }
     }
 }
@@ -135,6 +139,7 @@ impl Task {
     pub(super) fn limit(&self, engine: &Engine, gate: Gate, stop: Arc<AtomicBool>) -> Gate {
         let budget = self.budget.or_else(|| engine.usual_budget());
         let gate = gate.with_budget(budget).with_stop(stop).with_on_nan(self.on_nan).with_gamma(self.gamma);
+        let gate = gate.with_round_cost(self.round_cost);
         let gate = if self.no_limit { gate.without_limit() } else { gate };
         if self.check { gate } else { gate.without_check() }
     }

@@ -78,6 +78,8 @@ const OUT_OF_REACH: u128 = 4;
 const LAST_BOUND: u128 = 10;
 /// A tail that is worth a certificate has a gradient of about this share of the target.
 pub(crate) const LIKELY: f64 = 0.3;
+/// A mean of fewer iterates than this is not looked at where rounds have a price.
+const FEW_STEPS: u64 = 64;
 /// Where there is a term, a candidate is moved by a prox-gradient step of this share of gamma.
 const SETTLE: f64 = 0.125;
 
@@ -210,7 +212,7 @@ impl<W: Walk> Certified<W> {
     /// Guesses from a few fresh samples whether a candidate is good enough, and starts an attempt if so.
     fn look(&mut self, gate: &mut Gate) -> Result<(), Halt> {
         self.fix_gamma(gate)?;
-        for about in [Candidate::Tail, Candidate::Last] {
+        for about in self.candidates(gate) {
             if self.allowance(gate) < drawn_by(self.usual_look(gate)) {
                 break;
             }
@@ -231,6 +233,19 @@ impl<W: Walk> Certified<W> {
         self.log.note_cost(drawn(gate));
         self.give_up(gate);
         Ok(())
+    }
+
+    /// What a look looks at. Where rounds have a price the walk takes few steps, and a mean of few is no better than the last.
+    fn candidates(&self, gate: &Gate) -> Vec<Candidate> {
+        match gate.round_cost() {
+            0 => vec![Candidate::Tail, Candidate::Last],
+            _ if self.has_few_steps(gate) => vec![Candidate::Last],
+            _ => vec![Candidate::Last, Candidate::Tail],
+        }
+    }
+
+    fn has_few_steps(&self, gate: &Gate) -> bool {
+        gate.round_cost() > 0 && self.walk.view().step < FEW_STEPS
     }
 
     /// Ends a run whose target is not within reach, unless a budget or a plan ends it anyway.
@@ -405,6 +420,7 @@ impl<W: Walk> Certified<W> {
             // A run that settled has itself chosen its last point; of any other the mean is the better bet.
             let about = match stop {
                 Stop::Settled => Candidate::Last,
+                _ if self.has_few_steps(gate) => Candidate::Output,
                 _ if self.is_out_of_reach(gate) || gate.term().is_some() => self.better(gate)?,
                 _ => Candidate::Tail,
             };
