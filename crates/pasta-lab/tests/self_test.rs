@@ -64,6 +64,8 @@ fn every_noise_has_a_row_in_every_dimension_and_basis() {
     let evidence = json(self_test("--seeds 1 --json").assert().success().get_output());
     // Three bases, and one false declaration.
     assert_eq!(rows(&evidence).len(), 3 * NOISES.len() * 3 + 1);
+    // Ten kinds of terms in each dimension, but for the simplex of one point and the polyhedron of a thousand coordinates.
+    assert_eq!(evidence["terms"].as_array().unwrap().len(), 3 * 10 - 2);
     for noise in NOISES {
         for basis in ["declared", "kurtosis", "approximate"] {
             let of_row = |row: &&Value| row["noise"] == noise && row["basis"] == basis;

@@ -92,9 +92,11 @@ fn way(
 
 /// The kind of standard errors of this name.
 fn kind(name: &str) -> PyResult<StdErrors> {
-    let found = StdErrors::ALL.iter().find(|(known, _)| *known == name);
-    let names = StdErrors::ALL.map(|(name, _)| name).join(", ");
-    found
+    // Resampling is the program's.
+    let known = || StdErrors::ALL.iter().filter(|(_, kind)| !matches!(kind, StdErrors::Bootstrap));
+    let names = known().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    known()
+        .find(|(known, _)| *known == name)
         .map(|(_, kind)| *kind)
         .ok_or_else(|| value_error(format!("std_errors must be one of {names}, but is {name:?}")))
 }

@@ -83,12 +83,27 @@ pub(crate) struct Beginning<'py> {
     project: bool,
     /// Of the gradient mapping, where it is given.
     gamma: Option<f64>,
+    /// The samples that a round costs beside its own.
+    round_cost: u64,
 }
 
 impl Beginning<'_> {
     fn read(self) -> PyResult<Begin> {
         let Self {
-            x0, method, rule, budget, seed, check, pilot, on_nan, no_limit, term, project, gamma, ..
+            x0,
+            method,
+            rule,
+            budget,
+            seed,
+            check,
+            pilot,
+            on_nan,
+            no_limit,
+            term,
+            project,
+            gamma,
+            round_cost,
+            ..
         } = self;
         let on_nan = on_nan.parse().map_err(|error| value_error(format!("on_nan: {error}")))?;
         let start = x0.as_slice()?.to_vec();
@@ -110,7 +125,7 @@ impl Beginning<'_> {
             no_limit,
             project,
             gamma,
-            round_cost: 0,
+            round_cost,
         };
         Ok(Begin::Fresh { start, task: Box::new(task), term })
     }

@@ -900,3 +900,25 @@ def test_exact_runs_on_a_table_and_goes_on_where_it_was_stopped(tmp_path):
     assert resumed.stop.kind == "certified" and np.array_equal(resumed.x, whole.x)
     with pytest.raises(ValueError, match="exact is for tables of data"):
         pasta_opt.minimize(lambda x, rng: x, [1.0], budget=1000, method="exact")
+
+
+def test_where_rounds_have_a_price_the_oracle_is_asked_less_often():
+    calls = []
+
+    def oracle(x, rng, n):
+        calls.append(n)
+        return n * x + rng.normal(size=(n, 2)).sum(axis=0)
+
+    def run(**keywords):
+        calls.clear()
+        return pasta_opt.minimize(oracle, [3.0, -2.0], budget=40_000, **keywords), len(calls)
+
+    (free, often), (wide, seldom) = run(), run(round_cost=64)
+    assert free.ledger.rounds is None and 0 < wide.ledger.rounds <= seldom
+    assert 5 * seldom < often
+    # |grad f| = |x|: both end near the minimiser.
+    assert max(np.linalg.norm(free.x), np.linalg.norm(wide.x)) < 0.1
+    again, _ = run(round_cost=64)
+    assert (again.x == wide.x).all() and again.ledger == wide.ledger
+    with pytest.raises(ValueError, match="round_cost must be a whole number from 0"):
+        run(round_cost=-1)

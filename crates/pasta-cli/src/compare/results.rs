@@ -61,8 +61,14 @@ pub(super) struct Middle {
 }
 
 impl Middle {
+    /// A zero, as gradient mappings on bounds are, counts as the smallest of the others: its logarithm would outweigh them all.
     fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let spread = Spread::of(values.into_iter().map(|value| value.max(f64::MIN_POSITIVE).ln()))?;
+        let values: Vec<f64> = values.into_iter().collect();
+        let least = values.iter().copied().filter(|value| *value > 0.0).reduce(f64::min);
+        let Some(least) = least else {
+            return (!values.is_empty()).then_some(Self { mean: 0.0, low: 0.0, high: 0.0 });
+        };
+        let spread = Spread::of(values.into_iter().map(|value| value.max(least).ln()))?;
         let (low, high) = spread.interval();
         spread.mean.is_finite().then(|| Self { mean: spread.mean.exp(), low: low.exp(), high: high.exp() })
     }
@@ -312,5 +318,19 @@ impl MethodRow {
 impl Report for Results {
     fn text(&self) -> String {
         format!("{}\n\n{}\n\n{}", fitted(&self.setting()), self.table().text(), fitted(&self.legend()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Middle;
+
+    #[test]
+    fn a_gradient_mapping_of_zero_does_not_outweigh_the_others() {
+        let middle = Middle::of([0.0, 0.01, 0.01]).unwrap();
+        assert!((middle.mean - 0.01).abs() < 1e-15, "{middle:?}");
+        let all = Middle::of([0.0, 0.0]).unwrap();
+        assert_eq!((all.mean, all.low, all.high), (0.0, 0.0, 0.0));
+        assert!(Middle::of([]).is_none());
     }
 }

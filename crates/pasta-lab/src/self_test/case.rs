@@ -13,8 +13,8 @@ pub(super) const DELTA: f64 = 0.05;
 /// What the kurtosis basis assumes.
 pub(super) const KURTOSIS: f64 = 100.0;
 /// |grad f|/eps where a certificate is false, and where it is due.
-const JUST_ABOVE: f64 = 1.02;
-const HALF: f64 = 0.5;
+pub(super) const JUST_ABOVE: f64 = 1.02;
+pub(super) const HALF: f64 = 0.5;
 /// Samples allowed where a certificate is false, in units of V/eps^2.
 pub(super) const ALLOWED: f64 = 130.0;
 /// Samples allowed where it is due. A little more than the dearer of the goals; but a kurtosis of 100 needs some
@@ -114,7 +114,7 @@ pub(super) enum Assumption {
 }
 
 impl Declaration {
-    fn basis(self, variance: f64) -> Basis {
+    pub(super) fn basis(self, variance: f64) -> Basis {
         match self {
             Self::Declared => Basis::Variance(variance),
             Self::Understated => Basis::Variance(0.25 * variance),
@@ -178,8 +178,10 @@ pub(super) enum Source {
 /// What the runs of some seeds came to, at one trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tally {
-    /// False certificates, in either direction.
+    /// False certificates, in either direction; with a term, on either basis.
     pub(super) false_ones: [u64; 2],
+    /// With a term: the certificates that could be false.
+    pub(super) asked: [u64; 2],
     /// Certificates where they were due.
     pub(super) certified: u64,
     /// Answers there that the gradient looks larger than the target.
@@ -191,6 +193,7 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn add(&mut self, other: &Self) {
         self.false_ones.iter_mut().zip(other.false_ones).for_each(|(total, more)| *total += more);
+        self.asked.iter_mut().zip(other.asked).for_each(|(total, more)| *total += more);
         self.certified += other.certified;
         self.above += other.above;
         self.samples += other.samples;
@@ -203,7 +206,7 @@ pub(super) fn cases(dimension: usize) -> Result<Vec<Case>, Broken> {
 }
 
 /// Whether the target is said to be met; the approximate one says so in a word of its own.
-fn succeeded(verdict: Verdict) -> bool {
+pub(super) fn succeeded(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Certified | Verdict::Likely)
 }
 

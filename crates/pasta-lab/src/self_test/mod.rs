@@ -3,10 +3,11 @@
 //! A row is a noise, a dimension and a basis. Over many seeds it counts the false certificates at a point with
 //! |grad f| = 1.02 eps, and the certificates and their samples at one with |grad f| = eps/2. Where the basis's
 //! assumption holds, more false certificates than delta refute the method, and the program fails. Where it does not
-//! hold, nothing is promised, and the table shows what comes of it.
+//! hold, nothing is promised, and the table shows what comes of it. A section of its own does so for gradient mappings.
 
 mod case;
 mod oracles;
+mod terms;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +20,7 @@ use pasta_report::clopper_pearson;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde::Serialize;
 use serde_json::Value;
+use terms::TermRow;
 
 use pasta_report::console::{self, Bar, Exit, Failure, Report, flags, say};
 use pasta_report::{self as report, Column, Table, fitted, grouped, significant};
@@ -28,6 +30,8 @@ const SEEDS: u64 = 10_000;
 const DIMENSIONS: [usize; 3] = [1, 10, 1000];
 /// From this dimension on a tenth of the seeds has to do. Hours would buy more digits of a rate that is all but zero.
 const FEWER_SEEDS_FROM: usize = 1000;
+/// With terms, a hundredth of the seeds: each is tried on 12 laws and 10 kinds of terms.
+const FEWER_WITH_TERMS: u64 = 100;
 
 /// Samples in units of V/eps^2 that a certificate at |grad f| = eps/2 should need at most.
 const GOAL_DECLARED: f64 = 72.0;
@@ -54,7 +58,7 @@ pub(crate) struct Arguments {
 /// How much is measured.
 #[derive(Debug, Clone, Args)]
 struct Setting {
-    /// Runs of each row; in the highest dimension a tenth
+    /// Runs of each row; in the highest dimension a tenth, with terms a hundredth
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     #[arg(default_value_t = SEEDS)]
     seeds: u64,
@@ -65,11 +69,18 @@ struct Setting {
     /// Only this dimension; may be repeated
     #[arg(long = "dimension", value_name = "D", value_parser = dimension)]
     dimensions: Vec<usize>,
+    /// Only certificates of gradient mappings
+    #[arg(long)]
+    only_terms: bool,
 }
 
 impl Setting {
-    fn seeds_at(&self, case: &Case) -> u64 {
-        if case.dimension >= FEWER_SEEDS_FROM { (self.seeds / 10).max(1) } else { self.seeds }
+    fn seeds_at(&self, dimension: usize) -> u64 {
+        if dimension >= FEWER_SEEDS_FROM { (self.seeds / 10).max(1) } else { self.seeds }
+    }
+
+    fn wants(&self, dimension: usize) -> bool {
+        self.dimensions.is_empty() || self.dimensions.contains(&dimension)
     }
 }
 
@@ -82,7 +93,9 @@ fn dimension(text: &str) -> Result<usize, String> {
 /// Runs the self-test. The exit code is 1 if a certificate is false too often although its assumption holds.
 pub(crate) fn run(Arguments { setting, output, json }: &Arguments) -> Result<Exit, Failure> {
     let cannot = |cause: Broken| Failure::system(format!("the self-test cannot be run: {cause}"));
-    let evidence = Evidence::new(setting, measure(setting).map_err(cannot)?);
+    let rows = if setting.only_terms { Vec::new() } else { measure(setting).map_err(cannot)? };
+    let terms = measure_terms(setting).map_err(cannot)?;
+    let evidence = Evidence::new(setting, rows, terms);
     if let Some(folder) = output {
         report::write(folder, "self-test.json", console::json(&evidence)? + "\n")?;
         report::write(folder, "self-test.csv", evidence.csv())?;
@@ -100,26 +113,23 @@ fn measure(setting: &Setting) -> Result<Vec<TrialRow>, Broken> {
     // Numbered before any is left out: a row does not depend on what else is asked for.
     let mut numbered = Vec::new();
     for dimension in DIMENSIONS {
-        let wanted = setting.dimensions.is_empty() || setting.dimensions.contains(&dimension);
+        let wanted = setting.wants(dimension);
         numbered.extend(cases(dimension)?.into_iter().map(|case| (wanted, case)));
     }
     let cases: Vec<(u64, Case)> =
         (0..).zip(numbered).filter(|(_, (wanted, _))| *wanted).map(|(i, (_, case))| (i, case)).collect();
-    // A certificate draws in parallel. In a pool that all seeds share, a thread that waits for such a draw would take up
-    // another seed, and another after that, all of them in memory. So every seed stays on one thread.
-    let pools = (0..rayon::current_num_threads())
-        .map(|_| ThreadPoolBuilder::new().num_threads(1).build())
-        .collect::<Result<Vec<_>, _>>()?;
-    let progress = Bar::of(cases.iter().map(|(_, case)| work(case) * setting.seeds_at(case)).sum());
+    let pools = pools()?;
+    let progress =
+        Bar::of(cases.iter().map(|(_, case)| work(case.dimension) * setting.seeds_at(case.dimension)).sum());
     let mut rows = Vec::new();
     for (number, case) in &cases {
         progress.say(format!("{}, d = {}", case.law.name(), case.dimension));
-        let runs = setting.seeds_at(case);
+        let runs = setting.seeds_at(case.dimension);
         // No two cases, and no two seeds of the program, share a run.
         let stream = setting.seed.wrapping_mul(1 << 8).wrapping_add(*number);
         let run = |index: u64| {
             let tallies = case.run(stream.wrapping_mul(1 << 24).wrapping_add(index));
-            progress.done(work(case));
+            progress.done(work(case.dimension));
             tallies
         };
         let tallies = sum_over(runs, &pools, case.trials.len(), &run)?;
@@ -131,9 +141,42 @@ fn measure(setting: &Setting) -> Result<Vec<TrialRow>, Broken> {
     Ok(rows)
 }
 
+/// Every kind of term, in the order of the dimensions.
+fn measure_terms(setting: &Setting) -> Result<Vec<TermRow>, Broken> {
+    let pools = pools()?;
+    let runs = |dimension: usize| (setting.seeds_at(dimension) / FEWER_WITH_TERMS).max(1);
+    let wanted: Vec<usize> = DIMENSIONS.into_iter().filter(|d| setting.wants(*d)).collect();
+    let progress = Bar::of(wanted.iter().map(|&d| work(d) * runs(d)).sum());
+    let mut rows = Vec::new();
+    for dimension in wanted {
+        progress.say(format!("terms, d = {dimension}"));
+        let mut laws = Vec::new();
+        for (number, case) in (200..).zip(terms::cases(dimension)?) {
+            // Numbers that no row without a term has, and indices that no other dimension has.
+            let stream = setting.seed.wrapping_mul(1 << 8).wrapping_add(number);
+            let run = |index: u64| {
+                let index = index + ((dimension as u64) << 14);
+                case.run(stream.wrapping_mul(1 << 24).wrapping_add(index))
+            };
+            laws.push((case.tail, sum_over(runs(dimension), &pools, terms::TALLIES, &run)?));
+        }
+        rows.extend(TermRow::of(dimension, &laws, runs(dimension)));
+        progress.done(work(dimension) * runs(dimension));
+    }
+    drop(progress);
+    Ok(rows)
+}
+
+/// A certificate draws in parallel. In a pool that all seeds share, a thread that waits for such a draw would take up
+/// another seed, and another after that, all of them in memory. So every seed stays on one thread.
+fn pools() -> Result<Vec<ThreadPool>, Broken> {
+    let pools = (0..rayon::current_num_threads()).map(|_| ThreadPoolBuilder::new().num_threads(1).build());
+    Ok(pools.collect::<Result<Vec<_>, _>>()?)
+}
+
 /// About what a seed costs, for the bar only.
-fn work(case: &Case) -> u64 {
-    1 + case.dimension as u64 / 25
+fn work(dimension: usize) -> u64 {
+    1 + dimension as u64 / 25
 }
 
 /// The sums of the tallies of runs 0 .. `runs`. They are whole numbers: who takes which run leaves no trace.
@@ -328,18 +371,21 @@ struct Evidence {
     /// The row with the highest rate of false certificates among those whose assumption holds.
     worst: Option<TrialRow>,
     costs: Vec<Cost>,
+    /// Certificates of gradient mappings.
+    terms: Vec<TermRow>,
     /// Whether no certificate was false too often whose assumption holds.
     holds: bool,
 }
 
 impl Evidence {
-    fn new(setting: &Setting, rows: Vec<TrialRow>) -> Self {
+    fn new(setting: &Setting, rows: Vec<TrialRow>, terms: Vec<TermRow>) -> Self {
         let promised = || rows.iter().filter(|row| row.promised());
         let worst = promised().max_by(|a, b| a.false_rate.total_cmp(&b.false_rate)).cloned();
-        let holds = promised().all(|row| row.outcome == Outcome::Holds);
+        let holds = promised().all(|row| row.outcome == Outcome::Holds)
+            && terms.iter().all(|row| row.outcome == Outcome::Holds);
         let goals = [(Declaration::Declared, GOAL_DECLARED), (Declaration::Kurtosis, GOAL_KURTOSIS)];
         let costs = goals.iter().filter_map(|&(basis, goal)| Cost::of(basis, &rows, goal)).collect();
-        Self { delta: DELTA, seed: setting.seed, seeds: setting.seeds, rows, worst, costs, holds }
+        Self { delta: DELTA, seed: setting.seed, seeds: setting.seeds, rows, worst, costs, terms, holds }
     }
 
     fn table(&self, caption: String, bases: &[Declaration]) -> String {
@@ -410,7 +456,8 @@ impl Evidence {
     /// What speaks against certificates, if anything does.
     fn refutation(&self) -> Option<String> {
         let failed = self.rows.iter().filter(|row| row.outcome == Outcome::Failed).map(TrialRow::place);
-        let failed = failed.collect::<Vec<_>>().join("; ");
+        let with_terms = self.terms.iter().filter(|row| row.outcome == Outcome::Failed).map(TermRow::place);
+        let failed = failed.chain(with_terms).collect::<Vec<_>>().join("; ");
         let message = "certificates are false more often than promised although their assumption holds";
         (!self.holds).then(|| format!("{message}: {failed}"))
     }
@@ -427,6 +474,10 @@ fn basis_name(basis: Declaration) -> String {
 
 impl Report for Evidence {
     fn text(&self) -> String {
+        let terms = terms::section(&self.terms);
+        if self.rows.is_empty() {
+            return fitted(&terms);
+        }
         let percent = 100.0 * DELTA;
         let introduction = format!(
             "False certificates of |grad f| <= eps at |grad f| = 1.02 eps, with {ALLOWED} V/eps^2 samples allowed and \
@@ -445,7 +496,7 @@ impl Report for Evidence {
         );
         let approximate =
             self.table("Normal approximation: not a certificate.".into(), &[Declaration::Approximate]);
-        fitted(&[introduction, declared, kurtosis, approximate, self.footer()].join("\n\n"))
+        fitted(&[introduction, declared, kurtosis, approximate, self.footer(), terms].join("\n\n"))
     }
 }
 
@@ -475,7 +526,8 @@ mod tests {
     }
 
     fn evidence(rows: Vec<TrialRow>) -> Evidence {
-        Evidence::new(&Setting { seeds: 100, seed: 1, dimensions: Vec::new() }, rows)
+        let setting = Setting { seeds: 100, seed: 1, dimensions: Vec::new(), only_terms: false };
+        Evidence::new(&setting, rows, Vec::new())
     }
 
     #[test]

@@ -97,10 +97,11 @@ class AskTell:
         term: AnyTerm | None = None,
         project_start: bool = False,
         gamma: float | None = None,
+        round_cost: int = 0,
     ) -> None:
         start = _vector(x0)
         aim: dict[str, Any] = {"target": target, "budget": budget, "method": method, "delta": delta, "certificate": certificate}
-        aim.update(terms=terms_given(None, bounds, term, start), project_start=project_start, gamma=gamma)
+        aim.update(terms=terms_given(None, bounds, term, start), project_start=project_start, gamma=gamma, round_cost=round_cost)
         begin = beginning(None, start, **aim, seed=seed, check=check, pilot=0, threads=threads)
         size = _block(block, batched)
         self._blocks: list[Block] = []

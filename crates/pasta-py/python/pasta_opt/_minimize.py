@@ -78,6 +78,7 @@ class Beginning(NamedTuple):
     term: _engine.Term | None
     project: bool
     gamma: float | None
+    round_cost: int
 
 
 def beginning(
@@ -98,6 +99,7 @@ def beginning(
     terms: _engine.Term | None = None,
     project_start: bool = False,
     gamma: float | None = None,
+    round_cost: int = 0,
 ) -> Beginning:
     """Reads the arguments of :func:`minimize`; refuses a run without an end."""
     samples, way = _budget(budget), methods.chosen(method)
@@ -116,7 +118,8 @@ def beginning(
     if gamma is not None and (terms is None or target is None):
         raise ValueError("gamma= is for certificates of problems with bounds= or term=: give one of them, and a target=")
     ending = (on_nan, bool(no_limit), terms, bool(project_start), None if gamma is None else _number("gamma", gamma))
-    return Beginning(x0, way.described(samples), rule, samples, whole, bool(check), forecast, _threads(threads), *ending)
+    cost = _whole("round_cost", round_cost, 0, 10**9)
+    return Beginning(x0, way.described(samples), rule, samples, whole, bool(check), forecast, _threads(threads), *ending, cost)
 
 
 @with_workers
@@ -144,6 +147,7 @@ def minimize(
     term: AnyTerm | None = None,
     project_start: bool = False,
     gamma: float | None = None,
+    round_cost: int = 0,
 ) -> Result:
     """Minimises f(x) = E f(x, xi) from stochastic gradients.
 
@@ -201,6 +205,8 @@ def minimize(
         True moves an x0 outside of what bounds and term allow to the nearest point inside; otherwise it is refused.
     gamma
         gamma of the gradient mapping; by default, about 1/L, chosen from a few samples.
+    round_cost
+        What a call of the oracle costs beside its samples, in samples. "auto" then asks less often and for more at once (docs/wide.md), and ``result.ledger.rounds`` counts how often.
 
     >>> import pasta_opt
     >>> truth = np.array([1.0, -2.0, 3.0])
@@ -216,7 +222,7 @@ def minimize(
     """
     oracle, start, unflatten = bound(oracle, x0)
     aim: dict[str, Any] = {"target": target, "budget": budget, "method": method, "delta": delta, "certificate": certificate}
-    aim.update(terms=terms_given(oracle, bounds, term, start), project_start=project_start, gamma=gamma)
+    aim.update(terms=terms_given(oracle, bounds, term, start), project_start=project_start, gamma=gamma, round_cost=round_cost)
     begin = beginning(oracle, start, **aim, seed=seed, check=check, pilot=pilot, threads=threads, on_nan=on_nan, no_limit=no_limit)
     leaves = Leaves(oracle, len(start))
     checkpoint = None

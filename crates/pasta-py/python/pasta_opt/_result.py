@@ -44,6 +44,8 @@ class Ledger:
     by_role: dict[str, dict[str, int]] = field(default_factory=dict)
     #: Answers that were NaN or infinite; with ``on_nan="skip"``, the samples that were left out.
     not_finite: int = 0
+    #: Questions that the run waited for, where they were given a price (``round_cost``).
+    rounds: int | None = None
 
 
 @dataclass(frozen=True)
