@@ -22,6 +22,7 @@ use crate::table::{ModelFile, Reading, check_output, counted, load, refused, sco
 /// of a row that lacks a value.
 #[derive(Args)]
 #[command(after_long_help = AFTER_HELP)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Arguments {
     /// The model, a file that `pasta fit -o` wrote
     model: PathBuf,

@@ -111,7 +111,7 @@ impl Asking {
     /// Has a leaf that was taken be taken by somebody else.
     fn put_back(&self, py: Python<'_>, number: u64) -> PyResult<()> {
         let mut state = self.state(py);
-        let (open, i) = self.find(&state, number)?;
+        let (open, i) = Self::find(&state, number)?;
         state.open[open].out[i] = false;
         Ok(())
     }
@@ -122,7 +122,7 @@ impl Asking {
         if state.open.is_empty() && self.stop.load(Ordering::Relaxed) && state.messages.is_some() {
             return Ok(());
         }
-        let (open, i) = self.find(&state, number)?;
+        let (open, i) = Self::find(&state, number)?;
         state.open[open].tell(i, sums.as_slice()?)?;
         self.reply(py, &mut state);
         Ok(())
@@ -251,7 +251,7 @@ impl Asking {
     }
 
     /// Where a leaf is that is not told yet.
-    fn find(&self, state: &State, number: u64) -> PyResult<(usize, usize)> {
+    fn find(state: &State, number: u64) -> PyResult<(usize, usize)> {
         let found = state.open.iter().enumerate().find_map(|(q, open)| {
             let i = usize::try_from(number.checked_sub(open.first)?).ok()?;
             open.told.get(i)?.is_none().then_some((q, i))

@@ -54,7 +54,7 @@ fn task(method: MethodSpec, target: Option<Target>) -> Task {
     Task {
         method,
         certify: target.map(rule),
-        of_start: target.and_then(|t| t.share()),
+        of_start: target.and_then(Target::share),
         seed: 3,
         ..Task::default()
     }

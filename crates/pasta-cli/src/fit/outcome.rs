@@ -326,14 +326,13 @@ impl Report for Outcome {
         };
         let coefficients = words::coefficients(&self.summary, &self.model.classes.0);
         let explained = fitted(&words::explained(&self.summary.explained, &self.training));
-        let mut text = format!("{answer}\n\n{coefficients}\n{explained}");
+        let mut parts = vec![answer, format!("{coefficients}\n{explained}")];
         if self.details {
             let confusion = words::confusion(&self.training, &self.model.classes.0);
-            for table in confusion.into_iter().chain(words::calibration(&self.training)) {
-                text += &format!("\n\n{}", table.text());
-            }
+            let tables = confusion.into_iter().chain(words::calibration(&self.training));
+            parts.extend(tables.map(|table| table.text()));
         }
-        text
+        parts.join("\n\n")
     }
 
     fn tone(&self) -> Tone {

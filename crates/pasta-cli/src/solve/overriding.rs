@@ -37,7 +37,7 @@ pub(super) struct Flags {
     /// Target accuracy of the recipe; for auto, the same as --certify.
     #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
     target: Option<Target>,
-    /// Stop when fresh samples certify |grad f| <= EPS (like [certificate] in the file); 1% means 1 % of the gradient at the start, which is
+    /// Stop when fresh samples certify |grad f| <= EPS (like `certificate` in the file); 1% means 1 % of the gradient at the start, which is
     /// measured. A recipe with a larger target aims at EPS instead, unless you give --target.
     #[arg(long, allow_negative_numbers = true, value_name = "EPS")]
     certify: Option<Target>,

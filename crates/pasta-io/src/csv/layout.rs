@@ -33,6 +33,7 @@ pub(super) enum Role {
 }
 
 /// What is known of a file before its rows are read.
+#[expect(clippy::struct_excessive_bools, reason = "each answers a question of its own")]
 pub(super) struct Layout<'e> {
     pub(super) delimiter: Delimiter,
     pub(super) roles: Vec<Role>,
@@ -219,7 +220,7 @@ impl<'e> Layout<'e> {
     fn pair(&self, text: &str) -> Result<[String; 2], Fault> {
         let is_feature = |name: &&str| self.names.iter().any(|own| own == name);
         let cuts = text.match_indices(':').map(|(at, _)| [&text[..at], &text[at + 1..]]);
-        if let Some(pair) = cuts.clone().find(|pair| pair.iter().all(|name| is_feature(&name))) {
+        if let Some(pair) = cuts.clone().find(|pair| pair.iter().all(&is_feature)) {
             return Ok(pair.map(str::to_owned));
         }
         let Some(pair) = cuts.clone().next() else {

@@ -164,13 +164,12 @@ impl Average {
             asked = points.iter().cloned().zip(evals).collect();
         }
         while is_open(radius) {
-            let (there, eval) = match asked.pop_front() {
-                Some(asked) => asked,
-                None => {
-                    let there = point(gate, radius);
-                    let eval = Eval::at(gate, &there, blocks)?;
-                    (there, eval)
-                }
+            let (there, eval) = if let Some(asked) = asked.pop_front() {
+                asked
+            } else {
+                let there = point(gate, radius);
+                let eval = Eval::at(gate, &there, blocks)?;
+                (there, eval)
             };
             let ahead = eval.gradient();
             if let Some(gamma) = curvature_radius(start, &gradient, &there, &ahead) {

@@ -80,6 +80,6 @@ impl Gate {
         let needs_check =
             gate.needs_check && ledger.steps().samples == 0 && ledger.of(Role::Check).samples <= 1;
         let kept = Kept::resume(checkpoint)?;
-        Ok(Self { ledger, needs_check, on_nan, endless, kept, term, ..gate.with_round_cost(round_cost) })
+        Ok(Self { ledger, needs_check, kept, on_nan, endless, term, ..gate.with_round_cost(round_cost) })
     }
 }
