@@ -157,7 +157,7 @@ pub(super) fn confusion(score: &Score, classes: &[String]) -> Option<Table> {
     let name = |class: usize| classes.get(class).cloned().unwrap_or_else(|| class.to_string());
     let mut rows = vec![iter::once(String::new()).chain((0..matrix.len()).map(name)).collect::<Vec<_>>()];
     rows.extend(matrix.iter().enumerate().map(|(class, given)| {
-        iter::once(name(class)).chain(given.iter().map(|weight| significant(*weight, 6))).collect()
+        iter::once(name(class)).chain(given.iter().map(|weight| real(*weight))).collect()
     }));
     let columns = iter::once(Column::left("")).chain(matrix.iter().map(|_| Column::right(""))).collect();
     Some(Table {
@@ -169,8 +169,9 @@ pub(super) fn confusion(score: &Score, classes: &[String]) -> Option<Table> {
 
 /// What probabilities are worth, in tenths; `None` where the loss has none.
 pub(super) fn calibration(score: &Score) -> Option<Table> {
-    let row =
-        |bin: &Bin| [bin.weight, bin.predicted, bin.observed].map(|value| significant(value, 4)).to_vec();
+    let row = |bin: &Bin| {
+        vec![real(bin.weight), significant(bin.predicted, 4), significant(bin.observed, 4)]
+    };
     (!score.calibration.is_empty()).then(|| Table {
         caption: "Predicted probabilities in tenths".into(),
         columns: Column::all(b"rrr", ["weight of rows", "mean predicted", "share observed"]),
