@@ -63,7 +63,9 @@ impl Stop {
             Self::Asked => "the caller's own condition was met; nothing else is promised".into(),
             Self::Settled => "no further step passed its check; the point is the last that did".into(),
             Self::Interrupted => "it was interrupted; nothing is promised for this point".into(),
-            Self::Certified => "a certificate of the target succeeded, and says what the point is worth".into(),
+            Self::Certified => {
+                "a certificate of the target succeeded, and says what the point is worth".into()
+            }
             Self::Void => "the certificate that ended it is void; nothing is promised for this point".into(),
             Self::Diverged(divergence) => format!("diverged: {divergence}; the last finite iterate is kept"),
             Self::NotFinite(mixed) => format!("{mixed}; the last finite iterate is kept"),

@@ -169,9 +169,7 @@ pub(super) fn confusion(score: &Score, classes: &[String]) -> Option<Table> {
 
 /// What probabilities are worth, in tenths; `None` where the loss has none.
 pub(super) fn calibration(score: &Score) -> Option<Table> {
-    let row = |bin: &Bin| {
-        vec![real(bin.weight), significant(bin.predicted, 4), significant(bin.observed, 4)]
-    };
+    let row = |bin: &Bin| vec![real(bin.weight), significant(bin.predicted, 4), significant(bin.observed, 4)];
     (!score.calibration.is_empty()).then(|| Table {
         caption: "Predicted probabilities in tenths".into(),
         columns: Column::all(b"rrr", ["weight of rows", "mean predicted", "share observed"]),
