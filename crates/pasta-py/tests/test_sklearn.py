@@ -346,7 +346,7 @@ def test_the_quickest_way_is_taken_and_named():
         sgd = PastaRegressor(method=pasta_opt.methods.Sgd(eta=0.01, steps=100)).fit(X, Y)
     assert sgd.method_ == "sgd" and sgd.partial_fit(X, Y).method_ == "dog"
     for method, error, words in [
-        ("newton", ValueError, "no method is called 'newton'; there are exact, auto"),
+        ("newton", ValueError, "no method is called 'newton'; there are auto, exact"),
         (3, TypeError, "method must be a name"),
         (pasta_opt.Sgd, TypeError, "not the class Sgd itself"),
     ]:

@@ -95,7 +95,7 @@ struct Look {
     losses: bool,
     /// Whether the point must be proved to be lower.
     strict: bool,
-    /// Where gradients have heavy tails: the number of samples among which one makes up most of their squares.
+    /// Where gradients have heavy tails, or may have: the number of samples among which one makes up most of their squares.
     rare: Option<f64>,
     /// Places at which the slopes of a group are taken; the first draw decides.
     places: u64,
@@ -129,7 +129,8 @@ impl Look {
             start: auto.start.clone(),
             losses: gate.about().losses,
             strict: auto.needs_proof(),
-            rare: auto.walk.is_heavy().then(|| auto.walk.rarity()),
+            // The gradient of a wide step has the mean of its events in it, so that they do not stand out.
+            rare: (auto.walk.is_heavy() || auto.is_wide()).then(|| auto.walk.rarity()),
             places: 0,
             groups: Vec::new(),
             at_start: Vec::new(),
@@ -262,20 +263,24 @@ impl Look {
         if !self.losses && self.rare.is_some_and(|rare| samples < EVENTS * rare) {
             return Verdict::Open;
         }
-        let skewed = skewness(changes, mean, error);
-        if mean + limit + skewed < 0.0 { Verdict::Lower } else { Verdict::Open }
+        if corrected(changes, mean, error) + limit < 0.0 { Verdict::Lower } else { Verdict::Open }
     }
 }
 
-/// Johnson's correction of a mean for the skewness of its sample, where it speaks against a fall.
-fn skewness(values: &[f64], mean: f64, error: f64) -> f64 {
+/// The mean with Johnson's correction for the skewness of its sample, where that speaks against a fall.
+///
+/// The correction grows with the square of the mean, and is meant for means near 0: as it stands, groups that are all far below 0 would say less than the same groups a little
+/// higher. So a mean counts only down to where the corrected one is lowest: what the groups show when they are moved up that far, they show where they are.
+fn corrected(values: &[f64], mean: f64, error: f64) -> f64 {
     let n = values.len() as f64;
     let variance = n * error * error;
     let third = values.iter().map(|value| (value - mean).powi(3)).sum::<f64>() / n;
     if variance > 0.0 && third > 0.0 {
-        third / (6.0 * variance * n) + third / (3.0 * variance * variance) * mean * mean
+        let slope = third / (3.0 * variance * variance);
+        let mean = mean.max(-0.5 / slope);
+        mean + slope * mean * mean + third / (6.0 * variance * n)
     } else {
-        0.0
+        mean
     }
 }
 
@@ -284,4 +289,31 @@ fn student(z: f64, degrees: f64) -> f64 {
     let first = (z.powi(3) + z) / 4.0;
     let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
     z + first / degrees + second / (degrees * degrees)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{corrected, mean_and_error};
+
+    /// A sample that leans to the right, moved by so much.
+    fn moved(by: f64) -> Vec<f64> {
+        (0..64).map(|k| by + (f64::from(k) / 20.0).exp() - 7.0).collect()
+    }
+
+    #[test]
+    fn groups_that_are_lower_never_say_less() {
+        let value = |by: f64| {
+            let values = moved(by);
+            let (mean, error) = mean_and_error(&values);
+            corrected(&values, mean, error)
+        };
+        let all: Vec<f64> = (0..200).map(|k| value(-f64::from(k))).collect();
+        assert!(all.windows(2).all(|pair| pair[1] <= pair[0] + 1e-9), "{all:?}");
+        // Near 0 it is Johnson's.
+        let values = moved(0.0);
+        let (mean, error) = mean_and_error(&values);
+        assert!(corrected(&values, mean, error) > mean);
+        // Far below 0 it says so: without the limit it would be above 0 there.
+        assert!(value(-199.0) < 0.0);
+    }
 }
