@@ -83,7 +83,7 @@ impl Oracle for Alone {
     }
 }
 
-/// Which of so many pieces of work are for this process: every one that the others do not do.
+/// Of `count` pieces of work those of this process; the others do the rest.
 pub fn mine(count: usize) -> impl Iterator<Item = usize> {
     let (rank, size) = members().map_or((0, 1), |members| (members.rank(), members.size()));
     (rank..count).step_by(size)

@@ -19,7 +19,7 @@ pub(super) struct Header<'a> {
     pub(super) budget: u128,
     /// That of the residuals, where the scale of the loss is from there.
     pub(super) deviation: Option<f64>,
-    /// Why the loss is what it is, where none was given.
+    /// Why this loss was chosen, if none was given.
     pub(super) guessed: Option<&'a str>,
 }
 

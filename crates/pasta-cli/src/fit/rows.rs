@@ -17,7 +17,7 @@ pub(super) struct Opened {
     pub(super) loaded: Loaded,
     /// Rows that are not fitted, and what they are called.
     pub(super) validation: Option<(String, Rows)>,
-    /// Why the loss is what it is, where none was given.
+    /// Why this loss was chosen, if none was given.
     pub(super) guessed: Option<String>,
 }
 

@@ -256,7 +256,7 @@ fn say_filled(file: &str, filled: u64) {
     }
 }
 
-/// Calls `read`, followed by whoever listens.
+/// Calls `read`, and tells the listener about its progress.
 fn followed<T>(read: impl FnOnce(Watch<'_>) -> Result<T, ReadError>) -> Result<T, Failure> {
     follow(read).map_err(unreadable)
 }

@@ -224,7 +224,7 @@ pub(super) struct TermRow {
 }
 
 impl TermRow {
-    /// The rows of a dimension, from the sums of each law over so many seeds.
+    /// The rows of a dimension, from the sums of each law over `seeds` seeds.
     pub(super) fn of(dimension: usize, laws: &[(Tail, Vec<Tally>)], seeds: u64) -> Vec<Self> {
         let price = |tally: &Tally| tally.samples as f64 / tally.certified as f64;
         let sum = |i: usize| {

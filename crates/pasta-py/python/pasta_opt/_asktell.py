@@ -131,7 +131,7 @@ class AskTell:
         self._blocks = []
 
     def take(self, most: int | None = None) -> list[Block] | None:
-        """At most so many blocks that nobody works on, all of them if nothing is said; None when the run has ended.
+        """Up to `most` blocks that nobody works on (all by default); None when the run has ended.
 
         The list is empty where the run waits for blocks that are out: :meth:`give` one of them, and take again. With nothing out it waits until the run wants something.
 
